@@ -11,6 +11,7 @@ import pytest
 
 from chainmark.core.qa_report import QaReport
 from chainmark.core.verdict import Verdict
+from chainmark.network.host import host_facts
 
 from tests.support import ANYHOW as WHATEVER_THE_MACHINE_DOES
 from tests.support import QUICK, Lab, Started, changed, wait_until
@@ -49,6 +50,49 @@ def _begun(lab: Lab, folder: Path) -> Started:
     plan.write_text(PLAN, encoding="utf-8")
     versions = ("--baseline", "v0.38.17", "--candidate", "v1.0.1")
     return lab.start("qa", "cometbft", *versions, "--plan", str(plan), *changed(*ANYHOW))
+
+
+TWO_AT_A_TIME = """
+system = "cometbft"
+title = "Two at a time"
+description = "One scenario whose sides run together."
+
+[[scenario]]
+id = "halting"
+title = "Halting"
+question = "Does it come back?"
+method = "One of four validators is restarted under a light load."
+profile = "cometbft/perturbations"
+settings = ["load.warm_up_s=1", "load.duration_s=4", "perturbation=[{kind='restart', nodes=[3], at_s=1}]"]
+repetitions = 1
+gating = false
+cores = 1
+"""
+
+
+@pytest.mark.skipif(host_facts().cores < 2, reason="two networks at a time need two processors")
+def test_two_networks_at_a_time_broken_off_and_resumed(lab: Lab, tmp_path: Path) -> None:
+    """Neither finds the other one's addresses taken, and an interruption ends both and keeps nothing of them."""
+    plan = tmp_path / "plan.toml"
+    plan.write_text(TWO_AT_A_TIME, encoding="utf-8")
+    versions = ("--baseline", "v0.38.17", "--candidate", "v1.0.1")
+    started = lab.start("qa", "cometbft", *versions, "--plan", str(plan), *changed(*ANYHOW))
+    wait_until(lambda: len(lab.node_processes()) == 8, "the nodes of both networks")
+    os.kill(started.process.pid, signal.SIGINT)
+    assert started.finish().returncode == 130
+    assert not lab.node_processes()
+    assert lab.store.sealed() == []
+    assert lab.store.unfinished() == []
+
+    experiment = next(path.name for path in (lab.store_path / "experiments").iterdir())
+    document = tmp_path / "qa.json"
+    lab.run("qa", "cometbft", "--resume", experiment, "--json-file", str(document), code=None)
+    runs = lab.store.sealed()
+    assert sorted(run.manifest.subject.version for run in runs) == ["v0.38.17", "v1.0.1"]
+    began, ended = ([getattr(run.manifest, name) for run in runs] for name in ("started_at", "ended_at"))
+    assert max(began) < min(ended)
+    report = QaReport.model_validate(json.loads(document.read_text(encoding="utf-8")))
+    assert any(line.startswith("Two networks ran at a time in Halting") for line in report.method)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["SIGINT", "SIGKILL"])

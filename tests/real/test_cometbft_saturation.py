@@ -61,3 +61,16 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(lab: Lab, tmp_path: Path)
     assert len(lab.store.sealed()) == 2
     other = lab.run("saturation", *SMALL, "--resume", place.id, "--seed", "7", code=2)
     assert "was made with other" in other.stderr
+
+
+def test_a_search_by_halves_leaves_out_what_is_known(lab: Lab, tmp_path: Path) -> None:
+    """The middle load is kept up, so the lower one need not be run."""
+    document = tmp_path / "saturation.json"
+    # Seconds of load say little of what is committed in the window, so nearly nothing is asked of that.
+    asked = ("saturation.tolerance=0.9", "saturation.connections=[1]", "saturation.rates=[50, 100, 150]")
+    halves = ("saturation.search=bisect", *asked)
+    lab.run("saturation", *SMALL, *changed(*halves), "--json-file", str(document))
+    (version,) = SaturationReport.model_validate_json(document.read_text(encoding="utf-8")).versions
+    assert [cell.load_per_s for cell in version.cells] == [100, 150]
+    assert version.chosen.state == "lower bound"
+    assert (version.chosen.low_per_s, version.chosen.rate_per_s) == (150, 150)

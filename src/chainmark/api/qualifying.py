@@ -40,7 +40,7 @@ from chainmark.lab.hardware import machine_facts
 from chainmark.lab.protocols import ImportableSystem, QualifiableSystem, pinned
 from chainmark.lab.qa_plans import read_plan
 from chainmark.lab.qualifying import QaMade, QaOrder, Qualifier, ScenarioMade
-from chainmark.lab.sweeping import ADAPTIVE_ORDER, GRID_ORDER, Sweep, Sweeper, SweepOrder, SweepTest
+from chainmark.lab.sweeping import Sweep, Sweeper, SweepOrder, SweepTest, order_told
 from chainmark.network.host import host_facts
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
@@ -158,7 +158,7 @@ def _test(
         tool_version=tool_version(),
         seed=seed,
         tolerance=system.sweep_plan(profile).tolerance,
-        order=(ADAPTIVE_ORDER if adaptive else GRID_ORDER) if made else "",
+        order=order_told(system.sweep_plan(profile), adaptive=adaptive) if made else "",
         machine=machine_facts(runs[0].manifest.host if runs else host_facts()) if made else [],
         interrupted=made.interrupted if made else False,
     )
@@ -372,7 +372,7 @@ def _swept(system: SaturableSystem, one: ScenarioMade, made: QaMade) -> Attachme
     if not all(sides.values()):
         return None
     versions = [system.swept_version(made.order.version(side.version), sides[side.id]) for side in one.plan.sides]
-    profile = next(iter(one.sides.values()))
+    plan = system.sweep_plan(next(iter(one.sides.values())))
     test = SweepTest(
         title=one.plan.title,
         system=system.name,
@@ -381,7 +381,7 @@ def _swept(system: SaturableSystem, one: ScenarioMade, made: QaMade) -> Attachme
         started_at=min(run.manifest.started_at for run in one.runs),
         tool_version=tool_version(),
         seed=made.order.seed,
-        tolerance=system.sweep_plan(profile).tolerance,
-        order=GRID_ORDER,
+        tolerance=plan.tolerance,
+        order=order_told(plan),
     )
     return system.saturation(test, versions)

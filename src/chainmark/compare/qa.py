@@ -22,7 +22,7 @@ from chainmark.core.attachment import Attachment, Opinion, OpinionRow
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import Caveats, caveats_of
 from chainmark.core.comparison import ChartKind, Comparison, Judgement, Outcome
-from chainmark.core.manifest import Fact, Scalar, Subject
+from chainmark.core.manifest import BESIDE, Fact, Scalar, Subject
 from chainmark.core.metric import Metric
 from chainmark.core.profiled import Profiled
 from chainmark.core.qa_plan import PlotPlan, QaPlan, ScenarioKind, ScenarioPlan
@@ -505,9 +505,26 @@ def _method(made: QaRuns, scenarios: Sequence[QaScenario]) -> list[str]:
         f"collected; {_invalid_told(invalid)}{_failed_told(failed)}.",
         "The runs of both versions follow each other in turn (A B B A A B …), so that a slow drift of the machine hits "
         "both alike.",
+        *_shared_told(made),
         "Every run is estimated by itself; the verdict rests on the differences between runs, with a 90 % interval "
         "against one margin for each metric: 10 %, or the metric's own where that is larger.",
         f"Seed {made.seed}; a run's seed is that plus its place.",
+    ]
+
+
+def _shared_told(made: QaRuns) -> list[str]:
+    """Which scenarios' runs were made two at a time, if any were."""
+    titles = [
+        one.plan.title
+        for one in made.scenarios
+        if any(fact.label == BESIDE for runs in one.sides.values() for run in runs for fact in run.manifest.facts)
+    ]
+    if not titles:
+        return []
+    return [
+        f"Two networks ran at a time in {enumerated(titles)}: there it is asked whether and when something happens, "
+        "and not how fast the network is under a load. The two sides of such a scenario ran together. Their latencies "
+        "and their use of the processors are not those of a machine without anything else to do."
     ]
 
 

@@ -86,6 +86,7 @@ class Subject(BaseModel):
         release: the version that it calls itself, where a document gives it another label ("8.9.1-rerun").
         aliases: what other documents call the same version.
         is_untold: its version tells no build from another, as that of a node of somebody else.
+        told: the version that the logs tell, where it is called otherwise.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -99,6 +100,7 @@ class Subject(BaseModel):
     release: Annotated[str | None, Rare] = None
     aliases: Annotated[list[str], Rare] = []
     is_untold: Annotated[bool, Rare] = False
+    told: Annotated[str | None, Rare] = None
 
 
 class HostFacts(BaseModel):
@@ -172,6 +174,10 @@ class Incident(BaseModel):
     time_ns: int
     what: str
     planned: bool = False
+
+
+# The label of the fact that says what was measured at the same time on the same machine.
+BESIDE = "on the machine at the same time"
 
 
 class Fact(BaseModel):

@@ -59,6 +59,9 @@ class ScenarioPlan(_Part):
             until it is decided, and anything else has `REPETITIONS`.
         most_runs: of each side of a comparison that goes on until it is decided; None: as ordered, or `MOST_RUNS`.
         gating: whether the release can fail by it.
+        cores: where what is asked is whether and when something happens, and not how fast the network is under a load:
+            processors that a run leaves enough of if it has so many. Two runs are made at a time where there are twice
+            as many. None: a run has the machine to itself.
         needs: what the machine or the version must offer, as its system calls it: "namespaces", "cores:4".
         beside: a scenario whose runs of the candidate stand before the sides of this one, in its table and plots.
         headline: ids of the metrics that its result is told by where it is not judged, with every side's value.
@@ -77,6 +80,7 @@ class ScenarioPlan(_Part):
     most_runs: Annotated[int, Field(ge=2, le=MOST_REPETITIONS)] | None = None
     sides: Annotated[list[SidePlan], Field(min_length=1)] = _BOTH
     gating: bool = True
+    cores: Annotated[int, Field(ge=1)] | None = None
     needs: list[str] = []
     beside: str = ""
     headline: list[str] = []
@@ -92,6 +96,10 @@ class ScenarioPlan(_Part):
             raise ValueError(f"the scenario `{self.id}` is judged, so its sides are `baseline` and `candidate`")
         if self.kind is ScenarioKind.INFORMATIONAL and self.gating:
             raise ValueError(f"the scenario `{self.id}` is informational, so it must say `gating = false`")
+        if self.cores is not None and (self.gating or self.kind is ScenarioKind.SWEEP):
+            raise ValueError(
+                f"the scenario `{self.id}` decides, so its runs have the machine to themselves: no `cores`"
+            )
         if self.most_runs is not None and not self.goes_on:
             raise ValueError(
                 f"`most_runs` says nothing of the scenario `{self.id}`: only a gating comparison without `repetitions` "

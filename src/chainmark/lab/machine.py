@@ -7,10 +7,10 @@ import os
 import secrets
 import shlex
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import StrEnum
 from pathlib import Path
 
@@ -34,12 +34,12 @@ class Use(StrEnum):
     SHARED = "shared"  # for tests of behaviour, whose figures nobody reads
 
 
-_mine = threading.local()
+_mine: ContextVar[bool] = ContextVar("mine", default=False)
 
 
 @contextmanager
 def machine_to_itself(progress: Progress) -> Iterator[None]:
-    """Measure while nobody else does on this machine; within itself, in one thread, it holds already.
+    """Measure while nobody else does on this machine; within itself, and in copies of its context, it holds already.
 
     The lock is the system's (flock), which frees it whatever becomes of the process.
 
@@ -51,15 +51,15 @@ def machine_to_itself(progress: Progress) -> Iterator[None]:
         EnvironmentFailure: somebody measures, and this is not to wait; or there can be no lock.
     """
     use = _use()
-    if use is Use.SHARED or getattr(_mine, "is_held", False):
+    if use is Use.SHARED or _mine.get():
         yield
         return
     descriptor = _taken(use, progress)
-    _mine.is_held = True
+    token = _mine.set(True)
     try:
         yield
     finally:
-        _mine.is_held = False
+        _mine.reset(token)
         os.close(descriptor)
 
 

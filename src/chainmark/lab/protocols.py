@@ -8,7 +8,7 @@ run needs stand in `chainmark.systems.capabilities`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -21,7 +21,7 @@ from chainmark.core.distribution import MetricSummary
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Configuration, Fact, Gate, Grouping, HostFacts, Incident, Scalar, Source, Subject
 from chainmark.core.progress import Progress
-from chainmark.lab.schedules import SweepLoad, SweepPlan
+from chainmark.lab.schedules import Standing, SweepLoad, SweepPlan
 from chainmark.store.runs import SealedRun, UnfinishedRun
 
 if TYPE_CHECKING:  # what loads a server is 20 MB, and comparing needs none of it
@@ -70,12 +70,21 @@ class Execution(Findings):
 
 @dataclass(frozen=True)
 class Order:
-    """One execution to make: which version, with which options, and which profiles to take of its nodes."""
+    """One execution to make: which version, with which options, and which profiles to take of its nodes.
+
+    Attributes:
+        quiet: called before the load begins; returns as soon as nothing of chainmark's own would disturb it.
+        lane: which network of those that run at the same time it is, from 0; no two may meet.
+        beside: what is measured at the same time; "" if nothing is.
+    """
 
     version: str
     seed: int
     keep_homes: bool
     profiles: tuple[str, ...] = ()
+    quiet: Callable[[], None] = lambda: None
+    lane: int = 0
+    beside: str = ""
 
 
 @dataclass(frozen=True)
@@ -243,6 +252,16 @@ class LaunchableSystem(System, Protocol):
 
 
 @runtime_checkable
+class StagedSystem(LaunchableSystem, Protocol):
+    """A launchable system that analyses what it collected after it has let go of the machine."""
+
+    def measure(
+        self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress
+    ) -> Callable[[Progress], Execution]:
+        """Run the profile once, as `execute` does; what is returned analyses it, in any thread."""
+
+
+@runtime_checkable
 class AdaptableSystem(LaunchableSystem, Protocol):
     """A system whose profiles may say which program its versions are of."""
 
@@ -389,8 +408,8 @@ class SweptSystem(LaunchableSystem, Protocol):
             UsageError: it cannot be offered.
         """
 
-    def kept_up(self, runs: Sequence[SealedRun], tolerance: float) -> Sequence[Mapping[int, bool]]:
-        """Of one version's runs, by load per second whether it is kept up; by every measure, the first one first."""
+    def standings(self, runs: Sequence[SealedRun], tolerance: float) -> Sequence[Mapping[SweepLoad, Standing]]:
+        """Of one version's runs, which loads are kept up; by every measure, the first one first."""
 
 
 @runtime_checkable

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from functools import partial
+from itertools import groupby
 from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
@@ -16,10 +22,11 @@ from chainmark.core.qa_plan import QaPlan, Role, ScenarioKind, ScenarioPlan, Sid
 from chainmark.core.times import utc_now
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.profiles import read_profile
-from chainmark.lab.protocols import QualifiableSystem, SweptSystem, pinned
-from chainmark.lab.running import Lab, Listener, Series
+from chainmark.lab.protocols import QualifiableSystem, StagedSystem, SweptSystem, pinned
+from chainmark.lab.running import Among, Finish, Finisher, Lab, Listener, Series
 from chainmark.lab.schedules import Arm, Step, Total, grid_steps, interleaved
 from chainmark.lab.session import finished_runs, new_experiment_id, remove_dead
+from chainmark.lab.sweeping import Bisected
 from chainmark.network.host import host_facts
 from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
 from chainmark.store.runs import SealedRun, Store
@@ -34,6 +41,9 @@ Explains = Callable[[Sequence[SealedRun], Sequence[SealedRun]], Sequence[str]]
 LEAST_ROUNDS = 2
 # Behind the name of a scenario's experiment: that of the runs that explain it.
 EXPLAINING = "profiles"
+# Runs of scenarios that leave some of the machine.
+AT_A_TIME = 2
+LOOK_S = 0.2
 _CORES = "cores:"
 _MEMORY = "memory:"
 
@@ -89,7 +99,8 @@ class ScenarioMade:
         lacking: clauses on what it needs and does not get; if there are any it was not run.
         sides: the profile of each side.
         steps: the runs to make, in their order; none where it lacks something. Where it goes on until it is decided,
-            as many as there may be at most.
+            as many as there may be at most; of a search by halves all that it may ask for.
+        search: which of the steps are made, where that follows from the results.
         rounds: runs of each side after which it was decided; None: not before the last.
         names: by side, what its runs' places call it; of a sweep, with the load.
         done: the sealed runs by position; one that repeats an invalid run stands behind all that were planned.
@@ -105,15 +116,22 @@ class ScenarioMade:
     done: dict[int, SealedRun] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     rounds: int | None = None
+    search: Bisected | None = None
 
     @property
     def wanted(self) -> list[Step]:
         """The runs that are to be made, as far as is known."""
+        if self.search is not None:
+            made = [step for step in self.steps if step.position in self.done]
+            rest = [step for step in self.steps if step.position not in self.done]
+            return [*made, *rest[: max(0, self.search.most - len(made))]]
         return [step for step in self.steps if self.rounds is None or step.repetition <= self.rounds]
 
     @property
     def may_end_sooner(self) -> bool:
         """Whether a decision may make some of the wanted runs needless."""
+        if self.search is not None:
+            return sum(step.position in self.done for step in self.steps) < self.search.most
         if not self.steps or not self.plan.goes_on or self.rounds is not None:
             return False
         last = self.of_round(self.plan.planned_runs)
@@ -285,8 +303,12 @@ class Qualifier:
                 f"leave the scenario `{made.plan.id}` out of the plan",
             )
         roles: dict[str, Role] = {order.candidate: "candidate", order.baseline: "baseline"}
-        loads = system.sweep_plan(made.sides["baseline"]).loads
-        cells = grid_steps(loads, (order.baseline, order.candidate), made.plan.planned_runs, order.seed)
+        plan, versions = system.sweep_plan(made.sides["baseline"]), (order.baseline, order.candidate)
+        if plan.search == "bisect":
+            made.search = Bisected(system, plan, versions, made.plan.planned_runs)
+            cells = made.search.cells
+        else:
+            cells = grid_steps(plan.loads, versions, made.plan.planned_runs, order.seed)
         for position, cell in enumerate(cells):
             side = roles[cell.version]
             made.steps.append(cell.step(system.at_load(made.sides[side], cell.load), position))
@@ -311,12 +333,39 @@ def _filled(text: str, versions: Mapping[str, str]) -> str:
     return text
 
 
+class Stoppable:
+    """A listener of a run in another thread, which ends it as Ctrl-C ends one in the main thread."""
+
+    def __init__(self, stopped: threading.Event) -> None:
+        self._stopped = stopped
+
+    def stage(self, name: str) -> None:
+        """End the run if that was asked for."""
+        if self._stopped.is_set():
+            raise KeyboardInterrupt
+
+    def update(self, fraction: float, detail: str = "") -> None:
+        """End the run if that was asked for."""
+        self.stage("")
+
+
+@dataclass(frozen=True, eq=False)
+class _Open:
+    """A run that was measured and is being sealed."""
+
+    one: ScenarioMade
+    step: Step
+    sealed: Future[SealedRun]
+
+
 @dataclass
 class _Work:
     """One go at the missing runs of a plan.
 
     Attributes:
+        open: the runs that are not sealed yet, in the order in which they were measured.
         taken: expected and real seconds of the runs of this go.
+        told: of which scenario the listener was told last.
     """
 
     qualifier: Qualifier
@@ -326,6 +375,9 @@ class _Work:
     listener: QaListener
     made: list[ScenarioMade]
     taken: list[tuple[float, float]] = field(default_factory=list)
+    open: list[_Open] = field(default_factory=list)
+    finisher: Finisher = field(default_factory=Finisher)
+    told: str = ""
 
     def run(self) -> bool:
         """Make everything that is missing; whether it was interrupted."""
@@ -337,19 +389,101 @@ class _Work:
             one.rounds = self.record.settled.get(one.plan.id)
         interrupted = False
         try:
-            for one in self.made:
-                self.listener.scenario(one.plan, one.lacking)
-                self._scenario(one)
-                self._explain(one)
+            with self.finisher:
+                for is_shared, group in groupby(self.made, self._shares):
+                    if is_shared:
+                        self._side_by_side(list(group))
+                    else:
+                        self._in_turn(group)
+                self._close()
             self.record.finished = not any(one.failures for one in self.made)
         except KeyboardInterrupt:
             interrupted = True
         finally:
+            self._keep()
             self._write()
         return interrupted
 
+    def _shares(self, one: ScenarioMade) -> bool:
+        """Whether a scenario's runs may be made two at a time, on this machine."""
+        cores = one.plan.cores
+        return cores is not None and AT_A_TIME * cores <= host_facts().cores and not one.lacking
+
+    def _in_turn(self, scenarios: Iterable[ScenarioMade]) -> None:
+        for one in scenarios:
+            self._tell(one)
+            self._scenario(one)
+            self._explain(one)
+
+    def _tell(self, one: ScenarioMade) -> None:
+        """Say of which scenario what follows is, where that is another one than before."""
+        if self.told != one.plan.id:
+            self.told = one.plan.id
+            self.listener.scenario(one.plan, one.lacking)
+
+    def _side_by_side(self, scenarios: Sequence[ScenarioMade]) -> None:
+        """Make the runs of scenarios two at a time, those of one scenario together as far as they go by twos.
+
+        What was not made of a pair, and what is repeated, has the machine to itself.
+        """
+        steps = [(one, step) for one in scenarios for step in one.steps]
+        for first in range(0, len(steps), AT_A_TIME):
+            pair = steps[first : first + AT_A_TIME]
+            possible = [(one, step) for one, step in pair if step.side not in one.failures]
+            if len(possible) == AT_A_TIME and all(step.position not in one.done for one, step in possible):
+                self._pair(possible)
+                continue
+            for one, step in possible:
+                self._step(one, step)
+        for one in scenarios:
+            self._explain(one)
+
+    def _pair(self, pair: Sequence[tuple[ScenarioMade, Step]]) -> None:
+        """Make runs at the same time; the sides change places from round to round, for that is their order."""
+        before, began = list(self.open), time.monotonic()
+        stopped = threading.Event()
+        beside = f"{units.plural(len(pair) - 1, 'more network')} of this plan"
+        futures: list[Future[Finish]] = []
+        try:
+            with ThreadPoolExecutor(len(pair), "measuring") as pool:
+                try:
+                    for place, (one, step) in enumerate(pair):
+                        among = Among(self.finisher.quiet, place, beside)
+                        series = self._announced(one, step, place)
+                        work = partial(series.measure, step, Stoppable(stopped), among)
+                        futures.append(pool.submit(copy_context().run, work))
+                    self._follow(futures, max(self._expected_s(step) for _, step in pair))
+                except BaseException:
+                    stopped.set()
+                    raise
+        finally:
+            for (one, step), future in zip(pair, futures, strict=False):
+                if future.exception() is None:
+                    self.open.append(_Open(one, step, self.finisher.submit(future.result())))
+        hoped = sum(self._expected_s(step) for _, step in pair) / len(pair)
+        self.taken.append((hoped, max(1.0, time.monotonic() - began)))
+        for (one, step), future in zip(pair, futures, strict=True):
+            error = future.exception()
+            if isinstance(error, EnvironmentFailure):
+                self.listener.again(step, error.message)
+                with self._noting(one, step):
+                    self._begin(one, step)
+            elif error is not None:
+                raise error
+        self._close(before)
+
+    def _follow(self, futures: Sequence[Future[Finish]], expected_s: float) -> None:
+        """Tell how far runs are that are made at the same time."""
+        self.listener.stage(f"{len(futures)} networks at a time")
+        began = time.monotonic()
+        while wait(futures, LOOK_S).not_done:
+            self.listener.update(min(1.0, (time.monotonic() - began) / expected_s))
+
     def _scenario(self, one: ScenarioMade) -> None:
         """Make the missing runs; where one side's network cannot be run, the other sides are made all the same."""
+        if one.search is not None:
+            self._search(one, one.search)
+            return
         for step in one.steps:
             if one.rounds is not None and step.repetition > one.rounds:
                 return
@@ -358,22 +492,77 @@ class _Work:
             if one.plan.goes_on and one.rounds is None and step is one.of_round(step.repetition)[-1]:
                 self._look(one, step.repetition)
 
+    def _search(self, one: ScenarioMade, search: Bisected) -> None:
+        """Make the runs that a search asks for; what was made before may be invalid, and have to be repeated."""
+        asked = [position for position in range(len(one.steps)) if position in one.done]
+        while True:
+            for position in asked:
+                self._step(one, one.steps[position])
+            self._close()
+            made = [step.position for step in one.steps if step.position in one.done or step.side in one.failures]
+            runs = {self.order.version(side.version): one.of_side(side.id) for side in one.plan.sides}
+            if not (asked := search.asked(made, runs)):
+                return
+
     def _step(self, one: ScenarioMade, step: Step) -> None:
-        """Make a run, or note why it cannot be made."""
+        """Make a run, or note why it cannot be made; those before it are sealed while its network starts."""
+        before = list(self.open)
+        with self._noting(one, step):
+            if step.position in one.done:
+                self._judged(one, step)
+            else:
+                self._tried(one, step)
+        if isinstance(self.qualifier.system, StagedSystem):
+            self._close(before)
+        else:
+            self._close()
+
+    @contextmanager
+    def _noting(self, one: ScenarioMade, step: Step) -> Iterator[None]:
+        """Where a run cannot be made, note why and go on."""
         try:
-            run = self._tried(one, step)
-            if run.manifest.status is Status.INVALID:  # what the subject failed is evidence, and stays
-                self._again(one, step, run)
+            yield
         except EnvironmentFailure as error:
             one.failures[step.side] = error.message
             self.record.failures.setdefault(one.plan.id, {})[step.side] = error.message
             self._write()
+
+    def _close(self, opened: Sequence[_Open] | None = None) -> None:
+        """Wait until runs are sealed (None: all that are open), and repeat what is invalid or could not be sealed."""
+        for at in list(self.open) if opened is None else opened:
+            if at not in self.open:
+                continue
+            self.open.remove(at)
+            with self._noting(at.one, at.step):
+                try:
+                    self._note(at)
+                except EnvironmentFailure as error:
+                    self.listener.again(at.step, error.message)
+                    self._made(at.one, at.step)
+                self._judged(at.one, at.step)
+
+    def _keep(self) -> None:
+        """Note what was sealed of the runs that nobody waited for any more."""
+        while self.open:
+            self._note(self.open.pop())
+
+    def _note(self, at: _Open) -> None:
+        run = at.sealed.result()
+        at.one.done[at.step.position] = run
+        self.listener.end(run)
+        self._write()
+
+    def _judged(self, one: ScenarioMade, step: Step) -> None:
+        run = one.done[step.position]
+        if run.manifest.status is Status.INVALID:  # what the subject failed is evidence, and stays
+            self._again(one, step, run)
 
     def _look(self, one: ScenarioMade, rounds: int) -> None:
         """After a round: note if more would change nothing. One that was gone on from was looked at then."""
         is_later = any(step.position in one.done for step in one.steps if step.repetition > rounds)
         if is_later or rounds < LEAST_ROUNDS or rounds == one.plan.planned_runs:
             return
+        self._close()
         # A side that cannot be made leaves the scenario undecided, whatever the other one shows.
         sides = one.of_side("baseline"), one.of_side("candidate")
         if one.failures or self.qualifier.is_settled(*sides, one.plan.planned_runs):
@@ -384,7 +573,10 @@ class _Work:
 
     def _explain(self, one: ScenarioMade) -> None:
         """Take profiles where the scenario asks for an explanation; what keeps them from being made is no failure."""
-        if one.plan.kind is not ScenarioKind.COMPARISON or one.lacking or one.failures:
+        if one.plan.kind is not ScenarioKind.COMPARISON or one.lacking:
+            return
+        self._close()
+        if one.failures:
             return
         sides = {side.id: one.of_side(side.id) for side in one.plan.sides}
         kinds = tuple(self.qualifier.explains(sides["baseline"], sides["candidate"])) if all(sides.values()) else ()
@@ -392,6 +584,7 @@ class _Work:
         number = sum(len(scenario.done) for scenario in self.made)
         for place, step in enumerate(step for step in one.of_round(1) if step.side in missing):
             series = self._series(f"{one.experiment}-{EXPLAINING}", None, kinds)
+            self._tell(one)
             self.listener.again(step, "its nodes' profiles explain what became worse")
             try:
                 series.make(step, number + place + 1, self._total(number + len(missing)), self._left_s())
@@ -403,13 +596,13 @@ class _Work:
         lab = Lab(self.qualifier.store, self.qualifier.system)
         return Series(lab, experiment, self.order.seed, self.order.keep_homes, self.listener, length, profiles)
 
-    def _tried(self, one: ScenarioMade, step: Step) -> SealedRun:
-        """The planned run, tried once more where it cannot be made at first: a machine may stumble once."""
+    def _tried(self, one: ScenarioMade, step: Step) -> None:
+        """Begin the planned run, once more where it cannot be made at first: a machine may stumble once."""
         try:
-            return self._made(one, step)
+            self._begin(one, step)
         except EnvironmentFailure as error:
             self.listener.again(step, error.message)
-            return self._made(one, step)
+            self._begin(one, step)
 
     def _again(self, one: ScenarioMade, step: Step, run: SealedRun) -> None:
         """Repeat an invalid run once; that it was is told in the report."""
@@ -417,20 +610,28 @@ class _Work:
         if repeated.position not in one.done:
             gate = run.manifest.deciding_gates[0]
             self.listener.again(step, f"{gate.label}: {gate.measured}, but {gate.limit} is required")
-        self._made(one, repeated)
+            self._made(one, repeated)
 
-    def _made(self, one: ScenarioMade, step: Step) -> SealedRun:
-        if step.position not in one.done:
-            self._check_others(one, step)
-            most = one.plan.planned_runs if one.plan.goes_on else None
-            length = ExperimentLength(most=most, stops_early=True) if most else None
-            series = self._series(one.experiment, length)
-            number = sum(len(scenario.done) for scenario in self.made) + 1
-            run = series.make(step, number, self._total(number), self._left_s())
-            one.done[step.position] = run
-            self.taken.append((self._expected_s(step), _seconds(run)))
-            self._write()
-        return one.done[step.position]
+    def _made(self, one: ScenarioMade, step: Step) -> None:
+        """Make a run and see it sealed."""
+        self._begin(one, step)
+        self._note(self.open.pop())
+
+    def _begin(self, one: ScenarioMade, step: Step) -> None:
+        """Measure; the run is then open until it is sealed."""
+        began = time.monotonic()
+        finish = self._announced(one, step).measure(step, self.listener, Among(self.finisher.quiet))
+        self.open.append(_Open(one, step, self.finisher.submit(finish)))
+        self.taken.append((self._expected_s(step), max(1.0, time.monotonic() - began)))
+
+    def _announced(self, one: ScenarioMade, step: Step, place: int = 0) -> Series:
+        """What makes a run, which is told to begin; as the ``place``-th of those that begin together."""
+        self._check_others(one, step)
+        self._tell(one)
+        most = one.plan.planned_runs if one.plan.goes_on else None
+        number = sum(len(scenario.done) for scenario in self.made) + len(self.open) + 1 + place
+        self.listener.begin(step, number, self._total(number), self._left_s())
+        return self._series(one.experiment, ExperimentLength(most=most, stops_early=True) if most else None)
 
     def _check_others(self, one: ScenarioMade, step: Step) -> None:
         """A finished run that was made of something else must not stand beside the missing ones."""
@@ -457,16 +658,16 @@ class _Work:
 
     def _left_s(self) -> float:
         """Seconds that the missing runs take, by what the system expects and how long those of this go took."""
-        missing = [step for one in self.made for step in one.wanted if step.position not in one.done]
-        expected = sum(self._expected_s(step) for step in missing)
+        begun = {(at.one.plan.id, at.step.position) for at in self.open}
+        expected = sum(
+            self._expected_s(step) / (AT_A_TIME if self._shares(one) else 1)
+            for one in self.made
+            for step in one.wanted
+            if step.position not in one.done and (one.plan.id, step.position) not in begun
+        )
         hoped = sum(hope for hope, _ in self.taken)
         return expected * (sum(real for _, real in self.taken) / hoped if hoped else 1.0)
 
     def _write(self) -> None:
         self.record.runs = {one.plan.id: [run.run_id for run in one.runs] for one in self.made if one.done}
         self.folder.write(self.record)
-
-
-def _seconds(run: SealedRun) -> float:
-    begin, end = (datetime.fromisoformat(text) for text in (run.manifest.started_at, run.manifest.ended_at))
-    return max(1.0, (end - begin).total_seconds())

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Protocol, Self
 
 from pydantic import BaseModel
 
-from chainmark.core.manifest import ExperimentLength, ExperimentPlace
-from chainmark.core.progress import Progress
+from chainmark.core.manifest import BESIDE, ExperimentLength, ExperimentPlace, Fact
+from chainmark.core.progress import Progress, Silent
 from chainmark.lab.machine import machine_to_itself
-from chainmark.lab.protocols import LaunchableSystem, Order
+from chainmark.lab.protocols import Execution, LaunchableSystem, Order, StagedSystem
 from chainmark.lab.schedules import Arm, Step, Total, interleaved
 from chainmark.lab.session import Content, Session, name_of, new_experiment_id
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 
 
 class Listener(Progress, Protocol):
@@ -24,6 +30,43 @@ class Listener(Progress, Protocol):
 
     def end(self, run: SealedRun) -> None:
         """A run was sealed."""
+
+
+# Analyses and seals a run that was measured.
+Finish = Callable[[Progress], SealedRun]
+_LOWEST_PRIORITY = 19
+
+
+class Finisher:
+    """Analyses and seals runs, one at a time, while the network of the next one starts: never beside a load."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, "finishing", _give_way)
+        self._last: Future[SealedRun] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """What was measured is sealed, whatever ended the work."""
+        self._pool.shutdown()
+
+    def submit(self, finish: Finish) -> Future[SealedRun]:
+        """Have a run finished."""
+        self._last = self._pool.submit(finish, Silent())
+        return self._last
+
+    def quiet(self) -> None:
+        """Wait until nothing is analysed or sealed; whether that succeeded, its own future tells."""
+        if self._last is not None:
+            wait([self._last])
+
+
+def _give_way() -> None:
+    """Of Linux's threads each has a priority of its own."""
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOWEST_PRIORITY)
 
 
 @dataclass(frozen=True)
@@ -37,24 +80,41 @@ class Lab:
         self, profile: BaseModel, order: Order, progress: Progress, place: ExperimentPlace | None = None
     ) -> SealedRun:
         """Make one run and seal it; whether it is valid stands in its manifest."""
+        with machine_to_itself(progress):
+            return self.measure(profile, order, progress, place)(progress)
+
+    def measure(self, profile: BaseModel, order: Order, progress: Progress, place: ExperimentPlace | None) -> Finish:
+        """Make the part of a run that needs the machine; what is returned does the rest, and must be called."""
         known = {"experiment": place.id} if place else {}
-        with (
-            machine_to_itself(progress),
-            Session.create(self.store, self.system.name, name_of(profile), order.version, **known) as session,
-        ):
-            execution = self.system.execute(profile, order, session.run, progress)
-            columns = {population: frame.columns for population, frame in execution.samples.items()}
-            content = Content(
-                profile_name=name_of(profile),
-                profile=profile.model_dump(mode="json"),
-                workload=self.system.workload(profile),
-                seed=order.seed,
-                findings=execution,
-                catalogue=self.system.catalogue().sampled(columns),
-                samples=execution.samples,
-                place=place,
+        with machine_to_itself(progress), ExitStack() as stack:
+            session = stack.enter_context(
+                Session.create(self.store, self.system.name, name_of(profile), order.version, **known)
             )
-            return session.seal(content)
+            analyse = _measured(self.system, profile, order, session.run, progress)
+            unfinished = stack.pop_all()
+
+        def finish(progress: Progress) -> SealedRun:
+            with unfinished:
+                return session.seal(self._content(profile, order, analyse(progress), place))
+
+        return finish
+
+    def _content(
+        self, profile: BaseModel, order: Order, execution: Execution, place: ExperimentPlace | None
+    ) -> Content:
+        columns = {population: frame.columns for population, frame in execution.samples.items()}
+        if order.beside:
+            execution.facts.append(Fact(label=BESIDE, value=order.beside))
+        return Content(
+            profile_name=name_of(profile),
+            profile=profile.model_dump(mode="json"),
+            workload=self.system.workload(profile),
+            seed=order.seed,
+            findings=execution,
+            catalogue=self.system.catalogue().sampled(columns),
+            samples=execution.samples,
+            place=place,
+        )
 
     def repeat(
         self,
@@ -72,6 +132,24 @@ class Lab:
         steps = interleaved([arm], repetitions)
         with machine_to_itself(listener):
             return [series.make(step, step.position + 1, Total(len(steps))) for step in steps]
+
+
+def _measured(
+    system: LaunchableSystem, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress
+) -> Callable[[Progress], Execution]:
+    if isinstance(system, StagedSystem):
+        return system.measure(profile, order, run, progress)
+    execution = system.execute(profile, order, run, progress)
+    return lambda _: execution
+
+
+@dataclass(frozen=True)
+class Among:
+    """What goes on beside a run, as its `Order` says it."""
+
+    quiet: Callable[[], None]
+    lane: int = 0
+    beside: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,6 +172,13 @@ class Series:
 
     def make(self, step: Step, number: int, total: Total, left_s: float | None = None) -> SealedRun:
         """Make one run; it is told of as the ``number``-th of ``total``."""
+        self.listener.begin(step, number, total, left_s)
+        run = self.measure(step, self.listener)(self.listener)
+        self.listener.end(run)
+        return run
+
+    def measure(self, step: Step, progress: Progress, among: Among | None = None) -> Finish:
+        """Make the part of a run that needs the machine; whoever does the rest says when it begins and ends."""
         place = ExperimentPlace(
             id=self.experiment_id,
             side=step.side,
@@ -101,8 +186,7 @@ class Series:
             position=step.position,
             length=self.length,
         )
-        self.listener.begin(step, number, total, left_s)
         order = Order(step.version, self.seed + step.position, self.keep_homes, self.profiles)
-        run = self.lab.run(step.profile, order, self.listener, place)
-        self.listener.end(run)
-        return run
+        if among is not None:
+            order = replace(order, quiet=among.quiet, lane=among.lane, beside=among.beside)
+        return self.lab.measure(step.profile, order, progress, place)

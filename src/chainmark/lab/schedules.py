@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, takewhile
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel
 
 Item = TypeVar("Item")
 
+# On which side of the threshold a load is, by its value; "leans": its interval includes the threshold.
+Standing = Literal["kept up", "leans to kept up", "leans to lost", "lost", "no data"]
+KEPT: tuple[Standing, ...] = ("kept up", "leans to kept up")
 # The side of runs that were made without another subject to compare with.
 LONE_SIDE = "subject"
 
@@ -83,6 +87,7 @@ class SweepPlan:
 
     Attributes:
         loads: of the grid.
+        search: whether all of them are run, or those that a search by halves asks for.
         tolerance: a load is kept up if at least one minus this share of it is processed.
         step: an adaptive search's loads are multiples of it.
         first_load, most_load: where it begins, and what it does not go beyond.
@@ -95,6 +100,7 @@ class SweepPlan:
     first_load: int
     most_load: int
     relative_gap: float
+    search: Literal["grid", "bisect"] = "grid"
 
 
 def forth_and_back(items: Sequence[Item], turn: int) -> list[Item]:
@@ -123,15 +129,134 @@ def grid_steps(loads: Sequence[SweepLoad], versions: Sequence[str], repetitions:
     return cells
 
 
-def wanted_load(versions: Iterable[Iterable[Mapping[int, bool]]], plan: SweepPlan) -> int | None:
+def bisected_cells(loads: Sequence[SweepLoad], versions: Sequence[str], repetitions: int) -> list[Cell]:
+    """All that a search by halves may ask for, at places that no answer changes: one repetition more than planned.
+
+    Args:
+        loads: of the grid.
+        versions: each once.
+        repetitions: of a load that contradicts no other.
+    """
+    return [
+        Cell(version, load, repetition + 1)
+        for repetition in range(repetitions + 1)
+        for place, load in enumerate(sorted(set(loads)))
+        for version in forth_and_back(versions, repetition + place)
+    ]
+
+
+def asked_cells(
+    cells: Sequence[Cell],
+    made: Collection[Cell],
+    versions: Mapping[str, Sequence[Mapping[SweepLoad, Standing]]],
+) -> list[Cell]:
+    """What a search by halves runs next; nothing: every edge is known.
+
+    Loads that contradict each other are repeated; if they still do, there is no edge, and the rest of the grid is run.
+    A load that one version asks for is every version's, so that they are compared under the same loads in turn.
+
+    Args:
+        cells: those of `bisected_cells`.
+        made: those that were run, whatever came of them.
+        versions: of each by every measure, the first one first: where the loads stand that were run.
+    """
+    last = cells[-1].repetition
+    loads = sorted({cell.load for cell in cells})
+    begun = {(cell.load, cell.repetition == last) for cell in made}
+    rest = [cell for cell in cells if cell not in made and (cell.load, cell.repetition == last) in begun]
+    if rest:
+        return rest
+    ran = {version: {cell.load for cell in made if cell.version == version} for version in versions}
+    found: list[dict[SweepLoad, Standing]] = [
+        {load: standings.get(load, "no data") for load in ran[version]}
+        for version, measures in versions.items()
+        for standings in measures or [{}]
+    ]
+    wanted = next((load for standings in found if (load := bisected_load(loads, standings))), None)
+    if wanted is not None:
+        return [cell for cell in cells if cell.load == wanted and cell.repetition < last]
+    doubtful = [load for standings in found for load in contradicting(standings)]
+    if again := [load for load in doubtful if (load, True) not in begun]:
+        return [cell for cell in cells if cell.load == again[0] and cell.repetition == last]
+    missing = [load for load in loads if doubtful and (load, False) not in begun]
+    return [cell for cell in cells if cell.load in missing[:1] and cell.repetition < last]
+
+
+def bisected_load(loads: Sequence[SweepLoad], found: Mapping[SweepLoad, Standing]) -> SweepLoad | None:
+    """The load in the middle of what is open; None: nothing is.
+
+    Loads that differ in the last number of their keys alone are a line. Open in a line is what lies between the loads
+    that are clearly kept up and those that clearly are not, so that less or more than what was run could not change
+    what is sure. A line begins beside the edge of the one before it.
+
+    Args:
+        loads: in their order.
+        found: where those stand that were run.
+    """
+    edge: int | None = None
+    for _, group in groupby(loads, key=lambda load: load.key[:-1]):
+        line = _known(group, found)
+        if between := _open(line, found):
+            beside = [] if edge is None else _beside(line, edge)
+            return next((load for load in beside if load in between), between[(len(between) - 1) // 2])
+        edge = max((load.per_s for load in line if found.get(load) in KEPT), default=0)
+    return None
+
+
+def most_asked(loads: Sequence[SweepLoad], findings: Iterable[Mapping[SweepLoad, Standing]]) -> int:
+    """How many loads a search by halves still asks for at most, if none contradicts another.
+
+    Args:
+        loads: of the grid.
+        findings: of every version by every measure: where those stand that were run.
+    """
+    lines = [list(group) for _, group in groupby(sorted(set(loads)), key=lambda load: load.key[:-1])]
+    open_ = {tuple(tuple(_open(_known(line, found), found)) for line in lines) for found in findings}
+    halved = sum(
+        min(len(line), len(line).bit_length() + bool(place)) for lines in open_ for place, line in enumerate(lines)
+    )
+    return min(halved, len({load for lines in open_ for line in lines for load in line}))
+
+
+def _known(line: Iterable[SweepLoad], found: Mapping[SweepLoad, Standing]) -> list[SweepLoad]:
+    return [load for load in line if found.get(load) != "no data"]
+
+
+def _open(line: Sequence[SweepLoad], found: Mapping[SweepLoad, Standing]) -> list[SweepLoad]:
+    ran = [load for load in line if load in found]
+    kept = list(takewhile(lambda load: found[load] == "kept up", ran))
+    lost = list(takewhile(lambda load: found[load] == "lost", reversed(ran)))
+    first = line.index(kept[-1]) + 1 if kept else 0
+    end = line.index(lost[-1]) if lost else len(line)
+    return [load for load in line[first:end] if load not in found]
+
+
+def _beside(line: Sequence[SweepLoad], edge: int) -> list[SweepLoad]:
+    """The greatest load up to an edge, and the next one."""
+    below = [load for load in line if load.per_s <= edge]
+    return [*below[-1:], *line[len(below) :][:1]]
+
+
+def contradicting(found: Mapping[SweepLoad, Standing]) -> list[SweepLoad]:
+    """The loads that are not kept up although as much or more is, and those by which these are contradicted."""
+    kept = [load for load, standing in found.items() if standing in KEPT]
+    lost = [load for load, standing in found.items() if standing not in {*KEPT, "no data"}]
+    least, most = min((one.per_s for one in lost), default=None), max((one.per_s for one in kept), default=None)
+    if least is None or most is None:
+        return []
+    return sorted([one for one in kept if one.per_s >= least] + [one for one in lost if one.per_s <= most])
+
+
+def wanted_load(versions: Iterable[Iterable[Mapping[SweepLoad, Standing]]], plan: SweepPlan) -> int | None:
     """The first load that some version's search asks for; every version gets it, so that all can be compared.
 
     Args:
-        versions: of each by every measure, the first one first: by load, whether it is kept up.
+        versions: of each by every measure, the first one first: where the loads stand that were run.
         plan: the search's limits.
     """
     for measures in versions:
-        for kept in measures:
+        for found in measures or [{}]:
+            kept = {load.per_s: standing in KEPT for load, standing in found.items()}
             if (load := next_load(kept, plan)) is not None:
                 return load
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel
@@ -12,7 +12,18 @@ from chainmark.core.manifest import Fact
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import SweptSystem
 from chainmark.lab.running import Lab, Listener, Series
-from chainmark.lab.schedules import Cell, Step, SweepPlan, Total, forth_and_back, grid_steps, wanted_load
+from chainmark.lab.schedules import (
+    Cell,
+    Step,
+    SweepPlan,
+    Total,
+    asked_cells,
+    bisected_cells,
+    forth_and_back,
+    grid_steps,
+    most_asked,
+    wanted_load,
+)
 from chainmark.lab.session import finished_runs, name_of, new_experiment_id
 from chainmark.store.runs import SealedRun, Store
 
@@ -25,6 +36,21 @@ ADAPTIVE_ORDER = (
     "two loads around the edge, by either share. At each load the versions follow each other directly, in turn first "
     "(A B, B A), so a drift reaches both alike; a drift from load to load is not averaged out."
 )
+BISECTED_ORDER = (
+    "Of the grid, loads follow from the results: for each number of connections the middle of those between what is "
+    "clearly kept up and what clearly is not, by either share, until every load between these was run; the next number "
+    "of connections begins beside the edge of the one before. Loads that contradict each other are run once more, and "
+    "if they still do, so is the rest of the grid. What was not run lies below loads that are clearly kept up, or "
+    "above loads that clearly are not. At each load the versions follow each other directly, in turn first (A B, B A), "
+    "so a drift reaches both alike; a drift from load to load is not averaged out."
+)
+
+
+def order_told(plan: SweepPlan, *, adaptive: bool = False) -> str:
+    """In which order the runs of a sweep are made, and why."""
+    if adaptive:
+        return ADAPTIVE_ORDER
+    return BISECTED_ORDER if plan.search == "bisect" else GRID_ORDER
 
 
 @dataclass(frozen=True)
@@ -35,7 +61,7 @@ class SweepOrder:
         versions: each once, the baseline first.
         repetitions: runs at each load and version.
         seed: of the order; a run's own seed is this plus its place.
-        adaptive: look for the edge instead of running the grid.
+        adaptive: look for the edge beside the grid's loads, too, instead of running the grid.
         resume: the experiment whose finished runs are kept.
     """
 
@@ -81,9 +107,38 @@ class Sweep:
     interrupted: bool
 
     def all_runs(self) -> list[SealedRun]:
-        """In the order in which they were made."""
+        """In the order of their positions."""
         found = [run for runs in self.runs.values() for run in runs]
         return sorted(found, key=lambda run: run.manifest.experiment.position if run.manifest.experiment else 0)
+
+
+class Bisected:
+    """A search by halves among the loads of a grid.
+
+    Attributes:
+        cells: all that it may ask for, by position.
+        most: runs that it asks for in all at most, as far as is known and if no load contradicts another.
+    """
+
+    def __init__(self, system: SweptSystem, plan: SweepPlan, versions: Sequence[str], repetitions: int) -> None:
+        self.cells = bisected_cells(plan.loads, versions, repetitions)
+        self._system = system
+        self._plan = plan
+        self._runs_a_load = len(versions) * repetitions
+        self.most = most_asked(plan.loads, [{}]) * self._runs_a_load
+
+    def asked(self, made: Collection[int], runs: Mapping[str, Sequence[SealedRun]]) -> list[int]:
+        """The positions of what is run next; nothing: it has ended.
+
+        Args:
+            made: positions of what was run, or could not be.
+            runs: by version.
+        """
+        found = {version: self._system.standings(its, self._plan.tolerance) for version, its in runs.items()}
+        left = most_asked(self._plan.loads, [one for measures in found.values() for one in measures])
+        cells = asked_cells(self.cells, [self.cells[position] for position in made], found)
+        self.most = len(made) + max(len(cells), left * self._runs_a_load)
+        return [self.cells.index(cell) for cell in cells]
 
 
 @dataclass(frozen=True)
@@ -121,11 +176,11 @@ class Sweeper:
         interrupted = False
         try:
             cells = self._cells(self.system.sweep_plan(profile), order, runs)
-            for position, (cell, total) in enumerate(cells):
+            for number, (position, cell, total) in enumerate(cells, 1):
                 step = cell.step(self.system.at_load(profile, cell.load), position)
                 if position in done:
                     _check(done[position], step, order)
-                runs[cell.version].append(done.get(position) or series.make(step, position + 1, total))
+                runs[cell.version].append(done.get(position) or series.make(step, number, total))
         except KeyboardInterrupt:
             if not any(runs.values()):
                 raise
@@ -139,23 +194,41 @@ class Sweeper:
 
     def _cells(
         self, plan: SweepPlan, order: SweepOrder, runs: Mapping[str, Sequence[SealedRun]]
-    ) -> Iterator[tuple[Cell, Total]]:
-        """What to run, and how many runs there are as far as is known."""
-        if not order.adaptive:
+    ) -> Iterator[tuple[int, Cell, Total]]:
+        """What to run at which position, and how many runs there are as far as is known."""
+        if order.adaptive:
+            yield from self._doubled(plan, order, runs)
+        elif plan.search == "bisect":
+            yield from self._bisected(plan, order, runs)
+        else:
             cells = grid_steps(plan.loads, order.versions, order.repetitions, order.seed)
-            yield from ((cell, Total(len(cells))) for cell in cells)
-            return
-        made = turn = 0
+            yield from ((place, cell, Total(len(cells))) for place, cell in enumerate(cells))
+
+    def _bisected(
+        self, plan: SweepPlan, order: SweepOrder, runs: Mapping[str, Sequence[SealedRun]]
+    ) -> Iterator[tuple[int, Cell, Total]]:
+        search = Bisected(self.system, plan, order.versions, order.repetitions)
+        made: list[int] = []
+        while asked := search.asked(made, runs):
+            for position in asked:
+                yield position, search.cells[position], Total(search.most, "at most")
+                made.append(position)
+
+    def _doubled(
+        self, plan: SweepPlan, order: SweepOrder, runs: Mapping[str, Sequence[SealedRun]]
+    ) -> Iterator[tuple[int, Cell, Total]]:
+        made = turn = position = 0
         while (load := self._wanted(plan, runs)) is not None:
             made += order.repetitions * len(order.versions)
             at = self.system.load_of(plan, load)
             for repetition in range(order.repetitions):
                 for version in forth_and_back(order.versions, turn):
-                    yield Cell(version, at, repetition + 1), Total(made, "at least")
+                    yield position, Cell(version, at, repetition + 1), Total(made, "at least")
+                    position += 1
                 turn += 1
 
     def _wanted(self, plan: SweepPlan, runs: Mapping[str, Sequence[SealedRun]]) -> int | None:
-        return wanted_load((self.system.kept_up(found, plan.tolerance) for found in runs.values()), plan)
+        return wanted_load((self.system.standings(found, plan.tolerance) for found in runs.values()), plan)
 
     def _done(self, experiment_id: str | None) -> dict[int, SealedRun]:
         """The runs of the experiment that is resumed, by their places."""

@@ -103,6 +103,31 @@ class StandIn:
 
 
 @dataclass
+class Staged(StandIn):
+    """The same whose runs are analysed after they were measured; ``on_analysis`` is called with their numbers."""
+
+    on_analysis: Callable[[int], None] = lambda _: None
+    on_load: Callable[[int], None] = lambda _: None
+    under_load: Callable[[Order, Progress], None] = lambda _order, _progress: None
+
+    def measure(
+        self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress
+    ) -> Callable[[Progress], Execution]:
+        """A run that is analysed later."""
+        execution = self.execute(profile, order, run, progress)
+        number = len(self.made)
+        order.quiet()
+        self.on_load(number)
+        self.under_load(order, progress)
+
+        def analyse(progress: Progress) -> Execution:
+            self.on_analysis(number)
+            return execution
+
+        return analyse
+
+
+@dataclass
 class Followed:
     """A listener that keeps what it is told."""
 

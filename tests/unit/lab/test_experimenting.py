@@ -41,6 +41,11 @@ class _Listener(Followed):
         """Which run of how many."""
         return [(number, total.runs) for _, number, total, _ in self.steps]
 
+    @property
+    def bounds(self) -> list[str]:
+        """Whether there may be fewer."""
+        return [total.bound for _, _, total, _ in self.steps]
+
 
 def _begun(tmp_path: Path, system: StandIn, listener: _Listener | None = None) -> Experiment:
     return Experimenter(Store(tmp_path / "store"), system).begin(ARMS, LENGTH, 10, listener or _Listener())
@@ -137,6 +142,8 @@ def test_added_rounds_say_how_far_they_go_and_the_planned_ones_keep_their_plan(t
     added = ExperimentLength(most=3, stops_early=True)
     assert lengths == [*[LENGTH] * 4, added, added]
     assert listener.told == [(3, 6), (4, 6), (5, 6), (6, 6)]
+    # A decision may end the planned rounds sooner; what was added is made.
+    assert listener.bounds == ["at most", "at most", "", ""]
     again = _resumed(tmp_path, resumed, 2)
     assert (again.most, again.rounds, again.record.more) == (5, 3, 3)
 
@@ -163,6 +170,18 @@ def test_what_was_ordered_is_kept(tmp_path: Path) -> None:
     assert made.id.startswith("cometbft-quick-")
     kept = _begun(tmp_path, StandIn()).record
     assert not kept.keep_homes
+    explained = Experimenter(store, _Orders()).begin(ARMS, LENGTH, 10, _Listener(), keep_homes=True, profiles=["cpu"])
+    explained.take_profiles()
+    lengths = [place.length for run in explained.runs if (place := run.manifest.experiment)]
+    assert lengths == [LENGTH] * 2
+
+
+def test_a_fixed_number_of_rounds_is_told_as_a_plan(tmp_path: Path) -> None:
+    listener = _Listener()
+    fixed = ExperimentLength(most=1, stops_early=False)
+    made = Experimenter(Store(tmp_path / "store"), StandIn()).begin(ARMS, fixed, 10, listener)
+    assert made.next_round()
+    assert listener.bounds == ["", ""]
 
 
 def test_an_experiment_of_another_kind_is_not_gone_on_with(tmp_path: Path) -> None:

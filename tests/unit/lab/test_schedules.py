@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from chainmark.lab.schedules import (
     Arm,
     Cell,
+    Standing,
     Step,
     SweepLoad,
     SweepPlan,
@@ -159,11 +160,14 @@ def test_a_search_ends_when_the_edge_is_as_near_as_was_asked_for(failed: int, wa
 
 def test_a_load_that_one_version_asks_for_is_every_versions() -> None:
     """By the first measure of the first version that is not done; None when all edges are known."""
-    done = {400: False, 100: False}
+    at = {per_s: SweepLoad((1, per_s), f"c1r{per_s}", per_s) for per_s in (100, 400)}
+    done: dict[SweepLoad, Standing] = {at[400]: "lost", at[100]: "leans to lost"}
+    kept: dict[SweepLoad, Standing] = {at[100]: "leans to kept up"}
+    lost: dict[SweepLoad, Standing] = {at[100]: "no data"}
     plan = replace(_PLAN, first_load=100)
-    assert wanted_load([[done, {100: True}], [{}]], plan) == 200
-    assert wanted_load([[done], [{100: True}]], plan) == 200
-    assert wanted_load([[{100: False}], [{100: False}]], plan) is None
+    assert wanted_load([[done, kept], [{}]], plan) == 200
+    assert wanted_load([[done], [kept]], plan) == 200
+    assert wanted_load([[lost], [lost]], plan) is None
 
 
 def test_neighbouring_runs_of_a_sweep_begin_with_another_version() -> None:

@@ -293,6 +293,8 @@ class Saturation(BaseModel):
     rates: Annotated[list[Annotated[int, Field(ge=1, le=MAX_RATE)]], Field(min_length=1)] = [200, 400, 800, 1600]
     # A load is kept up if at least one minus this share of what was offered is committed.
     tolerance: Annotated[float, Field(gt=0, lt=1)] = 0.1
+    # "bisect" runs of this grid only what a search by halves asks for, and finds the same load.
+    search: Literal["grid", "bisect"] = "grid"
     # With --adaptive: where to begin, where to end, and how near the two loads around the edge must come.
     first_load: Annotated[int, Field(ge=1, le=MAX_RATE, description="(transactions per second)")] = 100
     most_load: Annotated[int, Field(ge=1, le=MAX_RATE, description="(transactions per second)")] = 12_800

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
@@ -55,6 +55,7 @@ def plan_of(profile: Profile) -> SweepPlan:
         first_load=section.first_load,
         most_load=section.most_load,
         relative_gap=section.relative_gap,
+        search=section.search,
     )
 
 
@@ -209,27 +210,3 @@ def _limits(manifest: Manifest, summaries: Mapping[str, MetricSummary]) -> list[
     if unsent > UNSENT_SHARE:
         found.append(f"the connections to the node were full: {units.plain_percent(unsent, decimals=1)} was never sent")
     return found
-
-
-def efficiency(cell: CellRun) -> float:
-    """What is committed in the end for each that was offered."""
-    return cell.efficiency
-
-
-def pace(cell: CellRun) -> float:
-    """What is committed within the window for each that was due in it; where nobody says, in the end."""
-    return cell.efficiency if cell.pace is None else cell.pace.value
-
-
-def kept_up(
-    cells: Sequence[CellRun], tolerance: float, share: Callable[[CellRun], float] = efficiency
-) -> dict[int, bool]:
-    """By load, whether the mean share of the runs reaches the threshold; a load without a valid run does not."""
-    by_load: dict[int, list[float]] = {}
-    for cell in cells:
-        found = by_load.setdefault(cell.connections * cell.rate_per_s, [])
-        if not cell.excluded:
-            found.append(share(cell))
-    return {
-        load: bool(shares) and sum(shares) / len(shares) >= 1.0 - tolerance for load, shares in sorted(by_load.items())
-    }

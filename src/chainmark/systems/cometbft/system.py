@@ -6,9 +6,9 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -27,7 +27,7 @@ from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.lab.profiles import check_profile
 from chainmark.lab.protocols import Attachment, Execution, Imported, ImportOrder, LaunchableSystem, Order
-from chainmark.lab.schedules import SweepLoad, SweepPlan
+from chainmark.lab.schedules import Standing, SweepLoad, SweepPlan
 from chainmark.lab.sweeping import SweepTest
 from chainmark.network.emulation import Links
 from chainmark.network.host import PressureMark
@@ -156,7 +156,13 @@ class CometBft:
         return nodes.published(also)
 
     def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
-        """Start a network, load it, drain it, stop it, and turn what was collected into samples.
+        """Start a network, load it, drain it, stop it, and turn what was collected into samples."""
+        return self.measure(profile, order, run, progress)(progress)
+
+    def measure(
+        self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress
+    ) -> Callable[[Progress], Execution]:
+        """Start a network, load it, drain it, and stop it.
 
         A network that failed so that nothing could be measured is told by its gates, and has no samples.
         """
@@ -168,50 +174,16 @@ class CometBft:
         began = PressureMark.now()
         try:
             with running_network(plan, progress) as network:
+                order.quiet()
                 load_order = LoadOrder(comet, order.seed, experiment_id, network.links, order.profiles)
                 measurement = measure(network, load_order, run.raw, progress)
                 events = collect(measurement, _chain_reading(network, experiment_id), progress)
         except NetworkFailure as failure:
             _keep_raw(failure.network, run, order.keep_homes)
             _keep_build(order.version, comet.application.adapter, run)
-            failed = _failed(failure, subject, comet, order, began.share())
-            return replace(failed, profiles=list(order.profiles))
-        progress.stage("analysing")
-        _keep_raw(network, run, order.keep_homes)
-        _keep_build(order.version, comet.application.adapter, run)
-        run.write_events("transactions", events.transactions, TRANSACTION_SCHEMA)
-        run.write_events("blocks", events.blocks, BLOCK_SCHEMA)
-        if events.failed is not None:
-            run.write_events("failed", events.failed, FAILED_SCHEMA)
-        run.write_events("scrapes", events.scrapes, SCRAPE_SCHEMA)
-        if network.round_trips:
-            run.write_events("round_trips", round_trip_frame(network.round_trips), ROUND_TRIP_SCHEMA)
-        sampled = _sampled(measurement)
-        for name, schema in SAMPLED_SCHEMAS.items():
-            if (frame := getattr(sampled, name)) is not None:
-                run.write_events(name, frame, schema)
-        found = samples(events, sampled, analysis_window(measurement.start_ns, comet.load), _start_up(network))
-        if order.profiles:
-            _keep_profiles(order.profiles, measurement, events, analysis_window(measurement.start_ns, comet.load), run)
-        books = balance(
-            events, measurement, None if comet.load.schedule == "poisson" else offered_transactions(comet.load)
-        )
-        return Execution(
-            subject=subject,
-            samples=found,
-            configuration=network.configuration,
-            conditions=conditions(network) | _run_conditions(comet, order, network),
-            counts=books.counts | _dropped_peers(measurement) | _packets(measurement),
-            gates=[
-                start_gate(network.start_failures),
-                *run_gates(comet, measurement, events, books, found),
-                *([round_trip_gate(network.round_trips)] if network.round_trips else []),
-            ],
-            incidents=[*network.start_failures, *measurement.incidents],
-            warnings=[*_warnings(network, measurement, comet), *failures_told(events)],
-            groups=zones(network.links),
-            profiles=list(order.profiles),
-        )
+            failed = replace(_failed(failure, subject, comet, order, began.share()), profiles=list(order.profiles))
+            return lambda _: failed
+        return partial(_analysed, network, measurement, events, subject=subject, comet=comet, order=order, run=run)
 
     def attached(self, profile: BaseModel, attachment: Attachment) -> LaunchableSystem:
         """A network that somebody else started."""
@@ -242,10 +214,11 @@ class CometBft:
         content["load"] |= {"connections": connections, "rate": rate}
         return self.profile(content)
 
-    def kept_up(self, runs: Sequence[SealedRun], tolerance: float) -> Sequence[Mapping[int, bool]]:
+    def standings(self, runs: Sequence[SealedRun], tolerance: float) -> Sequence[Mapping[SweepLoad, Standing]]:
         """By what is committed in the end, and by what is committed within the window."""
-        cells = [sweep.cell_of(run) for run in runs]
-        return [sweep.kept_up(cells, tolerance, share) for share in (sweep.efficiency, sweep.pace)]
+        from chainmark.systems.cometbft.saturation.evaluation import cells_of, standings  # noqa: PLC0415 - brings scipy
+
+        return standings(cells_of(map(sweep.cell_of, runs), tolerance), sweep.load_of)
 
     def swept_version(self, label: str, runs: Sequence[SealedRun]) -> VersionRuns:
         """All runs of one version."""
@@ -267,6 +240,54 @@ class CometBft:
     def published_sweep(self, path: Path, label: str | None) -> VersionRuns:
         """A published table, the report tool's text, or its `raw.csv`."""
         return raw_version(path, label) if recognises_raw(path) else published_version(path, label)
+
+
+def _analysed(
+    network: CometNetwork,
+    measurement: Measurement,
+    events: Events,
+    progress: Progress,
+    *,
+    subject: Subject,
+    comet: Profile,
+    order: Order,
+    run: UnfinishedRun,
+) -> Execution:
+    """What was collected of a network that is stopped, as samples."""
+    progress.stage("analysing")
+    _keep_raw(network, run, order.keep_homes)
+    _keep_build(order.version, comet.application.adapter, run)
+    run.write_events("transactions", events.transactions, TRANSACTION_SCHEMA)
+    run.write_events("blocks", events.blocks, BLOCK_SCHEMA)
+    if events.failed is not None:
+        run.write_events("failed", events.failed, FAILED_SCHEMA)
+    run.write_events("scrapes", events.scrapes, SCRAPE_SCHEMA)
+    if network.round_trips:
+        run.write_events("round_trips", round_trip_frame(network.round_trips), ROUND_TRIP_SCHEMA)
+    sampled = _sampled(measurement)
+    for name, schema in SAMPLED_SCHEMAS.items():
+        if (frame := getattr(sampled, name)) is not None:
+            run.write_events(name, frame, schema)
+    found = samples(events, sampled, analysis_window(measurement.start_ns, comet.load), _start_up(network))
+    if order.profiles:
+        _keep_profiles(order.profiles, measurement, events, analysis_window(measurement.start_ns, comet.load), run)
+    books = balance(events, measurement, None if comet.load.schedule == "poisson" else offered_transactions(comet.load))
+    return Execution(
+        subject=subject,
+        samples=found,
+        configuration=network.configuration,
+        conditions=conditions(network) | _run_conditions(comet, order, network),
+        counts=books.counts | _dropped_peers(measurement) | _packets(measurement),
+        gates=[
+            start_gate(network.start_failures),
+            *run_gates(comet, measurement, events, books, found),
+            *([round_trip_gate(network.round_trips)] if network.round_trips else []),
+        ],
+        incidents=[*network.start_failures, *measurement.incidents],
+        warnings=[*_warnings(network, measurement, comet), *failures_told(events)],
+        groups=zones(network.links),
+        profiles=list(order.profiles),
+    )
 
 
 def _chain_reading(network: CometNetwork, experiment_id: bytes) -> ChainReading:
@@ -294,6 +315,7 @@ def _plan(profile: Profile, order: Order, run: UnfinishedRun) -> NetworkPlan:
         programs.install(version, adapter)
     return NetworkPlan(
         version=order.version,
+        lane=order.lane,
         binaries={version: programs.binary_path(version, adapter) for version in versions},
         profile=profile,
         folder=run.path / "homes",

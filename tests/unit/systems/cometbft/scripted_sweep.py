@@ -14,16 +14,17 @@ from chainmark.core.manifest import Configuration, Gate, GateStatus, Scalar, Sub
 from chainmark.core.metric import Population, Table
 from chainmark.core.progress import Progress
 from chainmark.lab.protocols import Execution, Order
-from chainmark.lab.schedules import Step, SweepLoad, SweepPlan, Total
+from chainmark.lab.schedules import Standing, Step, SweepLoad, SweepPlan, Total
 from chainmark.lab.sweeping import SweepTest
 from chainmark.store.runs import SealedRun, UnfinishedRun
-from chainmark.systems.cometbft.saturation.evaluation import saturation_report
+from chainmark.systems.cometbft.saturation.evaluation import cells_of, saturation_report, standings
 from chainmark.systems.cometbft.saturation.results import CellRun, SaturationReport, VersionRuns
-from chainmark.systems.cometbft.sweep import kept_up, load_of
+from chainmark.systems.cometbft.sweep import load_of
 
 from tests.unit.systems.cometbft.saturation_samples import METRICS, run, version
 
 SECONDS = 1000
+FIRST_REPEATED = 48  # seeds of repeated runs are greater: their places are behind all that were planned
 
 
 class Profile(BaseModel):
@@ -37,11 +38,17 @@ class Profile(BaseModel):
 
 @dataclass
 class Scripted:
-    """Versions that commit up to their capacity; Ctrl-C comes at the run whose number is ``interrupted_at``."""
+    """Versions that commit up to their capacity.
+
+    Ctrl-C comes at the run whose number is ``interrupted_at``.
+
+    The first runs of ``invalid`` versions at loads say nothing.
+    """
 
     capacities: Mapping[str, int]
     plan: SweepPlan
     interrupted_at: int | None = None
+    invalid: frozenset[tuple[str, int]] = frozenset()
     made: list[tuple[str, int]] = field(default_factory=list)
     name: str = "scripted"
     title: str = "Scripted"
@@ -76,9 +83,11 @@ class Scripted:
             raise KeyboardInterrupt
         load = Profile.model_validate(profile.model_dump())
         offered = load.connections * load.rate
+        bad = (order.version, offered) in self.invalid and order.seed < FIRST_REPEATED
         self.made.append((order.version, offered))
         committed = min(offered, self.capacities[order.version])
-        ok = Gate(id="ok", label="ok", status=GateStatus.PASS, measured="", limit="")
+        status = GateStatus.FAIL if bad else GateStatus.PASS
+        ok = Gate(id="ok", label="ok", status=status, measured="", limit="")
         return Execution(
             subject=self.install(order.version),
             samples={"p": pl.DataFrame({"second": [0, 1], "throughput_per_s": [float(committed)] * 2})},
@@ -101,9 +110,9 @@ class Scripted:
         connections, rate = load.key
         return Profile.model_validate({**profile.model_dump(), "connections": connections, "rate": rate})
 
-    def kept_up(self, runs: Sequence[SealedRun], tolerance: float) -> Sequence[Mapping[int, bool]]:
+    def standings(self, runs: Sequence[SealedRun], tolerance: float) -> Sequence[Mapping[SweepLoad, Standing]]:
         """By what is committed."""
-        return [kept_up([self.cell_run(one) for one in runs], tolerance)]
+        return standings(cells_of(map(self.cell_run, runs), tolerance), load_of)
 
     def cell_run(self, run_: SealedRun) -> CellRun:
         """Its books."""
@@ -113,7 +122,8 @@ class Scripted:
         assert isinstance(connections, int)
         assert isinstance(rate, int)
         share = counts["committed"] / counts["offered"]
-        found = run(connections, rate, share, position=place.position if place else None)
+        excluded = "; ".join(gate.label for gate in run_.manifest.failed_gates)
+        found = run(connections, rate, share, position=place.position if place else None, excluded=excluded)
         return found.model_copy(update={"origin": place.side if place else ""})
 
     def swept_version(self, label: str, runs: Sequence[SealedRun]) -> VersionRuns:

@@ -57,6 +57,9 @@ def test_who_kept_transactions_from_being_sent(transactions: pl.DataFrame, statu
 def test_what_is_not_sent_to_a_network_that_has_stopped_is_not_the_generators() -> None:
     (gate,) = unsent_gate(_transactions(0.001, 0.001), 0.02, halted=True)
     assert gate.status is GateStatus.PASS
+    asked = {"unsent_by_generator_max": 0.02}
+    assert _gates(limits=asked, unsent=50)["unsent"].status is GateStatus.FAIL
+    assert _gates(limits=asked, unsent=50, broken_off="no block for 30 s")["unsent"].status is GateStatus.PASS
 
 
 def test_other_profiles_have_no_such_gate() -> None:
@@ -144,6 +147,7 @@ def _gates(
     lost: int | None = 0,
     unsure: int = 0,
     refused: int = 0,
+    unsent: int = 0,
     limits: dict[str, Any] | None = None,
     perturbation: list[dict[str, Any]] | None = None,
     load: dict[str, object] | None = None,
@@ -192,7 +196,7 @@ def _gates(
         del samples["block"]
         samples["transaction"] = samples["transaction"].drop("tx_committed_share")
     taken = measurement(records([(b"x", ACCEPTED)], **(load or {})), **changes)
-    events = Events(_transactions(0.001, 0.001, unsent=0, refused=refused), pl.DataFrame(), scrapes, {}, 0, 0, 0)
+    events = Events(_transactions(0.001, 0.001, unsent=unsent, refused=refused), pl.DataFrame(), scrapes, {}, 0, 0, 0)
     books = Books({}, problems or [], contradictions or [], lost, unsure)
     found = run_gates(profile, taken, events, books, samples)
     assert len({gate.id for gate in found}) == len(found)
@@ -236,6 +240,10 @@ def test_a_run_in_which_all_is_well_passes_every_gate() -> None:
             {"nodes_steady": "node1, node2 started anew"},
         ),
         ({"stopped": {"node3": "at height 5"}}, {"following": "node3 stopped: at height 5"}),
+        (
+            {"stopped": {"node3": "at height 5", "node1": "at height 4"}},
+            {"following": "node1 stopped: at height 4; node3 stopped: at height 5"},
+        ),
         ({"broken_off": "no block for 30 s at height 12"}, {"going_on": "no block for 30 s at height 12"}),
         ({"problems": ["1 ≠ 2", "2 ≠ 3"]}, {"books": "1 ≠ 2; 2 ≠ 3"}),
         ({"contradictions": ["2 rejected"]}, {"answers": "2 rejected"}),
@@ -243,6 +251,7 @@ def test_a_run_in_which_all_is_well_passes_every_gate() -> None:
         ({"lags": [0.001] * 97 + [None] * 3}, {"achieved": "97.0 %"}),
         ({"committed": [1.0] * 97 + [0.0] * 3}, {"committed": "97.0 %"}),
         ({"lags": [0.001] * 98 + [0.06] * 2}, {"lag": "60 ms"}),
+        ({"lags": [0.001] * 49 + [0.06]}, {"lag": "60 ms"}),  # so few have no centile: the worst one counts
         ({"drained": False, "waiting": Waiting(fullest=1234)}, {"drained": "1234 left"}),
         ({"intervals": []}, {"blocks": "0 blocks"}),
         ({"intervals": [1.0] * 18 + [None] * 2}, {"observed": "2 of 20 unseen"}),
@@ -405,10 +414,30 @@ def test_whose_failure_it_is(broken: dict[str, Any], status: Status) -> None:
 
 
 def test_a_node_that_needs_several_tries_is_told() -> None:
-    assert start_gate([]).status is GateStatus.PASS
+    sound = start_gate([])
+    assert (sound.status, sound.measured) == (GateStatus.PASS, "all at the first try")
     gate = start_gate([Incident(time_ns=1, what="node0 exited with code 1")] * 2)
     assert (gate.status, gate.measured) == (GateStatus.WARN, "node0 exited with code 1, 2 times")
     assert status_of([gate]) is Status.VALID
+
+
+@pytest.mark.parametrize(
+    ("accepted", "pressure", "status", "told"),
+    [
+        (0.1, 0.8, GateStatus.PASS, ("80.0 %", "≤ 80.0 %")),
+        (0.1, 0.81, GateStatus.FAIL, ("81.0 %", "≤ 80.0 %")),
+        # Where waiting is no reason against a run, a full machine is none against its start.
+        (1.0, 0.99, GateStatus.PASS, ("99.0 %", "≤ 100.0 %")),
+        (0.99, 0.99, GateStatus.FAIL, ("99.0 %", "≤ 80.0 %")),
+        (0.1, None, GateStatus.UNKNOWN, ("this kernel does not tell", "≤ 80.0 %")),
+    ],
+)
+def test_how_full_a_machine_may_be_that_starts_a_network(
+    accepted: float, pressure: float | None, status: GateStatus, told: tuple[str, str]
+) -> None:
+    gates = {"waited_share_max": accepted}
+    gate = start_pressure_gate(pressure, Profile.model_validate({"system": "cometbft", "name": "x", "gates": gates}))
+    assert (gate.id, gate.status, (gate.measured, gate.limit)) == ("pressure", status, told)
 
 
 def test_a_network_that_died_fails_on_any_machine_and_one_that_was_late_on_a_calm_one() -> None:
@@ -416,6 +445,13 @@ def test_a_network_that_died_fails_on_any_machine_and_one_that_was_late_on_a_cal
     died, late = (failed_gate(NetworkFailure(cast(Any, None), "x", died=one)) for one in (True, False))
     assert [status_of([one, busy]) for one in (died, late)] == [Status.FAILED, Status.INVALID]
     assert [status_of([one]) for one in (died, late)] == [Status.FAILED] * 2
+    assert (late.id, late.label, late.measured, late.limit) == (
+        "network",
+        "the network could be measured",
+        "x",
+        "healthy nodes",
+    )
+    assert busy.label == "the machine had time to start the network (CPU pressure)"
 
 
 def test_what_is_received_without_a_check_was_not_accepted_and_is_not_lost() -> None:
@@ -430,11 +466,14 @@ def test_what_may_be_lost_is_no_failure_and_no_pass() -> None:
     gate = _gates(lost=3, unsure=17)["lost"]
     assert (gate.status, gate.measured) == (GateStatus.FAIL, "between 3 and 20 accepted transactions lost")
     assert gate.conclusive
+    assert gate.detail == "when the run ended, mempools held more than their nodes list, or a node did not answer"
 
 
 def test_few_blocks_are_told() -> None:
+    assert _gates(intervals=[None])["blocks"].status is GateStatus.WARN, "one is few, and none is a failure"
     gate = _gates(intervals=[None] + [1.0] * 8)["blocks"]
     assert (gate.status, gate.measured, gate.limit) == (GateStatus.WARN, "9 blocks", "≥ 10 blocks")
+    assert gate.detail == "few blocks make wide intervals: a longer load decides more"
     assert _gates(intervals=[1.0] * 24, limits={"blocks_min": 25})["blocks"].status is GateStatus.WARN
 
 

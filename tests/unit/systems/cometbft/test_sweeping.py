@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from chainmark.core.errors import UsageError
+from chainmark.core.qa_plan import QaPlan
 from chainmark.lab.profiles import read_profile
-from chainmark.lab.schedules import SweepPlan
+from chainmark.lab.qualifying import QaMade, QaOrder, Qualifier
+from chainmark.lab.schedules import Cell, SweepLoad, SweepPlan, asked_cells, bisected_cells, most_asked
 from chainmark.lab.sweeping import Sweep, Sweeper, SweepOrder
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
 from chainmark.systems.cometbft import SYSTEM
-from chainmark.systems.cometbft.saturation.evaluation import saturation_report
-from chainmark.systems.cometbft.sweep import kept_up, load_of
+from chainmark.systems.cometbft.saturation.evaluation import (
+    cells_of,
+    saturation_of,
+    saturation_report,
+    standings,
+)
+from chainmark.systems.cometbft.saturation.results import CellRun
+from chainmark.systems.cometbft.sweep import load_of
 from chainmark.systems.sweeping import saturable
 
+from tests.unit.lab.stand_in import Followed
 from tests.unit.systems.cometbft.saturation_samples import METRICS, run, whole_test
 from tests.unit.systems.cometbft.scripted_sweep import Profile, Quiet, Scripted
 
@@ -46,8 +62,10 @@ _CAPACITIES = {"a": 500, "b": 700}
 _PLAN = SweepPlan(tuple(_LOADS[:3]), 0.1, step=1, first_load=100, most_load=6400, relative_gap=0.1)
 
 
-def _made(folder: Path, order: SweepOrder, interrupted_at: int | None = None) -> tuple[Sweep, Scripted]:
-    system = Scripted(_CAPACITIES, _PLAN, interrupted_at)
+def _made(
+    folder: Path, order: SweepOrder, interrupted_at: int | None = None, search: Literal["grid", "bisect"] = "grid"
+) -> tuple[Sweep, Scripted]:
+    system = Scripted(_CAPACITIES, replace(_PLAN, search=search), interrupted_at)
     return Sweeper(Store(folder), system).make(Profile(), order, Quiet()), system
 
 
@@ -56,19 +74,21 @@ def _document(sweep: Sweep, system: Scripted) -> str:
     return saturation_report(whole_test(), versions, METRICS).model_dump_json()
 
 
-@pytest.mark.parametrize("adaptive", [False, True], ids=["grid", "adaptive"])
-def test_a_sweep_interrupted_anywhere_says_the_same_in_the_end(tmp_path: Path, adaptive: bool) -> None:
+@pytest.mark.parametrize(("adaptive", "search"), [(False, "grid"), (True, "grid"), (False, "bisect")])
+def test_a_sweep_interrupted_anywhere_says_the_same_in_the_end(
+    tmp_path: Path, adaptive: bool, search: Literal["grid", "bisect"]
+) -> None:
     """Finished runs are kept and none is made twice."""
     order = SweepOrder(("a", "b"), 2, seed=5, adaptive=adaptive)
-    whole, system = _made(tmp_path / "whole", order)
+    whole, system = _made(tmp_path / "whole", order, search=search)
     total = len(system.made)
-    assert total == len(whole.all_runs()) > 8
+    assert total == len(whole.all_runs()) >= 8
     for at in (1, 2, 5, total - 1):
-        part, before = _made(tmp_path / f"part-{at}", order, interrupted_at=at)
+        part, before = _made(tmp_path / f"part-{at}", order, at, search)
         assert part.interrupted
         assert len(part.all_runs()) == at
         again = SweepOrder(("a", "b"), 2, seed=5, adaptive=adaptive, resume=part.experiment_id)
-        rest, after = _made(tmp_path / f"part-{at}", again)
+        rest, after = _made(tmp_path / f"part-{at}", again, search=search)
         assert not rest.interrupted
         assert before.made + after.made == system.made
         assert _document(rest, after) == _document(whole, system)
@@ -85,6 +105,149 @@ def test_an_adaptive_sweep_gives_every_version_the_same_loads(tmp_path: Path) ->
         assert one.load_per_s is not None
         assert one.load_per_s * 0.9 <= capacity
         assert one.load_per_s * 1.1 * 0.9 >= capacity * 0.99
+
+
+def _bisected(share: Callable[[Cell], float], versions: tuple[str, ...] = ("a",)) -> dict[str, list[CellRun]]:
+    """The runs that a search asks for."""
+    cells = bisected_cells(_LOADS, versions, 1)
+    made: list[Cell] = []
+    runs: dict[str, list[CellRun]] = {version: [] for version in versions}
+    while True:
+        found = {version: standings(cells_of(its, 0.1), load_of) for version, its in runs.items()}
+        asked = asked_cells(cells, made, found)
+        if not asked:
+            return runs
+        for cell in asked:
+            assert cell not in made, "a run was asked for twice"
+            made.append(cell)
+            runs[cell.version].append(_run(cell.load, share(cell)))
+
+
+def _run(load: SweepLoad, share: float) -> CellRun:
+    connections, rate = load.key
+    return run(connections, rate, min(1.0, share))
+
+
+def _capacity(capacity: float) -> Callable[[Cell], float]:
+    return lambda cell: capacity / cell.load.per_s
+
+
+_ANSWER = ("state", "load_per_s", "low_per_s", "high_per_s", "connections", "rate_per_s")
+
+
+def _answers(runs: list[CellRun]) -> list[object]:
+    found = saturation_of(cells_of(runs, 0.1), 0.1, "committed")
+    return [getattr(found, name) for name in _ANSWER]
+
+
+@given(st.lists(st.floats(50, 10_000), min_size=3, max_size=3))
+def test_a_search_by_halves_finds_what_the_grid_finds(capacities: list[float]) -> None:
+    """Whatever each number of connections bears: the load, what is sure, and that there is none."""
+    of = dict(zip((1, 2, 4), capacities, strict=True))
+    grid = [_run(load, of[load.key[0]] / load.per_s) for load in _LOADS]
+    runs = _bisected(lambda cell: of[cell.load.key[0]] / cell.load.per_s)["a"]
+    assert _answers(runs) == _answers(grid)
+
+
+@pytest.mark.parametrize("capacity", [100, 250, 450, 850, 1300, 1700, 3300, 9000])
+def test_a_search_by_halves_runs_fewer_loads(capacity: float) -> None:
+    runs = _bisected(_capacity(capacity), ("a", "b"))
+    assert len(runs["a"]) <= most_asked(_LOADS, [{}]) < len(_LOADS)
+    assert len(runs["a"]) <= 8
+    assert Counter(map(_place, runs["a"])) == Counter(map(_place, runs["b"]))
+
+
+def _place(one: CellRun) -> tuple[int, int]:
+    return one.connections, one.rate_per_s
+
+
+def test_versions_of_different_capacity_each_find_their_edge() -> None:
+    of = {"a": 500.0, "b": 1300.0}
+    runs = _bisected(lambda cell: of[cell.version] / cell.load.per_s, ("a", "b"))
+    for version, capacity in of.items():
+        assert _answers(runs[version]) == _answers([_run(load, capacity / load.per_s) for load in _LOADS])
+    assert [_place(one) for one in runs["a"]] == [_place(one) for one in runs["b"]]
+
+
+def test_a_load_that_contradicts_another_is_run_once_more() -> None:
+    """A stumble at c1r400 alone: repeated, its mean share is above the threshold, and the edge is found."""
+    stumbles = iter([0.84])
+    runs = _bisected(lambda cell: next(stumbles, 1.0) if cell.load.key == (1, 400) else 1300 / cell.load.per_s)["a"]
+    assert Counter(map(_place, runs))[1, 400] == 2
+    assert saturation_of(cells_of(runs, 0.1), 0.1, "committed").load_per_s == 800
+
+
+def test_loads_that_contradict_each_other_again_are_undecided_by_the_whole_grid() -> None:
+    of = {1: 9000.0, 2: 450.0, 4: 9000.0}
+    runs = _bisected(lambda cell: of[cell.load.key[0]] / cell.load.per_s)["a"]
+    assert saturation_of(cells_of(runs, 0.1), 0.1, "committed").state == "contradictory"
+    assert set(map(_place, runs)) == {load.key for load in _LOADS}
+
+
+class _Qualified(Scripted):
+    """The same with what a plan needs."""
+
+    profile_kinds = ()
+
+    def qa_plans(self) -> list[str]:
+        """It ships none."""
+        return []
+
+    def qa_plan(self, name: str) -> Mapping[str, object]:
+        """It ships none."""
+        return {}
+
+    def qa_plots(self) -> Sequence[Mapping[str, object]]:
+        """It draws none."""
+        return []
+
+    def lacking(self, need: str, versions: Sequence[str]) -> str:
+        """Nothing."""
+        return ""
+
+    def commit(self, version: str) -> str:
+        """Nobody knows."""
+        return ""
+
+    def expected_seconds(self, profile: BaseModel) -> float:
+        """A minute for any run."""
+        return 60.0
+
+
+def _plan(folder: Path) -> QaPlan:
+    folder.mkdir(exist_ok=True)
+    profile = folder / "scripted.toml"
+    profile.write_text('system = "scripted"\n', encoding="utf-8")
+    scenario = {"id": "saturation", "title": "t", "question": "q", "method": "m", "kind": "sweep", "repetitions": 1}
+    return QaPlan.model_validate(
+        {"system": "scripted", "name": "n", "title": "t", "description": "d",
+         "scenario": [{**scenario, "profile": str(profile)}]}
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("stop", range(1, 9))
+def test_a_plan_searches_by_halves_wherever_it_is_interrupted(tmp_path: Path, stop: int) -> None:
+    """An invalid run is made once more, also where it was the last one before the interruption."""
+
+    def qualified(interrupted_at: int | None) -> _Qualified:
+        plan = replace(_PLAN, loads=tuple(_LOADS), search="bisect")
+        return _Qualified(_CAPACITIES, plan, interrupted_at, invalid=frozenset({("b", 400)}))
+
+    def shape(made: QaMade) -> list[tuple[str, int, int]]:
+        (one,) = made.scenarios
+        return [
+            (place.side, place.position, run.manifest.seed) for run in one.runs if (place := run.manifest.experiment)
+        ]
+
+    order = QaOrder(_plan(tmp_path), "a", "b", seed=3)
+    whole = Qualifier(Store(tmp_path / "whole"), qualified(None)).make(order, Followed())
+    broken = Qualifier(Store(tmp_path / "broken"), qualified(stop)).make(order, Followed())
+    assert broken.interrupted
+    listener = Followed()
+    resumed = Qualifier(Store(tmp_path / "broken"), qualified(None)).resume(broken.experiment, listener)
+    assert shape(resumed) == shape(whole)
+    assert len(whole.scenarios[0].runs) < 2 * len(_LOADS)
+    assert all(number <= total.runs for _, number, total, _ in listener.steps)
 
 
 def test_another_test_is_not_resumed(tmp_path: Path) -> None:
@@ -121,6 +284,7 @@ class _Standing:
         return datetime(2026, 1, 2, tzinfo=UTC)
 
 
-def test_a_load_without_a_valid_run_is_not_kept_up() -> None:
+def test_a_load_without_a_valid_run_stands_nowhere() -> None:
     cells = [run(1, 200, 1.0), run(1, 200, 0.85), run(1, 400, 1.0, excluded="lost"), run(1, 800, 0.5)]
-    assert kept_up(cells, 0.1) == {200: True, 400: False, 800: False}
+    found = {load.per_s: standing for load, standing in standings(cells_of(cells, 0.1), load_of)[0].items()}
+    assert found == {200: "leans to kept up", 400: "no data", 800: "lost"}

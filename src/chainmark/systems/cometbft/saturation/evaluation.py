@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from chainmark.compare.estimates import SideEstimates
@@ -11,6 +11,8 @@ from chainmark.compare.judge import Bench, judge, unjudged
 from chainmark.core import units
 from chainmark.core.comparison import Judgement, Outcome
 from chainmark.core.metric import Metric
+from chainmark.lab.schedules import KEPT, SweepLoad
+from chainmark.lab.schedules import Standing as SweepStanding
 from chainmark.lab.sweeping import SweepTest
 from chainmark.stats.intervals import LEVEL, mean_and_variance, wilson_limits
 from chainmark.stats.knee import DETECTOR, LEAST_POINTS, convex_knee, resampled_knee
@@ -34,9 +36,15 @@ from chainmark.systems.cometbft.saturation.results import (
 )
 
 _ONE_SIDED = 1.0 - LEVEL
+_AS_SWEPT: Mapping[Standing, SweepStanding] = {
+    "kept up": "kept up",
+    "leans to kept up": "leans to kept up",
+    "leans to saturated": "leans to lost",
+    "saturated": "lost",
+    "no data": "no data",
+}
 # Between single runs of a cell: the published tables have one run each, and call a load kept up by it.
 ASSUMED_NOISE = 0.03
-_KEPT: tuple[Standing, ...] = ("kept up", "leans to kept up")
 
 
 # --- cells ----------------------------------------------------------------------------------------------------------
@@ -74,6 +82,15 @@ def _cell(runs: list[CellRun], threshold: float) -> Cell:
         standing=_standing(efficiency, threshold),
         pace_standing=_standing(pace, threshold),
     )
+
+
+def standings(cells: Sequence[Cell], load_of: Callable[[int, int], SweepLoad]) -> list[dict[SweepLoad, SweepStanding]]:
+    """By every measure that is known, the one that chooses first: on which side of the threshold each load is."""
+    loads = [load_of(one.connections, one.rate_per_s) for one in cells]
+    measures = [[one.standing for one in cells]]
+    if any(one.pace is not None for one in cells):
+        measures.append([one.pace_standing for one in cells])
+    return [dict(zip(loads, map(_AS_SWEPT.__getitem__, found), strict=True)) for found in measures]
 
 
 def _standing(figure: Figure | None, threshold: float) -> Standing:
@@ -149,12 +166,12 @@ class _Diagonal:
     @property
     def kept(self) -> bool:
         """By the values alone, whether every cell keeps up."""
-        return all(one in _KEPT for one in self.standings)
+        return all(one in KEPT for one in self.standings)
 
     @property
     def saturated(self) -> bool:
         """By the values alone, whether no cell keeps up."""
-        return not any(one in _KEPT for one in self.standings)
+        return not any(one in KEPT for one in self.standings)
 
     @property
     def clearly_kept(self) -> bool:
