@@ -12,6 +12,7 @@ from chainmark.core.manifest import Manifest
 from chainmark.lab.protocols import UNVERSIONED
 
 SAME_BUILD = "both sides are the same build"
+SAME_LOGS = "both sides are made of the same logs, called by two names"
 
 
 def is_one_build(manifests: Iterable[Manifest]) -> bool:
@@ -28,32 +29,70 @@ def is_one_build(manifests: Iterable[Manifest]) -> bool:
     if None not in binaries or len(binaries) > 2:
         return len(binaries) == 1
     revisions = {(run.subject.revision or "").strip("0") for run in runs}
-    versions = {run.subject.version for run in runs}
     if len(revisions - {""}) > 1 or len({run.subject.build for run in runs}) > 1:
         return False
     if "" not in revisions:
         return True
-    if any(run.contradictions or run.subject.is_untold for run in runs):
+    if any(run.contradictions for run in runs) or len({run.subject.version for run in runs}) > 1:
         return False
-    return len(versions) == 1 and UNVERSIONED not in versions
+    return common_version(runs) is not None
+
+
+def common_version(runs: Iterable[Manifest]) -> str | None:
+    """The version that all runs are of, by what their logs tell where they tell it, else by what they are called.
+
+    None where there are several, or nothing tells it.
+    """
+    versions: set[str] = set()
+    for run in runs:
+        subject = run.subject
+        is_known = subject.told or not (run.contradictions or subject.is_untold)
+        versions.add((subject.told or subject.version) if is_known else UNVERSIONED)
+    return versions.pop() if len(versions) == 1 and UNVERSIONED not in versions else None
+
+
+def may_be_one_build(manifests: Iterable[Manifest]) -> bool:
+    """Whether nothing but what the runs are called tells their builds apart.
+
+    Args:
+        manifests: of the runs.
+    """
+    runs = list(manifests)
+    subjects = [run.subject for run in runs]
+    known = [{one.binary_sha256 for one in subjects}, {(one.revision or "").strip("0") or None for one in subjects}]
+    is_alike = all(len(found - {None}) < 2 for found in known) and len({one.build for one in subjects}) == 1
+    return is_alike and common_version(runs) is not None
+
+
+def _logs(runs: Iterable[Manifest]) -> set[str]:
+    """The hashes of all logs that runs were made of, those without a line aside."""
+    return {source.blake3 for run in runs for source in run.sources if source.place is not None and source.size_bytes}
 
 
 def build_caveats(
     baseline: SelectedRuns, candidate: SelectedRuns, differences: Sequence[ConfigurationDifference]
 ) -> Caveats:
-    """That both sides are one build, and whether they are also configured alike.
+    """That both sides are one build, and whether they are also configured alike; or that they may be one.
 
     Args:
         baseline: one side.
         candidate: the other.
         differences: between their configurations.
     """
-    if not is_one_build(run.manifest for side in (baseline, candidate) for run in side.included or side.runs):
-        return Caveats()
+    left, right = ([run.manifest for run in side.included or side.runs] for side in (baseline, candidate))
+    if _logs(left) & _logs(right):
+        return Caveats(badges=(A_A,), sentences=(SAME_LOGS,))
+    if not is_one_build([*left, *right]):
+        version = common_version([*left, *right]) if may_be_one_build([*left, *right]) else None
+        return Caveats(sentences=(_one_version(version),) if version else ())
     if differences:
         places = units.plural(len(differences), "place")
         return Caveats(sentences=(f"{SAME_BUILD}: what differs is its configuration, in {places}",))
     return Caveats(badges=(A_A,))
+
+
+def _one_version(version: str) -> str:
+    return f"both sides are of version {version} and nothing tells their builds apart: this may compare it with itself"
 
 
 def title_of(name: str, labels: tuple[str, str], caveats: Caveats) -> str:

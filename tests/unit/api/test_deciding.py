@@ -146,10 +146,12 @@ def _looked_at(monkeypatch: pytest.MonkeyPatch, made: _Experiment, decided_after
 
     def decided(baseline: int, candidate: int, history: object, *, margins: object) -> int:
         assert margins == MARGINS
+        assert candidate == made.rounds
         return baseline
 
     def compared(runs: object, store: object, how: How) -> object:
         assert how.accepted.margins == MARGINS
+        assert how.why is False
         return runs
 
     store: Any = SimpleNamespace(alike=lambda _: [])
@@ -236,6 +238,12 @@ def test_what_will_hardly_be_decided_is_given_up_after_some_runs(runs: int, chan
         f"after {runs} runs a side not decided: latency; {100 * chance:.0f} % likely to be by 8 runs a side"
     )
     assert told.lines[1:] == (["no more runs are made: what is planned will hardly decide it"] if over else [])
+
+
+def test_what_the_planned_runs_do_not_reach_at_all_is_given_up() -> None:
+    told = Told()
+    assert is_over(_open({7: 1.0}), 8, relay(told, None))
+    assert told.lines[0].endswith("; 0 % likely to be by 8 runs a side")
 
 
 def test_without_a_forecast_nothing_is_given_up() -> None:

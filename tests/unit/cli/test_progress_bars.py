@@ -10,7 +10,7 @@ from chainmark.cli.bars import QaProgress, TerminalProgress
 from chainmark.core.manifest import ExperimentLength
 from chainmark.lab.experimenting import Experimenter
 from chainmark.lab.qualifying import QaOrder, Qualifier
-from chainmark.lab.schedules import Arm, Total
+from chainmark.lab.schedules import Arm, Step, Total
 from chainmark.store.runs import Store
 
 from tests.unit.lab.stand_in import Profile, StandIn, two_scenarios
@@ -67,6 +67,6 @@ def test_a_qualification_says_at_most_until_everything_is_decided(
 
 def test_a_search_says_at_least(capsys: pytest.CaptureFixture[str]) -> None:
     """It asks for its next load only when it knows this one."""
-    step = Arm("v1/c1r200", "v1", _PROFILE)
-    TerminalProgress(None).begin(step, 2, Total(4, "at least"))  # type: ignore[arg-type]
+    step = Step("v1/c1r200", "v1", _PROFILE, repetition=1, position=1)
+    TerminalProgress(None).begin(step, 2, Total(4, "at least"))
     assert _begun(capsys.readouterr().err) == ["run 2 of at least 4"]

@@ -9,10 +9,12 @@ import polars as pl
 import pytest
 
 from chainmark.compare.adjusted import Sides, sides_of
+from chainmark.compare.decide import decide
 from chainmark.compare.estimates import collect
-from chainmark.compare.inputs import LoadedRun
+from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.comparison import Outcome
 from chainmark.core.metric import Covariate, CovariateKind, Kind, Metric, Population, Table
 from chainmark.stats.centiles import FloatArray
 from chainmark.stats.covariates import adjusted_means, day_waves
@@ -181,6 +183,35 @@ def test_samples_of_long_runs_depend_on_each_other_for_an_hour() -> None:
     assert [*told.baseline.standard_errors, *told.candidate.standard_errors] == pytest.approx(list(expected))
 
 
+def _errors(found: Sides) -> list[float]:
+    return [*found.baseline.standard_errors, *found.candidate.standard_errors]
+
+
+@pytest.mark.parametrize(("factor", "begin_s"), [(1.0, 12_345.0), (1.0 / 1024.0, 0.0)])
+def test_when_runs_began_and_how_short_they_were_changes_no_error(factor: float, begin_s: float) -> None:
+    """A twentieth of a run is a twentieth, whether of an hour or of two seconds."""
+    moved = [frame.with_columns(time_s=pl.col("time_s") * factor + begin_s) for frame in [*BEFORE, *AFTER]]
+    assert _errors(_sides(DELAY, moved[:2], moved[2:])) == pytest.approx(_errors(_sides(DELAY)))
+
+
+def test_alike_conditions_cost_no_certainty() -> None:
+    after = [_frame(seed, 0.05, 0.2) for seed in (3, 4, 5)]
+    groups, frames = np.repeat(np.arange(5), SAMPLES), [*BEFORE, *after]
+    lag = _column(frames, "lag_s")[:, None]
+    found = adjusted_means(_column(frames, "delay_s"), groups, lag, _clusters(frames).astype(np.int64))
+    assert found is not None
+    assert _errors(_sides(DELAY, after=after)) == pytest.approx(list(np.sqrt(np.diag(found.covariance))), rel=0.1)
+
+
+def test_what_never_happened_has_no_error_and_no_change() -> None:
+    before, after = ([frame.with_columns(errors=pl.lit(0.0)) for frame in side] for side in (BEFORE, AFTER))
+    found = _sides(ERRORS, before, after)
+    assert [*found.baseline.values, *found.candidate.values] == [0.0] * 5
+    assert _errors(found) == [*found.baseline.log_standard_errors, *found.candidate.log_standard_errors] == [0.0] * 5
+    assert found.note == "at equal header lag"
+    assert _sides(ERRORS, before, AFTER).note == "at equal header lag", "of nothing no change can be told"
+
+
 def test_samples_of_which_a_condition_is_not_told_do_not_count() -> None:
     holes = AFTER[2].with_columns(
         lag_s=pl.when(pl.col("block") == 3).then(None).otherwise("lag_s"),
@@ -218,7 +249,7 @@ def test_sides_that_share_less_than_half_of_the_hours_are_not_judged(
 
 
 def test_the_hours_are_those_of_all_runs_of_a_side() -> None:
-    before = [_frame(1, 0.0, 0.0, first_hour=8, hours=2), _frame(2, 0.0, 0.0, first_hour=14, hours=2)]
+    before = [_frame(2, 0.0, 0.0, first_hour=14, hours=2), _frame(1, 0.0, 0.0, first_hour=8, hours=2)]
     after = [_frame(3, 0.2, 0.2, first_hour=9, hours=2), _frame(4, 0.2, 0.2, first_hour=14, hours=2)]
     assert _sides(NOON, before, after).unlike == ""
 
@@ -229,6 +260,29 @@ def test_a_condition_that_only_tells_the_sides_apart_is_named() -> None:
     found = _sides(DELAY, before, after)
     assert found.unlike == "too few samples to tell the version from header lag"
     assert (found.baseline, found.note) == (collect(_runs(*before), DELAY, "mean"), "")
+
+
+def test_a_verdict_tells_what_was_made_equal_and_what_cannot_be() -> None:
+    """The metric is shown as it was measured, and no verdict rests on it."""
+    before, after = ([run.data for run in _runs(*frames, number=n)] for n, frames in enumerate((BEFORE, AFTER)))
+    by_id = {item.metric_id: item for item in decide(before, _renamed(after)).judgements}
+    assert by_id["delay_s"].note.startswith("at equal header lag, as measured +")
+    assert by_id["delay_s"].change == pytest.approx(0.2 / 1.25, abs=0.05)
+    assert by_id["plain_s"].note == ""
+    night = [frame.with_columns(day_s=pl.col("day_s") + 8 * 3600.0) for frame in AFTER]
+    late = decide(before, _renamed([run.data for run in _runs(*night, number=1)]))
+    noon = next(item for item in late.judgements if item.metric_id == "noon_s")
+    assert (noon.outcome, noon.statistic, noon.change) == (Outcome.INCONCLUSIVE, "mean", None)
+    assert noon.note.startswith("the sides share 0 of ")
+    plain = collect(_runs(*BEFORE), NOON, "mean"), collect(_runs(*night), NOON, "mean")
+    assert [noon.baseline.per_run, noon.candidate.per_run] == [side.per_run for side in plain]
+
+
+def _renamed(runs: Sequence[RunData]) -> list[RunData]:
+    """Runs of another version."""
+    for run in runs:
+        run.manifest.subject = run.manifest.subject.model_copy(update={"version": "v2"})
+    return list(runs)
 
 
 @pytest.mark.parametrize(("one", "statistic"), [(PLAIN, "mean"), (DELAY, "p50")])

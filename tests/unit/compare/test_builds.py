@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from chainmark.compare import compare
-from chainmark.compare.builds import is_one_build
+from chainmark.compare.builds import SAME_LOGS, is_one_build
 from chainmark.core.caveats import A_A, contradicts
 from chainmark.core.comparison import Comparison
-from chainmark.core.manifest import Configuration, Subject
+from chainmark.core.manifest import Configuration, Source, Subject
 
 from tests.unit.compare.synthetic_runs import SyntheticRun, sides
 
@@ -40,6 +40,8 @@ def judged(baseline: dict[str, Any], candidate: dict[str, Any]) -> Comparison:
         ({"version": "v1"}, {"version": "v2"}, False),
         ({"version": "unversioned"}, {"version": "unversioned"}, False),
         ({"version": "v1", "is_untold": True}, {"version": "v1", "is_untold": True}, False),
+        ({"version": "mine", "told": "1.2"}, {"version": "mine", "told": "1.3"}, False),
+        ({"version": "mine", "told": "1.2"}, {"version": "theirs", "told": "1.2"}, False),
     ],
 )
 def test_builds_are_told_apart_by_the_best_that_is_known(
@@ -90,6 +92,54 @@ def test_one_build_with_two_configurations_is_no_aa_and_says_what_differs() -> N
     assert A_A not in found.caveats.badges
     assert not found.title.startswith("A/A")
     assert found.caveats.sentences == ("both sides are the same build: what differs is its configuration, in 1 place",)
+
+
+def made_of(run: SyntheticRun, *logs: tuple[int, str | None]) -> SyntheticRun:
+    """The run with other sources, by their size and place."""
+    found = [Source(path="a.log", size_bytes=size, blake3=f"hash of {size}", place=place) for size, place in logs]
+    return replace(run, manifest=run.manifest.model_copy(update={"sources": found}))
+
+
+def test_relabelled_logs_are_an_aa_and_say_so() -> None:
+    """Every change would be exactly 0, and look like two releases that perform alike."""
+    left, right = (side[0] for side in sides(repetitions=1))
+    first, again = made_of(left, (9, "node-0"), (1, "node-1")), made_of(right, (9, "node-0"))
+    found = compare([first], [again], tool_version="0")
+    assert found.caveats.badges == (A_A,)
+    assert found.caveats.sentences == (SAME_LOGS,)
+    assert found.title.startswith("A/A: ")
+
+
+@pytest.mark.parametrize("source", [(9, None), (0, "node-0")])
+def test_a_document_of_two_releases_or_an_empty_log_makes_no_aa(source: tuple[int, str | None]) -> None:
+    """A published report holds the figures of both; and all empty files are alike."""
+    runs = [[made_of(run, source) for run in side] for side in sides(repetitions=1)]
+    assert compare(*runs, tool_version="0").caveats.badges == ()
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "version"),
+    [
+        ({"version": "10.5.4"}, {"version": "my-branch", "told": "10.5.4"}, "10.5.4"),
+        ({"version": "a", "told": "10.5.4", "revision": "00"}, {"version": "b", "told": "10.5.4"}, "10.5.4"),
+        ({"version": "a", "told": "10.5.4", "revision": "a1"}, {"version": "b", "told": "10.5.4"}, "10.5.4"),
+        (
+            {"version": "a", "told": "10.5.4", "revision": "a1"},
+            {"version": "b", "told": "10.5.4", "revision": "b2"},
+            "",
+        ),
+        ({"version": "a", "told": "10.5.4", "build": "ghc 9.6"}, {"version": "b", "told": "10.5.4"}, ""),
+        ({"version": "a", "told": "10.5.4"}, {"version": "b", "told": "10.6.2"}, ""),
+        ({"version": "a", "told": "unversioned"}, {"version": "b", "told": "unversioned"}, ""),
+    ],
+)
+def test_what_only_labels_tell_apart_is_said(baseline: dict[str, Any], candidate: dict[str, Any], version: str) -> None:
+    found = judged(baseline, candidate).caveats
+    told = (
+        f"both sides are of version {version} and nothing tells their builds apart: this may compare it with itself",
+    )
+    assert found.badges == ()
+    assert found.sentences == (told if version else ())
 
 
 def test_two_releases_are_no_aa() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from scipy import stats
 
@@ -83,6 +84,45 @@ def test_a_build_with_one_value_says_nothing_and_the_others_do(first: str) -> No
     runs = [*group(first, 7.0, None), *group("v5", 1.0, 3.0)]
     assert noise(runs, DIFFERENCE) == pytest.approx((math.sqrt(2.0), 1.0, 2))
     assert noise(group(first, 7.0, None), DIFFERENCE) is None
+
+
+def _two(version: str, *values: tuple[float | None, float | None]) -> list[SyntheticRun]:
+    """Runs of one build with two metrics."""
+    runs = group(version, *(first for first, _ in values))
+    for run, (_, second) in zip(runs, values, strict=True):
+        estimate = Estimate(value=second, standard_error=None, method="stub")
+        run.summaries()["y_s"] = MetricSummary(metric_id="y_s", distribution=None, estimates={"mean": estimate})
+    return runs
+
+
+@pytest.mark.parametrize("first", ["v0", "v9"])
+def test_metrics_deviate_together_as_they_did_in_the_runs_that_have_both(first: str) -> None:
+    """Each build around its own mean: what two metrics do together is their cross product."""
+    runs = [
+        *_two(first, (1.0, 5.0), (math.e, 0.0), (math.e**2, 7.0), (9.0, None), (0.0, 5.0), (None, 5.0)),
+        *_two("v5", (1.0, 2.0), (math.e, 4.0)),
+        *_two("v6", (1.0, 2.0), (2.0, None)),  # one run is left, which deviates from nothing
+        *_two("v7", (None, 2.0), (2.0, None)),
+    ]
+    columns = [("x_s", "mean", LOG), ("y_s", "mean", DIFFERENCE)]
+    found = Archive((), manifest("v1", 1), runs).deviations(columns)
+    assert found.shape == (3, 2)
+    own, other = np.array([[-1.0, 1.0], [0.0, -4.0], [1.0, 3.0]]), np.array([[-0.5, -1.0], [0.5, 1.0]])
+    assert found.T @ found == pytest.approx(own.T @ own + other.T @ other)
+    small = _two(first, (0.25, -1.0), (0.25 * math.e, 1.0))
+    alone = Archive((), manifest("v1", 1), small).deviations(columns)
+    assert alone.T @ alone == pytest.approx(np.array([[0.5, 1.0], [1.0, 2.0]]))
+    assert Archive((), manifest("v1", 1), []).deviations(columns).shape == (0, 2)
+
+
+def test_two_versions_are_two_builds_though_nobody_knows_their_programs() -> None:
+    """Else what a release changed would be taken for noise; one that calls itself the same is the same."""
+    runs = [*group("v1", 1.0, 3.0), *group("v2", 101.0, 103.0), *group("v2-rerun", 102.0)]
+    for run in runs:
+        run.manifest.subject = run.manifest.subject.model_copy(update={"binary_sha256": None, "build": None})
+    assert noise(runs, DIFFERENCE) == pytest.approx((math.sqrt(2.0), 2.0, 4))
+    runs[4].manifest.subject = runs[4].manifest.subject.model_copy(update={"release": "v2"})
+    assert noise(runs, DIFFERENCE) == pytest.approx((math.sqrt(4.0 / 3.0), 3.0, 5))
 
 
 def test_a_statistic_or_metric_that_no_run_has_shows_no_noise() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -142,6 +143,8 @@ def test_printed_figures_that_repeat_are_no_more_certain_than_their_rounding() -
     report = _report(lambda day, one: 0.03 if day >= STEP_AT else 0.02, error=0.01 / 12**0.5)
     for one in report.series:
         (change,) = one.changes
+        assert one.is_relative
+        assert change.change == pytest.approx(0.5)
         assert change.low is not None
         assert change.low < 0.45
 
@@ -154,6 +157,60 @@ def test_differences_have_the_unit_and_what_is_below_the_floor_is_not_listed() -
     report = _report(lambda day, one: float(day >= STEP_AT) + 0.01 * (day % 2), metrics=metrics)
     assert _found(report) == [("big_s", f"v0.{STEP_AT}")]
     assert "1 s" in document_of(report).text()
+
+
+def test_figures_that_are_compared_by_differences_are_averaged_and_told_as_such() -> None:
+    """Though they are above zero: a clock that is 3 ms off instead of 2 is not half as good again."""
+    kinds = [metric(Kind.DIFFERENCE, id="off_s", label="off"), metric(id="long_s", label="long")]
+    again = [1.9, 2.1]
+
+    def values(day: int, one: Metric) -> float:
+        return again[day - 8] if day in (8, 9) else (2.0 if day < STEP_AT else 3.0) + 0.1 * (day % 2)
+
+    versions = [*VERSIONS[:9], *VERSIONS[8:-1]]
+    long, off = _report(values, versions, metrics=kinds).series
+    assert (off.is_relative, long.is_relative) == (False, True)
+    assert off.values[8] == pytest.approx(2.0)
+    assert long.values[8] == pytest.approx((1.9 * 2.1) ** 0.5)
+
+
+def test_an_interval_is_as_wide_as_the_noise_and_the_errors_of_the_runs_make_it() -> None:
+    noise = _noisy(9)
+    clear = _report(lambda day, one: noise(day, one) * (1.2 if day >= STEP_AT else 1.0))
+    for series in clear.series:
+        (change,) = series.changes
+        assert change.low is not None
+        assert change.high is not None
+        assert 0.17 < change.low < change.change < change.high < 0.24
+    difference = [metric(Kind.DIFFERENCE, id="off_s", label="off")]
+
+    def stepped(day: int, one: Metric) -> float:
+        return 100.0 + (2.0 if day >= STEP_AT else 0.0)
+
+    sure, unsure = (_report(stepped, metrics=difference, error=error).series[0].changes[0] for error in (0.01, 1.0))
+    assert sure.low is not None
+    assert unsure.low is not None
+    assert sure.low > 1.9
+    assert unsure.low < 1.5, "an error is in the unit of its figure"
+
+
+def test_a_figure_that_vanished_before_the_machines_changed_is_listed_up_to_there() -> None:
+    moved = Epoch(system="cometbft", since="2026-01-16T12:00:00Z", text="new machines")
+    early = Epoch(system="cometbft", since="2025-12-01T00:00:00Z", text="first machines")
+    noise = _noisy(10)
+
+    def values(day: int, one: Metric) -> Any:
+        return None if day >= STEP_AT and one.id == "m0_s" else noise(day, one)
+
+    report = _report(values, epochs=[early, moved])
+    gone = report.series[0]
+    assert gone.values[STEP_AT:] == [None] * (RELEASES - STEP_AT)
+    assert gone.setups == [16]
+    assert gone.changes == []
+    told = [(place, release.notes) for place, release in enumerate(report.releases) if release.notes]
+    assert told == [(0, ["first machines"]), (16, ["new machines"])]
+    assert report.subtitle.endswith(" · 20 releases · 2026-01-01 to 2026-01-20")
+    assert report.date == "2026-01-20"
 
 
 def test_too_few_releases_are_said_to_be_too_few() -> None:

@@ -13,7 +13,7 @@ from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.noise import ArchiveSpread
 from chainmark.compare.releases import Releases
 from chainmark.core.asked import BaselineKind
-from chainmark.core.catalogue import Catalogue
+from chainmark.core.catalogue import Bounds, Catalogue
 from chainmark.core.comparison import Outcome
 from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.epoch import Epoch
@@ -257,6 +257,31 @@ def test_a_run_that_is_judged_by_its_median_is_held_against_a_printed_mean(*, pr
     assert [(one.metric_id, one.statistic) for one in found.judgements] == [(one.id, "mean") for one in METRICS]
     assert all("history of" in one.noise for one in found.judgements)
     assert found.finding.verdict is Verdict.PASS
+    tails = [one.model_copy(update={"statistics": ["max"], "judged_by": ["max"]}) for one in METRICS]
+    past[-1].catalogue = CATALOGUE.model_copy(update={"metrics": tails})
+    nothing = decide([past[-1]], [run("v1.99", 99, [1.0] * 6)]).judgements
+    assert [one.statistic for one in nothing] == ["mean"] * 6, (
+        "where they have none in common each is listed all the same"
+    )
     other = run("v1.98", 98, [1.0] * 6)
     other.catalogue = logs.catalogue
     assert [one.statistic for one in decide([other], [logs]).judgements[:3]] == ["p50", "mean", "p90"]
+
+
+def test_margins_are_learnt_from_the_releases_where_that_is_wanted_and_those_that_were_set_stay() -> None:
+    """Three standard deviations of a difference of single runs, within what a team allows."""
+    runs, wide = history(noise=0.03), Bounds(0.01, 0.5)
+    candidate = [run("v1.99", 99, [1.0] * 6)]
+    plain = decide([runs[-1]], candidate, runs, Past(widest=None)).catalogue
+    assert {one.accepted for one in plain.metrics} == {0.1}
+    assert plain.margins_learnt == frozenset()
+    learnt = decide([runs[-1]], candidate, runs, Past(learnt=wide, widest=None), {"m1_s": 0.04}).catalogue
+    assert learnt.margins_set == {"m1_s"}
+    assert learnt.metric("m1_s").margin == 0.04
+    assert learnt.margins_learnt == {"m0_s", "m2_s"}, "of those that gate"
+    for one in (learnt.metric("m0_s"), learnt.metric("m2_s")):
+        known = spread(runs[:-1], one.id)
+        assert known is not None
+        assert one.margin == pytest.approx(math.expm1(3.0 * math.sqrt(2.0 * known.variance)), rel=0.2)
+    narrow = decide([runs[-1]], candidate, runs, Past(learnt=Bounds(0.2, 0.25), widest=None)).catalogue
+    assert 0.2 <= narrow.metric("m0_s").margin <= 0.25

@@ -12,6 +12,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.manifest import (
     ExperimentPlace,
     Gate,
+    GateKind,
     GateStatus,
     HostFacts,
     Incident,
@@ -64,6 +65,28 @@ def test_why_a_run_is_not_judged_names_every_gate_that_it_failed() -> None:
     assert exclusion(described) == "gate a: a found, required a wanted; gate c: c found, required c wanted"
     marked = manifest("v1", 1, gates=[], status=Status.INVALID)
     assert exclusion(marked) == "the run is marked invalid"
+
+
+def test_why_a_run_is_not_judged_names_what_made_it_so() -> None:
+    """A slow network on a machine without time: the machine is the reason, and the network's failure is not."""
+    mixed = [gate("a").model_copy(update={"kind": GateKind.SUBJECT}), gate("b")]
+    assert exclusion(manifest("v1", 1, gates=mixed, status=Status.INVALID)) == "gate b: b found, required b wanted"
+    failed = exclusion(manifest("v1", 1, gates=mixed, status=Status.FAILED))
+    assert failed is not None
+    assert "gate a: a found" in failed
+    assert "gate b" not in failed
+    only = exclusion(manifest("v1", 1, gates=mixed[:1], status=Status.INVALID))
+    assert only == "gate a: a found, required a wanted"
+
+
+def test_runs_with_profiles_are_not_judged_and_stand_aside_where_there_are_others() -> None:
+    """To take a profile costs time, so that it would be a regression of its own."""
+    slow, plain = stub("a", profiles=["cpu", "heap"]), stub("b")
+    chosen = select("baseline", [slow, plain])
+    assert [run.run_id for run in chosen.runs] == ["b"]
+    assert chosen.excluded == {}
+    alone = select("baseline", [slow])
+    assert alone.excluded == {"a": "profiles were taken of its nodes (cpu, heap), which costs time"}
 
 
 def test_runs_stand_in_the_order_in_which_they_were_made() -> None:

@@ -96,3 +96,15 @@ def test_a_history_without_re_runs_is_checked_by_its_halves() -> None:
     told = document_of(check).text(140)
     assert "figures of halves of a run, beyond 95 % of their error" in told
     assert "run-2" in told
+    alone = history_check(made[0], made[:1], Past(), "test")
+    assert alone.sentence == "no build was run again: only splits of single runs were judged"
+
+
+def test_runs_of_a_moment_and_a_last_sample_fall_into_a_half() -> None:
+    """Twenty stretches, whatever the unit of time: the last sample is in the last of them, and no half is empty."""
+    columns = drawn(1, 0.0)
+    shifted = {name: values + (np.arange(SECONDS) // BLOCK % 2) for name, values in columns.items()}
+    short = run(1, shifted)
+    short.frames["second"] = short.frames["second"].with_columns(time_s=7.0 + pl.col("time_s") / 4096.0)
+    found = split_alarms([short])
+    assert (found.figures, found.moved) == (10, 10)

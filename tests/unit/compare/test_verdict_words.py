@@ -687,6 +687,8 @@ def test_margins_inside_the_noise_are_named_with_what_they_are() -> None:
         "margins inside the noise, by which these runs could not even pass an equal release: "
         "metric b 10 %, metric c 10 %"
     ]
+    absolute = item("a", EQUAL, inside_noise=True, scale=Scale.ABSOLUTE, margin_low=-2.0, margin_high=2.0)
+    assert any(reason.endswith(": metric a 2 s") for reason in found([absolute]).reasons)
 
 
 def test_what_did_not_move_is_not_beyond_noise() -> None:

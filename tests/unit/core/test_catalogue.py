@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-from pydantic import ValidationError
+import math
+from pathlib import Path
 
-from chainmark.core.catalogue import Catalogue
+import pytest
+from pydantic import JsonValue, ValidationError
+
+from chainmark.core.catalogue import Catalogue, load_catalogue
+from chainmark.core.errors import UsageError
 from chainmark.core.metric import Condition, Metric, Population, Table
 
 
@@ -65,3 +69,160 @@ def test_nothing_is_left_out_of_a_run_that_has_everything() -> None:
 def test_a_condition_that_names_no_metric_is_refused() -> None:
     with pytest.raises(ValidationError, match="condition `clock` names the unknown metric `intervall_s`"):
         _catalogue(makes_incomparable=["intervall_s"])
+
+
+def test_what_refers_to_nothing_is_refused_with_the_name_of_both() -> None:
+    """A metric without its population would be sampled over nothing, and "no data" in every report."""
+    whole = _catalogue(makes_incomparable=[]).model_dump()
+
+    def refused(match: str, **changes: object) -> None:
+        metrics = [whole["metrics"][0], {**whole["metrics"][1], **changes}]
+        with pytest.raises(ValidationError, match=match):
+            Catalogue.model_validate({**whole, "metrics": metrics})
+
+    refused("metric `size_s` names the unknown population `blocks`", population="blocks")
+    refused("metric `size_s` names the unknown table `block`", table="block")
+    refused("metric `size_s` is adjusted for the unknown covariate `size`", adjusted_for=["size"])
+    refused("metric `interval_s` is defined twice", id="interval_s")
+
+
+def test_a_metric_is_adjusted_for_the_covariates_of_its_own_population() -> None:
+    whole = _catalogue(makes_incomparable=[]).model_dump()
+    whole["populations"][0]["covariates"] = [{"column": "size", "label": "the size"}]
+    whole["metrics"][0]["adjusted_for"] = ["size"]
+    assert Catalogue.model_validate(whole).metric("interval_s").adjusted_for == ["size"]
+    whole["metrics"][2]["adjusted_for"] = ["size"]
+    with pytest.raises(ValidationError, match="metric `catch_up_s` is adjusted for the unknown covariate `size`"):
+        Catalogue.model_validate(whole)
+
+
+def test_an_unknown_metric_is_refused_with_where_to_look() -> None:
+    with pytest.raises(UsageError, match=r"^`intervall_s` is not a metric of made-up$") as refused:
+        _catalogue(makes_incomparable=[]).metric("intervall_s")
+    assert refused.value.hint == "`chainmark metrics made-up` lists them"
+
+
+def test_a_margin_that_is_set_goes_before_one_that_was_learnt_and_ends_widening() -> None:
+    whole = _catalogue(makes_incomparable=[]).with_widened({"interval_s": 0.15, "catch_up_s": 0.2})
+    found = whole.with_margins({"interval_s": 0.3}, {"interval_s": 0.07, "size_s": 0.08})
+    assert [metric.margin for metric in found.metrics] == [0.3, 0.08, 0.1]
+    assert [metric.accepted for metric in found.metrics] == [0.3, 0.08, 0.1]
+    assert found.margins_set == {"interval_s"}
+    assert found.margins_learnt == {"size_s"}
+    assert found.tables == whole.tables
+    assert whole.with_margins({}) == whole
+
+
+def test_any_margin_above_zero_can_be_set() -> None:
+    whole = _catalogue(makes_incomparable=[])
+    assert whole.with_margins({"size_s": 2.0}).metric("size_s").margin == 2.0
+    for margin in (0.0, -0.1, math.inf, math.nan):
+        with pytest.raises(UsageError, match=rf"^the margin of `size_s` is {margin}$") as refused:
+            whole.with_margins({"size_s": margin})
+        assert refused.value.hint == "a margin is above zero: 0.2 accepts 20 %"
+    with pytest.raises(UsageError, match="`size` is not a metric"):
+        whole.with_margins({"size": 0.2})
+
+
+def test_re_runs_widen_a_margin_and_never_narrow_it() -> None:
+    whole = _catalogue(makes_incomparable=[])
+    found = whole.with_widened({"interval_s": 0.15, "size_s": 0.1, "unknown_s": 0.5})
+    assert [metric.widened for metric in found.metrics] == [0.15, None, None]
+    # What is worse than the team's own margin is worse all the same.
+    assert [metric.margin for metric in found.metrics] == [0.1, 0.1, 0.1]
+    assert whole.with_widened({"size_s": 0.05}) is whole
+
+
+def test_samples_are_followed_by_the_trail_of_their_population() -> None:
+    trails: list[dict[str, JsonValue]] = [
+        {"populations": ["joiner"], "key": "node", "place": "join"},
+        {"populations": ["block"], "key": "height", "place": "host", "events": "blocks"},
+    ]
+    whole = _catalogue(makes_incomparable=[]).model_copy(update={"trails": trails})
+    assert whole.followed_by("block") == ["height", "host"]
+    assert whole.followed_by("joiner") == ["node", "join"]
+    assert whole.followed_by("request") == []
+    part = whole.sampled({"block": ["key", "interval_s"]})
+    assert part.followed_by("block") == ["height", "host"]
+    assert part.followed_by("joiner") == []
+    assert part.trails[1] == trails[1], "the system reads all of it"
+    nowhere = whole.model_copy(update={"trails": [{"key": "height", "place": "host"}]})
+    assert nowhere.followed_by("block") == nowhere.sampled({"block": ["interval_s"]}).followed_by("block") == []
+
+
+def test_metrics_are_listed_by_table_then_order_then_name() -> None:
+    whole = _catalogue(makes_incomparable=[])
+    assert [metric.id for metric in whole.metrics_of("block")] == ["interval_s", "size_s"]
+    interval, size, joined = whole.metrics
+    later = interval.model_copy(update={"order": 2})
+    named = size.model_copy(update={"id": "age_s"})
+    mixed = whole.model_copy(update={"metrics": [joined, later, size, named]})
+    assert [metric.id for metric in mixed.ordered()] == ["age_s", "size_s", "interval_s", "catch_up_s"]
+
+
+WRITTEN = """
+system = "made-up"
+title = "Made up"
+{population}
+[[table]]
+id = "blocks"
+title = "Blocks"
+[[condition]]
+id = "clock"
+label = "clock"
+explanation = "It matters, µs by µs."
+[[trail]]
+populations = ["block"]
+key = "height"
+place = "host"
+[published]
+style = "letter"
+[[metric]]
+id = "interval_s"
+label = "interval"
+unit = "s"
+kind = "positive"
+better = "lower"
+statistics = ["mean"]
+judged_by = "mean"
+table = "blocks"
+order = 1
+population = "block"
+description = "Made up."
+source = ["nothing"]
+"""
+
+
+def test_a_catalogue_is_read_with_all_its_parts(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.toml"
+    population = '[[population]]\nid = "block"\nlabel = "blocks"\nkeys = ["height"]'
+    path.write_text(WRITTEN.format(population=population), encoding="utf-8")
+    found = load_catalogue(path)
+    assert (found.system, found.title) == ("made-up", "Made up")
+    assert [one.id for one in found.populations] == ["block"]
+    assert [one.id for one in found.tables] == ["blocks"]
+    assert [one.id for one in found.metrics] == ["interval_s"]
+    assert found.conditions[0].explanation == "It matters, µs by µs."
+    assert found.followed_by("block") == ["height", "host"]
+    assert found.published == {"style": "letter"}
+    without = WRITTEN.format(population=population)
+    for part, following in (
+        ("[[condition]]", "[[trail]]"),
+        ("[[trail]]", "[published]"),
+        ("[published]", "[[metric]]"),
+    ):
+        start, end = without.index(part), without.index(following)
+        without = without[:start] + without[end:]
+    path.write_text(without, encoding="utf-8")
+    bare = load_catalogue(path)
+    assert (bare.conditions, bare.trails, bare.published) == ([], [], None)
+
+
+def test_a_catalogue_that_lacks_a_part_is_refused_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.toml"
+    for population, lacking in (("", "'population'"), ("population = []", "names the unknown population `block`")):
+        path.write_text(WRITTEN.format(population=population), encoding="utf-8")
+        with pytest.raises(UsageError) as refused:
+            load_catalogue(path)
+        assert str(refused.value).startswith(f"the catalogue {path} is not valid: ")
+        assert lacking in str(refused.value)

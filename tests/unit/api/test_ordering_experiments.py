@@ -1,0 +1,242 @@
+"""What an experiment makes of its order: both sides as they were asked for, and what is said before the first run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from pydantic import BaseModel
+
+import chainmark as cm
+from chainmark.api import experimenting
+from chainmark.api.context import as_settings
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import InvalidRunError, UsageError
+from chainmark.core.manifest import ExperimentLength, Scalar, Subject
+from chainmark.core.metric import Better, Kind
+from chainmark.core.progress import Progress
+from chainmark.core.verdict import Verdict
+from chainmark.lab.protocols import Execution, Order
+from chainmark.store.runs import SealedRun, Store, UnfinishedRun
+
+from tests.unit.api.listening import Told
+from tests.unit.lab.stand_in import Profile, StandIn
+
+
+class _Gating(StandIn):
+    """Its workload is the rate of the profile, and its metrics decide."""
+
+    def catalogue(self) -> Catalogue:
+        """Both judged; the second by a margin of 1 %, which no single pair of runs decides by."""
+        whole = super().catalogue()
+        first, second = whole.metrics
+        gating = {"gating": True, "better": Better.LOWER}
+        narrow = second.model_copy(update={**gating, "kind": Kind.POSITIVE, "margin": 0.01})
+        return whole.model_copy(update={"metrics": [first.model_copy(update=gating), narrow]})
+
+    def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
+        """Its peers differ a little from run to run."""
+        made = super().execute(profile, order, run, progress)
+        nodes = made.samples["node"].with_columns(peer_count=pl.lit(3.0 + 0.01 * (order.seed % 3)))
+        return replace(made, samples={"node": nodes})
+
+    def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
+        """The rate."""
+        return {"load.rate": int(profile.model_dump()["rate"])}
+
+
+class _Builds(_Gating):
+    """Two names of one build, and one of another."""
+
+    def installed(self) -> list[tuple[Subject, Path]]:
+        """By their hashes."""
+        hashes = {"v1": "f00", "v2": "f00", "v3": "ba7"}
+        return [
+            (Subject(system=self.name, name=self.title, version=version, binary_sha256=one), Path())
+            for version, one in hashes.items()
+        ]
+
+
+@pytest.fixture
+def system(monkeypatch: pytest.MonkeyPatch) -> _Gating:
+    """The system that profiles are of; a setting is the rate."""
+    found = _Builds()
+
+    def resolved(name: str, settings: Mapping[str, int] | Sequence[str]) -> tuple[_Gating, Profile]:
+        rates = [int(text.partition("=")[2]) for text in as_settings(settings)]
+        return found, Profile(system="cometbft", name=name, rate=rates[-1] if rates else 1)
+
+    monkeypatch.setattr(experimenting, "resolve_launchable", resolved)
+    monkeypatch.setattr(experimenting, "load_system", lambda name: found)
+    monkeypatch.setattr(experimenting, "launchable", lambda loaded: loaded)
+    return found
+
+
+def _runs(store: Path) -> list[SealedRun]:
+    return sorted(Store(store).sealed(), key=lambda run: place.position if (place := run.manifest.experiment) else 0)
+
+
+def _made(store: Path) -> list[tuple[str, str, object, int]]:
+    """Side, version, rate and seed of every run that is judged."""
+    return [
+        (place.side, run.manifest.subject.version, run.manifest.profile["rate"], run.manifest.seed)
+        for run in _runs(store)
+        if (place := run.manifest.experiment) and not run.manifest.profiles
+    ]
+
+
+def test_each_side_runs_its_version_with_its_settings(tmp_path: Path, system: _Gating) -> None:
+    """And who compares two workloads is told before the first run, and not after the last."""
+    told = Told()
+    cm.experiment(
+        "p", baseline="v1", candidate="v3", repeat=1, seed=7, settings={"rate": 2}, candidate_settings={"rate": 3},
+        store=tmp_path, progress=told,
+    )  # fmt: skip
+    assert _made(tmp_path) == [("baseline", "v1", 2, 7), ("candidate", "v3", 3, 8)]
+    warning = "warning: the workloads differ (load.rate is 2 against 3): the comparison will be invalid"
+    assert told.lines[0] == warning
+    one = Told()
+    cm.experiment(
+        "p", baseline="v1", candidate="v3", repeat=1, baseline_settings={"rate": 5}, store=tmp_path / "b", progress=one
+    )
+    assert [rate for _, _, rate, _ in _made(tmp_path / "b")] == [5, 1]
+    same = Told()
+    cm.experiment("p", baseline="v1", candidate="v3", repeat=1, store=tmp_path / "c", progress=same)
+    assert _made(tmp_path / "c") == [("baseline", "v1", 1, 1), ("candidate", "v3", 1, 2)]
+    assert not any("workloads differ" in line for line in same.lines)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "rate", "is_told"), [("v2", 1, True), ("v3", 1, False), ("v1", 1, False), ("v2", 2, False)]
+)
+def test_two_names_of_one_build_are_told_unless_they_are_meant(
+    tmp_path: Path, system: _Gating, candidate: str, rate: int, *, is_told: bool
+) -> None:
+    """One version against itself, or one build under two settings, is what somebody wanted to see."""
+    told = Told()
+    cm.experiment(
+        "p", baseline="v1", candidate=candidate, candidate_settings={"rate": rate}, repeat=1, store=tmp_path,
+        progress=told,
+    )  # fmt: skip
+    line = "warning: v1 and v2 are the same build: the comparison will be an A/A"
+    assert (line in told.lines) is is_told
+
+
+def test_one_run_a_side_says_before_it_is_made_what_it_cannot_decide(tmp_path: Path, system: _Gating) -> None:
+    def warned(store: Path, repeat: int) -> list[str]:
+        told = Told()
+        cm.experiment("p", baseline="v1", candidate="v3", repeat=repeat, store=store, progress=told)
+        return [line for line in told.lines if line.startswith("warning: one run a side")]
+
+    label = system.catalogue().metrics[1].label
+    assert warned(tmp_path, 1) == [
+        f"warning: one run a side decides none of these for an equal release: {label}; their noise between runs is not "
+        "known, and assumed to exceed their margins (measure it by `chainmark aa`, or drop `--repeat 1`)"
+    ]
+    assert warned(tmp_path / "two", 2) == []
+    assert warned(tmp_path / "two", 1) == [], "these two runs show the noise"
+
+
+def test_profiles_are_taken_as_asked_for_and_of_the_processor_else(tmp_path: Path, system: _Gating) -> None:
+    def taken(store: str, **asked: str) -> list[list[str]]:
+        order: dict[str, Any] = {"baseline": "v1", "candidate": "v3", "repeat": 1, "progress": Told(), **asked}
+        cm.experiment("p", store=tmp_path / store, **order)
+        return [run.manifest.profiles for run in _runs(tmp_path / store)]
+
+    assert taken("a") == [[], [], ["cpu"], ["cpu"]]
+    assert taken("b", profiles="heap") == [[], [], ["heap"], ["heap"]]
+    assert taken("c", profiles="none") == [[], []]
+    system.profile_kinds = ("heap",)
+    assert taken("d") == [[], []]
+
+
+def test_margins_are_those_that_were_set_and_of_a_metric_that_is_judged(tmp_path: Path, system: _Gating) -> None:
+    one, other = (metric.id for metric in system.catalogue().metrics)
+    document = cm.experiment(
+        "p", baseline="v1", candidate="v3", repeat=1, margins={one: 0.35}, store=tmp_path, progress=Told()
+    )
+    (folder,) = (tmp_path / "experiments").iterdir()
+    assert f'"{one}": 0.35' in (folder / "experiment.json").read_text(encoding="utf-8")
+    assert other not in (folder / "experiment.json").read_text(encoding="utf-8")
+    with pytest.raises(UsageError, match="has its margins already") as refused:
+        cm.experiment(resume=folder.name, margins={one: 0.1}, store=tmp_path)
+    assert refused.value.hint == "leave out `--margin` when you resume"
+    with pytest.raises(UsageError, match="`nothing_s` is not a metric"):
+        cm.experiment("p", baseline="v1", candidate="v3", margins={"nothing_s": 0.1}, store=tmp_path)
+    assert document.kind == "comparison"
+
+
+def test_margins_are_learnt_from_re_runs_of_the_same_workload_and_told(tmp_path: Path, system: _Gating) -> None:
+    with pytest.raises(UsageError, match="no margin can be learnt"):
+        cm.experiment("p", baseline="v1", candidate="v3", margins=["learnt"], store=tmp_path)
+    cm.experiment("p", baseline="v1", candidate="v1", repeat=4, profiles="none", store=tmp_path)
+    told = Told()
+    order = {"baseline": "v1", "candidate": "v3", "repeat": 1, "margins": ["learnt"], "store": tmp_path}
+    cm.experiment("p", **order, progress=told)  # type: ignore[arg-type]
+    learnt = [line for line in told.lines if line.startswith("margins learnt from earlier runs: ")]
+    assert len(learnt) == 1
+    assert learnt[0].endswith(" %")
+    with pytest.raises(UsageError, match="no margin can be learnt"):
+        cm.experiment("p", **order, settings={"rate": 9})  # type: ignore[arg-type]
+
+
+def test_an_order_that_lacks_something_is_refused_with_the_other_way(tmp_path: Path) -> None:
+    for order in ({"baseline": "v1"}, {"candidate": "v1"}, {}):
+        with pytest.raises(UsageError, match=r"^an experiment needs a profile and two versions$") as refused:
+            cm.experiment("p", **order, store=tmp_path)  # type: ignore[arg-type]
+        assert refused.value.hint == "or an experiment to go on with: `--resume ID`"
+    with pytest.raises(UsageError, match=r"^an experiment needs"):
+        cm.experiment(baseline="v1", candidate="v2", store=tmp_path)
+
+
+def test_what_is_resumed_makes_the_added_runs_of_the_same_order(tmp_path: Path, system: _Gating) -> None:
+    cm.experiment(
+        "p", baseline="v1", candidate="v3", repeat=1, seed=5, profiles="none", store=tmp_path, progress=Told()
+    )
+    (folder,) = (tmp_path / "experiments").iterdir()
+    cm.experiment(resume=folder.name, store=tmp_path)
+    assert len(_made(tmp_path)) == 2, "without more nothing is to be done"
+    cm.experiment(resume=folder.name, more=2, store=tmp_path)
+    assert [(side, seed) for side, _, _, seed in _made(tmp_path)] == [
+        ("baseline", 5), ("candidate", 6), ("candidate", 7), ("baseline", 8), ("baseline", 9), ("candidate", 10),
+    ]  # fmt: skip
+
+
+def test_a_measurement_that_always_fails_says_by_what(tmp_path: Path, system: _Gating) -> None:
+    system.invalid = frozenset(range(9))
+    with pytest.raises(InvalidRunError) as failure:
+        cm.experiment("p", baseline="v1", candidate="v3", store=tmp_path)
+    assert failure.value.message == (
+        "the measurement failed in each of 3 runs of v1; in the last, offered load met: 91 %"
+    )
+
+
+def test_one_version_against_itself_makes_four_runs_at_least(
+    tmp_path: Path, system: _Gating, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chainmark.api.measure.resolve_launchable", vars(experimenting)["resolve_launchable"])
+    found = cm.aa("p", "v1", repeat=1, seed=3, settings={"rate": 4}, store=tmp_path)
+    assert found.kind == "aa"
+    runs = Store(tmp_path).sealed()
+    assert sorted(run.manifest.seed for run in runs) == [3, 4, 5, 6]
+    assert {(run.manifest.subject.version, run.manifest.profile["rate"]) for run in runs} == {("v1", 4)}
+    again = cm.aa_of_history("v1", store=tmp_path)
+    assert (again.kind, again.verdict) == ("aa", Verdict.PASS)
+    assert "of 3 re-runs of one build" in again.text(200)
+
+
+@pytest.mark.parametrize(
+    ("order", "length"), [({}, (8, True)), ({"most_runs": 1}, (2, True)), ({"repeat": 1}, (1, False))]
+)
+def test_an_experiment_is_as_long_as_it_was_ordered(
+    tmp_path: Path, system: _Gating, order: dict[str, int], length: tuple[int, bool]
+) -> None:
+    """A fixed number of runs is made; else as many as it takes, and two a side at least."""
+    whole: dict[str, Any] = {"baseline": "v1", "candidate": "v3", "progress": Told(), "profiles": "none", **order}
+    cm.experiment("p", store=tmp_path, **whole)
+    lengths = {place.length for run in _runs(tmp_path) if (place := run.manifest.experiment)}
+    assert lengths == {ExperimentLength(most=length[0], stops_early=length[1])}

@@ -1,0 +1,93 @@
+"""Re-runs of one build judged as two releases: which pairs, what counts as an alarm, and when there are too many."""
+
+from __future__ import annotations
+
+import pytest
+
+from chainmark.compare.decide import Past
+from chainmark.compare.false_alarms import MOST_PAIRS, history_check, re_run_alarms
+from chainmark.core.catalogue import Bounds
+from chainmark.core.epoch import Epoch
+from chainmark.core.errors import UsageError
+from chainmark.core.false_alarms import FalseAlarms
+from chainmark.core.verdict import Verdict
+
+from tests.unit.compare.synthetic_runs import SyntheticRun
+from tests.unit.compare.test_releases import history, run, stepped
+
+
+def _odd(version: str, month: int, factor: float, fall: float = 1.0) -> SyntheticRun:
+    """A re-run in which a gating metric and a diagnostic rose by a factor, and a gating one fell."""
+    return run(version, month, [factor, 1.0, 1.0 / fall, factor, 1.0, 1.0])
+
+
+def _alarms(*more: SyntheticRun) -> FalseAlarms:
+    runs = [*history(), *more]
+    return re_run_alarms(runs[0], runs, Past())
+
+
+def test_every_re_run_is_judged_against_the_run_before_it_and_noise_raises_no_alarm() -> None:
+    found = _alarms()
+    names = ["v1.1, 2020-02-01 and 2020-03-01", "v1.4, 2020-06-01 and 2020-07-01", "v1.7, 2020-10-01 and 2020-11-01"]
+    assert found == FalseAlarms(pairs=names, figures=18, gating=9)
+    assert re_run_alarms(history()[0], history(reruns=0), Past()) == FalseAlarms()
+
+
+def test_what_moved_by_more_than_noise_is_counted_and_named() -> None:
+    """A pair in which a metric that decides moved is an alarm, however many did."""
+    found = _alarms(_odd("v1.23", 40, 1.12, 1.12))
+    assert (found.figures, found.moved, found.gating, found.alarmed, found.set_aside) == (24, 3, 12, 1, 0)
+    assert (found.worse, found.undecided) == (0, 1)
+    assert [text.partition(":")[0] for text in found.examples] == [
+        f"metric {number} of v1.23, 2022-03-01 and 2023-05-01" for number in (0, 2, 3)
+    ]
+    assert found.examples[1].endswith("(90 % interval −10.5 … −3.0 %)")
+    two = _alarms(_odd("v1.23", 40, 1.12, 1.12), _odd("v1.20", 41, 1 / 1.12, 1 / 1.12))
+    assert (len(two.pairs), two.alarmed, two.moved, len(two.examples)) == (5, 2, 2, 2)
+    diagnostic = _alarms(run("v1.23", 40, [1.0, 1.0, 1.0, 1.12, 1.0, 1.0]))
+    assert (diagnostic.moved, diagnostic.alarmed) == (1, 0)
+
+
+def test_what_shows_another_set_up_counts_as_neither_right_nor_wrong() -> None:
+    found = _alarms(_odd("v1.23", 40, 1.4), _odd("v1.22", 41, 1.4))
+    assert (found.alarmed, found.moved) == (0, 0)
+    assert found.set_aside > 0
+    assert found.figures + found.set_aside == 6 * len(found.pairs)
+    noted = Epoch(system="cometbft", since="2020-11-01T00:00:00Z", text="new hosts", metrics=("m0_s",))
+    made = stepped()
+    assert re_run_alarms(made[0], made, Past()).set_aside == 6
+    assert re_run_alarms(made[0], made, Past([noted])).set_aside == 6
+
+
+def test_only_the_newest_pairs_are_judged() -> None:
+    runs = history(releases=60, reruns=14)
+    found = re_run_alarms(runs[0], runs, Past())
+    assert len(found.pairs) == MOST_PAIRS
+    assert found.pairs[-1].startswith("v1.40, ")
+    assert found.pairs[0].startswith("v1.7, ")
+
+
+def test_margins_that_are_learnt_of_these_re_runs_excuse_none_of_them() -> None:
+    runs = [*history(), _odd("v1.23", 40, 1.12)]
+    plain, learnt = (re_run_alarms(runs[0], runs, past) for past in (Past(), Past(learnt=Bounds(0.9, 0.9))))
+    assert learnt == plain
+
+
+def test_more_alarms_than_are_promised_fail_the_check() -> None:
+    """Of five pairs two are more than chance, of four one is not."""
+    runs = [*history(), _odd("v1.23", 40, 1.12, 1.12)]
+    one = history_check(runs[0], runs, Past(), "test")
+    assert (one.verdict, one.re_runs.alarmed, len(one.re_runs.pairs)) == (Verdict.PASS, 1, 4)
+    assert one.sentence == one.re_runs.told
+    assert one.subtitle.endswith(" · 28 runs")
+    assert one.date == "2023-05-01"
+    runs.append(_odd("v1.20", 41, 1 / 1.12, 1 / 1.12))
+    two = history_check(runs[0], runs, Past(), "test")
+    assert (two.verdict, two.re_runs.alarmed, len(two.re_runs.pairs)) == (Verdict.FAIL, 2, 5)
+
+
+def test_a_history_without_re_runs_and_samples_says_how_to_make_some() -> None:
+    runs = history(reruns=0)
+    with pytest.raises(UsageError, match="no build of this history was run again, and no run has samples") as refused:
+        history_check(runs[0], runs, Past(), "test")
+    assert refused.value.hint == "make runs of one build: `chainmark aa PROFILE --version V`"

@@ -1,0 +1,75 @@
+"""What a verdict says of earlier releases: the noise that it used, and changes of the set-up that nobody noted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chainmark.compare.decide import Decided, Past, decide
+from chainmark.compare.inputs import LoadedRun
+from chainmark.compare.past import told_of
+from chainmark.compare.releases import Releases
+from chainmark.core.epoch import Epoch
+
+from tests.unit.compare.synthetic_runs import SyntheticRun
+from tests.unit.compare.test_releases import CATALOGUE, METRICS, run, stepped
+
+NOISE = [0.01, 0.04, 0.02, 0.20, 0.20, 0.001]  # of the six metrics, of which the first three are gating
+
+
+def _decided(runs: list[SyntheticRun], *epochs: Epoch) -> Decided:
+    return decide([runs[-1]], [run("v1.99", 99, [1.0] * 6)], runs, Past(list(epochs)))
+
+
+def _noisy() -> list[SyntheticRun]:
+    """Twelve releases and no re-run, of which every second lies above one and every other below."""
+    signs = [1.0 if month % 2 else -1.0 for month in range(12)]
+    return [run(f"v1.{month}", month, np.exp(sign * np.array(NOISE) / 2.0)) for month, sign in enumerate(signs)]
+
+
+def _told(decided: Decided, *, gating: bool | None = None) -> list[str]:
+    """As the verdict tells it; or as it would if all metrics were gating, or none."""
+    assert decided.releases is not None
+    changes = {} if gating is None else {"gating": gating}
+    judgements = [item.model_copy(update=changes) for item in decided.judgements]
+    return told_of(decided.releases, judgements, CATALOGUE)
+
+
+def test_the_noise_is_told_with_its_runs_and_from_the_quietest_gating_metric_to_the_noisiest() -> None:
+    """So a release engineer sees what a single run is worth."""
+    decided = _decided(_noisy())
+    (told,) = _told(decided)
+    # The baseline is compared and therefore no part of it.
+    assert told == (
+        "noise between runs: history of 11 builds: 0 re-runs and 10 steps, 2020-01-01 to 2020-11-01; "
+        "one run deviates by 1 % (metric 0) to 4.2 % (metric 1)"
+    )
+    assert told in decided.finding.reasons
+
+
+def test_nothing_is_told_of_metrics_that_decide_nothing() -> None:
+    assert _told(_decided(_noisy()), gating=False) == []
+
+
+def test_few_releases_are_not_told_as_noise() -> None:
+    compared = [LoadedRun(run("v1.99", 99, [1.0] * 6))]
+    assert told_of(Releases(compared, _noisy()[:5]), _decided(_noisy()).judgements, CATALOGUE) == []
+
+
+def test_a_set_up_that_nobody_noted_is_told_once_with_what_it_changed_and_how_to_declare_it() -> None:
+    noise, setup = _told(_decided(stepped(0.001)))
+    assert noise.startswith("noise between runs: history of 17 builds: ")
+    assert setup == (
+        "taken for a change of the set-up by 2020-11-01, and not for noise, because v1.9 and v1.9 are one build: "
+        "metric 0 −49.9 %, metric 1 −49.9 % and metric 2 −50.1 %; `chainmark history note` declares it"
+    )
+
+
+def test_of_many_metrics_that_a_set_up_changed_four_are_named() -> None:
+    setup = _told(_decided(stepped(0.001)), gating=True)[1]
+    named = [one.label for one in METRICS if one.label in setup]
+    assert named == ["metric 0", "metric 1", "metric 2", "metric 3"]
+
+
+def test_a_set_up_that_was_noted_is_told_no_more() -> None:
+    noted = Epoch(system="cometbft", since="2020-11-01T00:00:00Z", text="new hosts")
+    assert not any("set-up" in text for text in _told(_decided(stepped(0.001), noted)))
