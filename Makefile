@@ -15,6 +15,8 @@ export CARGO_TARGET_DIR := $(CACHE)/target
 export UV_CACHE_DIR := $(CACHE)/uv
 export UV_LINK_MODE := copy
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start hundreds of processes: where compiled modules may not be kept, each compiles the package anew (0.4 s).
+unexport PYTHONDONTWRITEBYTECODE
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 

@@ -10,8 +10,7 @@ from tests import examples
 from tests.real.mesh_servers import MeshServer
 from tests.real.test_cometbft_qa import ANYHOW, PLAN
 
-# They say nothing of addresses, so that no other network may run at the same time.
-pytestmark = pytest.mark.quiet
+# They say nothing of addresses: those that are used then are no other test's that may run at the same time.
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ from chainmark.core.progress import LiveSource
 from chainmark.core.qa_plan import ScenarioPlan
 from chainmark.core.tool import tool_version
 from chainmark.lab.schedules import LONE_SIDE, Step, Total
+from chainmark.lab.session import name_of
 from chainmark.network.openmetrics import ExperimentState, exposed
 from chainmark.store.runs import SealedRun
 
@@ -27,11 +28,13 @@ class TerminalProgress:
         self._bars = bars
         self._task: TaskID | None = None
         self._heading = ""
+        self._headings: dict[tuple[str, str, int, int], str] = {}  # a run may end after the next one has begun
 
     def begin(self, step: Step, number: int, total: Total, left_s: float | None = None, heading: str = "") -> None:
         """Announce a run, by a heading of its own where there is one."""
         side = "" if step.side == LONE_SIDE else f" ({step.side})"
         self._heading = heading or f"{_which(number, total)} · {step.version}{side}"
+        self._headings[name_of(step.profile), step.side, step.repetition, step.position] = self._heading
         if self._bars is None:
             err.print(self._heading, markup=False)
 
@@ -44,7 +47,10 @@ class TerminalProgress:
         failed = run.manifest.deciding_gates
         how = run.manifest.status.value
         told = how if not failed else f"{how}: {failed[0].label}: {failed[0].measured} ({failed[0].limit})"
-        line = Text.assemble((" ✓ " if not failed else " ✗ ", "green" if not failed else "red"), self._heading, "  ")
+        name, place = run.manifest.profile_name, run.manifest.experiment
+        heading = self._headings.pop((name, place.side, place.repetition, place.position), "") if place else ""
+        mark = (" ✓ " if not failed else " ✗ ", "green" if not failed else "red")
+        line = Text.assemble(mark, heading or self._heading, "  ")
         (self._bars.console if self._bars else err).print(line + Text(f"{run.run_id}  {told}", "dim"))
 
     def stage(self, name: str) -> None:
