@@ -87,7 +87,8 @@ def test_two_networks_at_a_time_broken_off_and_resumed(lab: Lab, tmp_path: Path)
     experiment = next(path.name for path in (lab.store_path / "experiments").iterdir())
     document = tmp_path / "qa.json"
     lab.run("qa", "cometbft", "--resume", experiment, "--json-file", str(document), code=None)
-    runs = lab.store.sealed()
+    # Where a full machine spoils one of them, it is repeated by itself.
+    runs = sorted(lab.store.sealed(), key=lambda run: run.manifest.started_at)[:2]
     assert sorted(run.manifest.subject.version for run in runs) == ["v0.38.17", "v1.0.1"]
     began, ended = ([getattr(run.manifest, name) for run in runs] for name in ("started_at", "ended_at"))
     assert max(began) < min(ended)
