@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from chainmark.api.systems import catalogue, install, installed, profiles
     from chainmark.api.tailing import follow
     from chainmark.api.verifying import verify_against
+    from chainmark.capacity.access import Access
     from chainmark.core.catalogue import Catalogue
     from chainmark.core.errors import ChainmarkError
     from chainmark.core.manifest import Manifest
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from chainmark.store.runs import Store
 
 __all__ = [
+    "Access",
     "Cancellation",
     "Catalogue",
     "ChainmarkError",
@@ -106,6 +108,7 @@ _HOMES = {
     "chainmark.api.systems": ["catalogue", "install", "installed", "profiles"],
     "chainmark.api.verifying": ["verify_against"],
     "chainmark.api.tailing": ["follow"],
+    "chainmark.capacity.access": ["Access"],
     "chainmark.core.catalogue": ["Catalogue"],
     "chainmark.core.errors": ["ChainmarkError"],
     "chainmark.core.manifest": ["Manifest"],

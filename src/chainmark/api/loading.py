@@ -6,13 +6,15 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote
 
 from pydantic import BaseModel
 
 from chainmark.api.comparing import compared
 from chainmark.api.context import Cancellation, Settings, as_settings, relay, resolve_profile, store_at
 from chainmark.api.runs import Run, RunReference, runs_of
-from chainmark.capacity.model import Target, Tls
+from chainmark.capacity.access import NOBODY, Access
+from chainmark.capacity.model import UNIX, Target, Tls
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.core.verdict import Verdict, worst
@@ -67,6 +69,7 @@ def load(
     repeat: int = 1,
     ca_file: Path | None = None,
     insecure: bool = False,
+    access: Access = NOBODY,
     settings: Settings | None = None,
     seed: int = 1,
     store: Store | Path | str | None = None,
@@ -84,6 +87,7 @@ def load(
         like: a run whose requests and levels are asked again; ``against`` the same, compared with it at the end.
         repeat: how many times the whole test is made.
         ca_file, insecure: whose certificate is trusted.
+        access: headers, a user, a client's certificate: what lets the requests in.
         settings, seed, store, progress, cancel: as in `run`.
 
     Raises:
@@ -99,7 +103,7 @@ def load(
     system, resolved = resolve_profile(profile, settings)
     tester = Tester(kept, served(system))
     tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
-    chosen = _targets(targets, tls)
+    chosen = _targets(targets, tls, access)
     reference = like if against is None else against
     former = runs_of(reference, kept) if reference is not None else []
     if former:
@@ -126,8 +130,8 @@ def load(
     return LoadResult(made, _comparisons(made, former if against is not None else [], kept))
 
 
-def parse_target(text: str, index: int, tls: Tls) -> Target:
-    """`NAME=URL`, or a URL, which is then called by its place.
+def parse_target(text: str, index: int, tls: Tls, access: Access = NOBODY) -> Target:
+    """`NAME=URL`, or a URL, which is then called by its place. A URL's name and password go to the headers.
 
     Raises:
         UsageError: it is no address of a server.
@@ -135,17 +139,26 @@ def parse_target(text: str, index: int, tls: Tls) -> Target:
     name, separator, url = text.partition("=")
     if not separator or "/" in name:
         name, url = ("server" if index == 0 else f"server-{index + 1}"), text
-    if not url.startswith(("http://", "https://")):
+    if not url.startswith(("http://", "https://", f"{UNIX}/")):
         raise UsageError(f"`--target {text}` is no address of a server", "for example `http://127.0.0.1:8082`")
-    return Target(name.strip(), url.rstrip("/"), tls)
+    return _target(name.strip(), url, tls, access)
 
 
-def _targets(targets: str | Sequence[str] | Mapping[str, str], tls: Tls) -> list[Target]:
+def _target(name: str, url: str, tls: Tls, access: Access) -> Target:
+    scheme, separator, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    user, at, host = authority.rpartition("@")
+    if at:
+        url, access = f"{scheme}{separator}{host}{slash}{path}", replace(access, user=unquote(user))
+    return Target(name, url.rstrip("/"), tls, access)
+
+
+def _targets(targets: str | Sequence[str] | Mapping[str, str], tls: Tls, access: Access) -> list[Target]:
     if isinstance(targets, Mapping):
         texts = [f"{name}={url}" for name, url in targets.items()]
     else:
         texts = [targets] if isinstance(targets, str) else list(targets)
-    chosen = [parse_target(text, index, tls) for index, text in enumerate(texts)]
+    chosen = [parse_target(text, index, tls, access) for index, text in enumerate(texts)]
     names = [target.name for target in chosen]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -199,6 +212,7 @@ def corpus(
     seed: int | None = None,
     ca_file: Path | None = None,
     insecure: bool = False,
+    access: Access = NOBODY,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> KeptCorpus:
@@ -212,7 +226,7 @@ def corpus(
         network: which one, where the server has several.
         settings: of the sampling.
         seed: of what is drawn.
-        ca_file, insecure: whose certificate is trusted.
+        ca_file, insecure, access: as in `load`.
         progress, cancel: as in `run`.
 
     Raises:
@@ -233,7 +247,7 @@ def corpus(
     chosen += [f'{system}.network="{network}"'] if network else []
     for setting in [*chosen, *as_settings(settings)]:
         content = apply_setting(content, setting)
-    order = ServiceOrder(_server(url, ca_file, insecure), corpus=source, pinned=Path(path))
+    order = ServiceOrder(_server(url, ca_file, insecure, access), corpus=source, pinned=Path(path))
     return keeper.keep_corpus(keeper.profile(content), order, relay(progress, cancel))
 
 
@@ -244,6 +258,7 @@ def check_corpus(
     *,
     ca_file: Path | None = None,
     insecure: bool = False,
+    access: Access = NOBODY,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> tuple[KeptCorpus, list[WrongRequest]]:
@@ -258,7 +273,7 @@ def check_corpus(
         >>> wrong
         []
     """
-    server = _server(url, ca_file, insecure)
+    server = _server(url, ca_file, insecure, access)
     return corpus_system(system).check_corpus(Path(path), server, relay(progress, cancel))
 
 
@@ -274,5 +289,5 @@ def corpus_system(name: str) -> CorpusSystem:
     return system
 
 
-def _server(url: str, ca_file: Path | None, insecure: bool) -> Target:
-    return Target("server", url.rstrip("/"), Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure))
+def _server(url: str, ca_file: Path | None, insecure: bool, access: Access) -> Target:
+    return _target("server", url, Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure), access)

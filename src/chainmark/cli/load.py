@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import CaFile, Expose, Insecure, NoWait, Output, Profile, Seed, Settings, shows_result
+from chainmark.cli.common import Connection, Expose, NoWait, Output, Profile, Seed, Settings, connects, shows_result
 from chainmark.cli.console import say
 from chainmark.cli.following import progress
 from chainmark.core.errors import ExitCode
 
 
 @shows_result
+@connects
 def load(
     profile: Profile,
     targets: Annotated[
@@ -42,13 +43,12 @@ def load(
         typer.Option(metavar="RUN", help="`--like` that run, and compare with it at the end."),
     ] = None,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="How many times the whole test is made.")] = 1,
-    ca_file: CaFile = None,
-    insecure: Insecure = False,
     settings: Settings = None,
     seed: Seed = 1,
     no_wait: NoWait = False,
     expose: Expose = None,
     *,
+    connection: Connection,
     output: Output,
 ) -> None:
     """Find how much each endpoint of an API takes before its answers are too slow or wrong.
@@ -56,7 +56,8 @@ def load(
     Example: `chainmark load mesh/quick --target http://127.0.0.1:8082 --html load.html`
 
     Every endpoint is searched for the most clients and the highest rate that keep to the agreement (`--set
-    sla.p99_s=0.5`), and then measured at fixed levels. Exit codes: 0 the agreement is met, 1 it is missed or the
+    sla.p99_s=0.5`), and then measured at fixed levels.
+    A target may be `unix:/path/of/a/socket`. Exit codes: 0 the agreement is met, 1 it is missed or the
     server is worse than the one it is compared with, 3 undecided, 4 the machine had no time for the generator, 5 a
     server went away.
     """
@@ -70,8 +71,7 @@ def load(
             like=like,
             against=against,
             repeat=repeat,
-            ca_file=ca_file,
-            insecure=insecure,
+            **connection.arguments(),
             settings=settings,
             seed=seed,
             progress=listener,

@@ -222,7 +222,9 @@ def _plan(load: LoadProfile, seed: int) -> LoadPlan:
 
 
 def _server_facts(load: LoadProfile, service: Service) -> list[Fact]:
-    return [*service.facts, server_hardware(load, service.target)]
+    carried = service.target.access.described()
+    sent = [Fact(label="Sent with every request", value=carried)] if carried else []
+    return [*service.facts, *sent, server_hardware(load, service.target)]
 
 
 def _target_entry(

@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from urllib.parse import urlsplit
@@ -92,6 +92,8 @@ class Witness:
 def listening_processes(url: str) -> set[int]:
     """The processes that listen at this address, and their descendants; none where it is not on this machine."""
     parts = urlsplit(url)
+    if parts.scheme == "unix":
+        return _with_descendants(one.pid for one in psutil.net_connections("unix") if str(one.laddr) == parts.path)
     port = parts.port or _PORTS.get(parts.scheme, 0)
     try:
         addresses = {str(entry[4][0]) for entry in socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)}
@@ -100,8 +102,12 @@ def listening_processes(url: str) -> set[int]:
         listening = psutil.net_connections("tcp")
     except (OSError, psutil.Error):
         return set()
-    here = [one for one in listening if one.status == psutil.CONN_LISTEN and tuple(one.laddr)[1:2] == (port,)]
-    found = {one.pid for one in here if one.pid}
+    here = (one for one in listening if one.status == psutil.CONN_LISTEN and tuple(one.laddr)[1:2] == (port,))
+    return _with_descendants(one.pid for one in here)
+
+
+def _with_descendants(pids: Iterable[int | None]) -> set[int]:
+    found = {pid for pid in pids if pid}
     for pid in list(found):
         try:
             found |= {child.pid for child in psutil.Process(pid).children(recursive=True)}

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import blake3
-import httpx
 from pydantic import BaseModel
 
 from chainmark.capacity.engine import UNANSWERED
 from chainmark.capacity.metrics import typical_catalogue
 from chainmark.capacity.model import Endpoint, Level, LevelKind, Request, StepOrder, Target
+from chainmark.capacity.probing import server_header
 from chainmark.capacity.profile import LoadProfile
 from chainmark.capacity.step import run_step
 from chainmark.core.catalogue import Catalogue
@@ -60,7 +60,7 @@ class HttpApi:
         http = cast(HttpProfile, profile)
         endpoints = chosen(endpoints_of(http), order.endpoints)
         check_right(order.target, endpoints, progress)
-        header, version = _server_header(order.target), order.version or http.version
+        header, version = server_header(order.target, PROBE_TIMEOUT_S), order.version or http.version
         return Service(
             subject=Subject(system=self.name, name=http.title, version=version),
             target=order.target,
@@ -199,14 +199,6 @@ def contradictions(header: str, title: str, version: str) -> tuple[str, ...]:
         for name, told in _PRODUCT.findall(header)
         if name.lower() in words and contradicts(version, told)
     )
-
-
-def _server_header(target: Target) -> str:
-    try:
-        answer = httpx.get(target.url, timeout=PROBE_TIMEOUT_S, verify=False)  # noqa: S501 - only its name is read
-    except httpx.HTTPError:
-        return "not stated"
-    return str(answer.headers.get("server", "not stated"))
 
 
 SYSTEM = HttpApi()
