@@ -162,6 +162,7 @@ class StepOrder:
     schedule: Literal["even", "poisson"] = "even"
     connections: int = 1024
     requests_per_connection: int = 0
+    request_coding: Literal["gzip", "br"] | None = None
     drawing: Literal["sequence", "random"] = "sequence"
     give_up: GiveUp | None = None
     max_records: int = 0
@@ -184,6 +185,7 @@ class StepOrder:
                 }
                 for request in self.endpoint.requests
             ],
+            "request_coding": self.request_coding,
             "order": self.drawing,
             "mode": self._mode(),
             "error_pointers": list(self.endpoint.error_pointers),

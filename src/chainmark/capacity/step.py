@@ -76,6 +76,7 @@ class StepSettings:
     schedule: Literal["even", "poisson"] = "even"
     connections: int = 1024
     requests_per_connection: int = 0
+    request_coding: Literal["gzip", "br"] | None = None
     drawing: Literal["sequence", "random"] = "random"
     end_hopeless: bool = True
     records: int = 0
@@ -326,6 +327,7 @@ class StepRunner:
             schedule=settings.schedule,
             connections=settings.connections,
             requests_per_connection=settings.requests_per_connection,
+            request_coding=settings.request_coding,
             drawing=settings.drawing,
             max_records=settings.records if ask.phase == "fixed" else 0,
             threads=settings.threads,

@@ -1,0 +1,165 @@
+"""Load tests of servers that let in only whom they know: what is sent, and that nothing of it is written anywhere."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import ssl
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
+
+import polars as pl
+import pypdfium2
+import pytest
+from typer.testing import Result
+
+import chainmark.api.loading
+from chainmark.core.errors import EnvironmentFailure, ExitCode, UsageError
+from chainmark.lab import loading
+
+from tests.real.load_servers import Asked, Behaviour, Reply, self_signed, serving
+from tests.unit.cli.commands import chainmark as command
+
+PROFILE = """
+system = "http"
+error_pointers = ["/message"]
+sla = { p99_s = 10.0, error_share = 0.5, min_requests = 300 }
+steps = { duration_s = 1, longest_s = 1, warm_up_s = 0.1, cool_down_s = 0, recovery_longest_s = 0 }
+search = { kinds = ["clients"], clients_first = 2, clients_last = 2, times = 1 }
+fixed = { times = 0, duration_s = 1, shares = [0.5] }
+
+[[request]]
+endpoint = "work"
+path = "/work"
+method = "POST"
+body = "{\\"ask\\": 1}"
+checks = [{ pointer = "/right", is = true }]
+"""
+TOKEN, KEY, SESSION, PASSWORD = "tok3n/with+odd=signs", "key-0123456789", "session-abcdef", "pa55:word!"
+# Errors leave the agreement missed or undecided; what is looked at is what was written.
+MEASURED = {ExitCode.DONE, ExitCode.FAIL, ExitCode.INCONCLUSIVE}
+MEDIA = ("html", "pdf", "md", "xml", "json")
+
+
+@pytest.fixture
+def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A profile in short steps, and a store of the test's own; what others do on this machine is no matter here."""
+    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
+    monkeypatch.setattr(chainmark.api.loading, "Tester", partial(loading.Tester, watching=None))
+    path = tmp_path / "work.toml"
+    path.write_text(PROFILE, encoding="utf-8")
+    return path
+
+
+def _load(profile: Path, url: str, *more: str) -> Result:
+    folder = profile.parent
+    options = {"html": "--html", "pdf": "--pdf", "md": "--md", "xml": "--junit", "json": "--json-file"}
+    targets = [text for suffix, option in options.items() for text in (option, str(folder / f"load.{suffix}"))]
+    return command("load", str(profile), "--target", url, *targets, *more)
+
+
+def _told(headers: dict[str, str]) -> Behaviour:
+    """Lets in who sends these headers; every fourth answer is an error that repeats all that was sent."""
+
+    def behave(asked: Asked) -> Reply:
+        if any(asked.headers.get(name) != value for name, value in headers.items()):
+            return Reply(json.dumps({"message": f"who are you? {dict(asked.headers)}"}).encode(), 401)
+        if asked.number % 4 == 3:
+            encoded = base64.b64encode(headers.get("authorization", "").encode()).decode()
+            sent = " ".join([*asked.headers.values(), quote(TOKEN, safe=""), encoded])
+            return Reply(json.dumps({"message": f"tired of {sent}"}).encode(), 500, after_s=0.002)
+        return Reply(after_s=0.002)
+
+    return behave
+
+
+def _everything(folder: Path, result: Result) -> Iterator[tuple[str, str]]:
+    """All that was written or printed, as text."""
+    yield "terminal", result.output
+    for path in folder.rglob("*"):
+        if path.suffix == ".parquet":
+            yield str(path), str(pl.read_parquet(path).to_dict(as_series=False))
+        elif path.suffix == ".pdf":
+            document = pypdfium2.PdfDocument(path)
+            yield str(path), "".join(page.get_textpage().get_text_range() for page in document)
+        elif path.is_file() and path.name != "key.txt":
+            yield str(path), path.read_bytes().decode(errors="replace")
+
+
+def _forms(secret: str) -> set[str]:
+    encoded = base64.b64encode(secret.encode()).decode().rstrip("=")
+    return {secret, quote(secret, safe=""), json.dumps(secret)[1:-1], encoded}
+
+
+def test_no_secret_is_written_whatever_the_server_repeats(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run is copied to colleagues and attached to issues: who has it must not be able to use the API."""
+    monkeypatch.setenv("API_TOKEN", TOKEN)
+    (profile.parent / "key.txt").write_text(KEY + "\n", encoding="utf-8")
+    wanted = {"authorization": f"Bearer {TOKEN}", "x-thing": KEY, "x-session": SESSION, "x-network": "preprod"}
+    with serving(_told(wanted)) as server:
+        result = _load(
+            profile,
+            server.url,
+            *("--header", "Authorization: Bearer ${API_TOKEN}", "--header", f"X-Thing: @{profile.parent}/key.txt"),
+            *("--header-command", f"X-Session: printf {SESSION}", "--header", "X-Network: preprod"),
+        )
+    assert result.exit_code in MEASURED, result.output
+    texts = dict(_everything(profile.parent, result))
+    assert {Path(name).suffix[1:] for name in texts} >= {*MEDIA, "parquet"}
+    for secret in (TOKEN, KEY, SESSION):
+        for form in _forms(secret):
+            holders = [name for name, text in texts.items() if form in text]
+            assert not holders, (form, holders)
+    report = (profile.parent / "load.json").read_text(encoding="utf-8")
+    assert "tired of [hidden]" in report or ("tired of" in report and "[hidden]" in report)
+    assert "X-Network: preprod" in report
+
+
+def test_a_password_in_a_url_is_sent_and_never_printed(profile: Path) -> None:
+    """Operators paste such URLs."""
+    encoded = base64.b64encode(f"tester:{PASSWORD}".encode()).decode()
+    with serving(_told({"authorization": f"Basic {encoded}"})) as server:
+        url = server.url.replace("://", f"://tester:{quote(PASSWORD, safe='')}@")
+        result = _load(profile, url)
+    assert result.exit_code in MEASURED, result.output
+    for name, text in _everything(profile.parent, result):
+        for form in {*_forms(PASSWORD), encoded}:
+            assert form not in text, (name, form)
+
+
+def test_who_is_not_let_in_is_told_so_before_any_load(profile: Path) -> None:
+    """And not after an hour of errors."""
+    with serving(_told({"authorization": "Bearer right-one"})) as server:
+        with pytest.raises(UsageError, match="status 401") as refused:
+            _load(profile, server.url, "--header", "Authorization: Bearer wrong-one")
+        assert server.asked.total() == 1
+    assert "wrong-one" not in refused.value.message
+
+
+def test_a_socket_in_the_file_system(profile: Path) -> None:
+    """Deployments behind a proxy on the same machine listen on nothing else."""
+    path = profile.parent / "api.sock"
+    with serving(lambda _: Reply(after_s=0.002), socket_path=path) as server:
+        result = _load(profile, server.url)
+    assert result.exit_code == ExitCode.DONE, result.output
+    assert "known" in (profile.parent / "load.json").read_text(encoding="utf-8")
+    with pytest.raises(EnvironmentFailure, match="was not answered"):
+        _load(profile, f"unix:{profile.parent}/nobody.sock")
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
+def test_a_clients_certificate(profile: Path, tmp_path: Path) -> None:
+    """The server asks for one, and ends the handshake of whoever has none."""
+    (tmp_path / "client").mkdir()
+    _, identity = self_signed(tmp_path / "client", "tester")
+    context, authority = self_signed(tmp_path, "127.0.0.1")
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(identity)
+    with serving(lambda _: Reply(after_s=0.002), context) as server:
+        known = ("--cert", str(identity), "--key", str(tmp_path / "client" / "key.pem"), "--insecure")
+        assert _load(profile, server.url, *known).exit_code == ExitCode.DONE
+        with pytest.raises(EnvironmentFailure, match="was not answered"):
+            _load(profile, server.url, "--ca-file", str(authority), "--insecure")
