@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import polars as pl
-import pypdfium2
+import pypdfium2  # type: ignore[import-untyped]  # it has no stubs
 import pytest
 from typer.testing import Result
 

@@ -15,8 +15,10 @@ from chainmark.api.context import Cancellation, Settings, as_settings, relay, re
 from chainmark.api.runs import Run, RunReference, runs_of
 from chainmark.capacity.access import NOBODY, Access
 from chainmark.capacity.model import UNIX, Target, Tls
+from chainmark.capacity.requirements import read_requirements, requirements, requirements_text
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
+from chainmark.core.storage import storage_errors
 from chainmark.core.verdict import Verdict, worst
 from chainmark.lab.corpora import CorpusSystem, KeptCorpus, WrongRequest
 from chainmark.lab.loading import LoadTest, Tester, fixed_levels_of, kept_corpus
@@ -42,7 +44,8 @@ class LoadResult:
     """
 
     def __init__(self, tests: Sequence[LoadTest], comparisons: Sequence[Document]) -> None:
-        self.documents = [document_of(test.report) for test in tests]
+        self._reports = [test.report for test in tests]
+        self.documents = [document_of(report) for report in self._reports]
         self.comparisons = list(comparisons)
         self.runs = [Run(run) for test in tests for run in test.runs]
         self.is_interrupted = any(test.interrupted for test in tests)
@@ -52,6 +55,35 @@ class LoadResult:
     def verdict(self) -> Verdict:
         """The worst of all documents'."""
         return worst(document.verdict for document in [*self.documents, *self.comparisons])
+
+    def requirements(self) -> dict[str, dict[str, float]]:
+        """Capacities that an unchanged server reaches with 95 % probability, by endpoint and kind.
+
+        Raises:
+            UsageError: these tests are no measure for others, for they did not pass.
+
+        Example:
+            >>> result = cm.load(profile, url)
+            >>> sorted(result.requirements()["work"])
+            ['clients']
+        """
+        if self.verdict is not Verdict.PASS:
+            raise UsageError(
+                f"nothing can be required of the next test by this one, which ended as {self.verdict}",
+                "only a test that passed says what a good server reaches",
+            )
+        return requirements(self._reports)
+
+    def write_requirements(self, path: Path) -> None:
+        """Write them as the section of a profile that `load` reads as ``require``.
+
+        Raises:
+            UsageError: as `requirements`.
+            EnvironmentFailure: the file cannot be written.
+        """
+        text = requirements_text(self.requirements(), (run.id for run in self.runs))
+        with storage_errors(path):
+            path.write_text(text, encoding="utf-8")
 
     def _repr_html_(self) -> str:
         return "\n".join(document._repr_html_() for document in [*self.documents, *self.comparisons])
@@ -66,6 +98,7 @@ def load(
     corpus: Path | None = None,
     like: RunReference | Sequence[RunReference] | None = None,
     against: RunReference | Sequence[RunReference] | None = None,
+    require: Path | None = None,
     repeat: int = 1,
     ca_file: Path | None = None,
     insecure: bool = False,
@@ -85,6 +118,7 @@ def load(
         endpoints: only these, by id or path.
         corpus: requests pinned before.
         like: a run whose requests and levels are asked again; ``against`` the same, compared with it at the end.
+        require: a file of capacities that must be reached, beside those of the profile.
         repeat: how many times the whole test is made.
         ca_file, insecure: whose certificate is trusted.
         access: headers, a user, a client's certificate: what lets the requests in.
@@ -101,6 +135,8 @@ def load(
     """
     kept = store_at(store)
     system, resolved = resolve_profile(profile, settings)
+    if require is not None:
+        resolved = _requiring(served(system), resolved, require)
     tester = Tester(kept, served(system))
     tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
     chosen = _targets(targets, tls, access)
@@ -170,6 +206,13 @@ def at_levels_of(system: ServedSystem, profile: BaseModel, run: SealedRun) -> Ba
     """The same profile with the fixed levels of a former run."""
     content = profile.model_dump(mode="json", by_alias=True, exclude_unset=True)
     content["fixed"] = {**content.get("fixed", {}), **fixed_levels_of(run)}
+    return system.profile(content)
+
+
+def _requiring(system: ServedSystem, profile: BaseModel, path: Path) -> BaseModel:
+    """The same profile with a file's required capacities."""
+    content = profile.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    content["require"] = {**content.get("require", {}), **read_requirements(path)}
     return system.profile(content)
 
 

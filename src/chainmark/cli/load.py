@@ -11,7 +11,7 @@ import chainmark as cm
 from chainmark.cli.common import Connection, Expose, NoWait, Output, Profile, Seed, Settings, connects, shows_result
 from chainmark.cli.console import say
 from chainmark.cli.following import progress
-from chainmark.core.errors import ExitCode
+from chainmark.core.errors import ExitCode, UsageError
 
 
 @shows_result
@@ -42,6 +42,13 @@ def load(
         str | None,
         typer.Option(metavar="RUN", help="`--like` that run, and compare with it at the end."),
     ] = None,
+    require: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Capacities that must be reached, as `--write-require` writes.")
+    ] = None,
+    write_require: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write what later tests must reach; only where this one passes."),
+    ] = None,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="How many times the whole test is made.")] = 1,
     settings: Settings = None,
     seed: Seed = 1,
@@ -70,6 +77,7 @@ def load(
             corpus=corpus,
             like=like,
             against=against,
+            require=require,
             repeat=repeat,
             **connection.arguments(),
             settings=settings,
@@ -81,6 +89,8 @@ def load(
         say(f"run     {run.id}")
         for warning in run.manifest.warnings:
             say(f"warning {warning}")
+    if write_require is not None:
+        _write_requirements(made, write_require)
     if made.gone:
         say(f"error: {made.gone}")
         say("hint: the run is kept as a partial one, which is never compared; what does the server's log say?")
@@ -89,3 +99,12 @@ def load(
         say("interrupted: what was measured is kept as a partial run, which is never compared")
         raise typer.Exit(ExitCode.INCONCLUSIVE)
     raise typer.Exit(made.verdict.exit_code)
+
+
+def _write_requirements(made: cm.LoadResult, path: Path) -> None:
+    """A test that did not pass writes none, and says so: its exit code is of what it found."""
+    try:
+        made.write_requirements(path)
+        say(f"require {path}")
+    except UsageError as error:
+        say(f"warning {path} was not written: {error.message}")
