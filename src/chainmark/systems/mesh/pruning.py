@@ -16,6 +16,12 @@ PRUNING = Condition(
     label="pruning of blocks",
     explanation="One server keeps other blocks than the other, so the same request reads another amount of data.",
 )
+SPENT = Condition(
+    id="spent_outputs",
+    label="removal of spent outputs",
+    explanation="One server removes spent outputs otherwise than the other, so the same request reads another amount "
+    "of data.",
+)
 NOT_STATED = "not stated"
 
 
