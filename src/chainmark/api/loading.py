@@ -99,7 +99,7 @@ def load(
     system, resolved = resolve_profile(profile, settings)
     tester = Tester(kept, served(system))
     tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
-    chosen = _targets(targets, tls)
+    chosen = targets_of(targets, tls)
     reference = like if against is None else against
     former = runs_of(reference, kept) if reference is not None else []
     if former:
@@ -140,7 +140,12 @@ def parse_target(text: str, index: int, tls: Tls) -> Target:
     return Target(name.strip(), url.rstrip("/"), tls)
 
 
-def _targets(targets: str | Sequence[str] | Mapping[str, str], tls: Tls) -> list[Target]:
+def targets_of(targets: str | Sequence[str] | Mapping[str, str], tls: Tls) -> list[Target]:
+    """The servers by their names.
+
+    Raises:
+        UsageError: one has no address, or two have one name.
+    """
     if isinstance(targets, Mapping):
         texts = [f"{name}={url}" for name, url in targets.items()]
     else:
@@ -172,7 +177,7 @@ def _repeated(
             profile = at_levels_of(tester.system, profile, first)
             kept = kept_corpus(first)
             asked = [replace(order, corpus=kept or order.corpus, pinned=None) for order in orders]
-        made.append(tester.make(profile, asked, seed + repetition, progress, repetition + 1))
+        made.append(tester.make(profile, asked, seed + repetition, progress, repetition=repetition + 1))
         if made[-1].interrupted:
             break
     return made

@@ -83,9 +83,23 @@ class Tester:
     watching: Watch | None = MachineWitness
 
     def make(
-        self, profile: BaseModel, orders: Sequence[ServiceOrder], seed: int, progress: Progress, repetition: int = 1
+        self,
+        profile: BaseModel,
+        orders: Sequence[ServiceOrder],
+        seed: int,
+        progress: Progress,
+        *,
+        repetition: int = 1,
+        place: ExperimentPlace | None = None,
     ) -> LoadTest:
         """Test the servers side by side. Ctrl-C ends it early; what was measured is sealed as a part.
+
+        Args:
+            profile: of the system; orders: one a server.
+            seed: of everything drawn at random.
+            progress: who listens.
+            repetition: of the same test, from 1 on.
+            place: of the run of a single server in a larger experiment; None: the test is an experiment of its own.
 
         Raises:
             UsageError: a server is none of this system, or there is nothing to ask.
@@ -96,7 +110,7 @@ class Tester:
         services = [self._prepared(profile, order, progress) for order in orders]
         with machine_to_itself(progress), ExitStack() as stack:
             started_at = utc_now()
-            sessions = [stack.enter_context(self._session(load, service, started_at)) for service in services]
+            sessions = [stack.enter_context(self._session(load, service, started_at, place)) for service in services]
             servers = [Server(service.target, service.endpoints) for service in services]
             result = run_load_test(servers, _plan(load, seed), progress, watching=self.watching)
             progress.stage("summarising")
@@ -108,8 +122,8 @@ class Tester:
             runs = []
             for position, (service, session, one) in enumerate(zip(services, sessions, result.servers, strict=True)):
                 side = service.target.name
-                place = ExperimentPlace(id=experiment_id, side=side, repetition=repetition, position=position)
-                runs.append(self._sealed(session, test, service, one, place))
+                own = ExperimentPlace(id=experiment_id, side=side, repetition=repetition, position=position)
+                runs.append(self._sealed(session, test, service, one, place or own))
         return LoadTest(report, runs, result.interrupted)
 
     def _prepared(self, profile: BaseModel, order: ServiceOrder, progress: Progress) -> Service:
@@ -122,8 +136,9 @@ class Tester:
             service = replace(service, warnings=(*service.warnings, _NO_VERSION))
         return service
 
-    def _session(self, load: LoadProfile, service: Service, started_at: str) -> Session:
-        return Session.create(self.store, self.system.name, load.name, service.subject.version, started_at=started_at)
+    def _session(self, load: LoadProfile, service: Service, started_at: str, place: ExperimentPlace | None) -> Session:
+        known = {"started_at": started_at, **({"experiment": place.id} if place else {})}
+        return Session.create(self.store, self.system.name, load.name, service.subject.version, **known)
 
     def _report(
         self,

@@ -77,12 +77,17 @@ class Entry:
     labels: str = ""
 
     @cached_property
+    def known_labels(self) -> dict[str, list[str]]:
+        """The labels of the manifest by key."""
+        found: dict[str, list[str]] = json.loads(self.labels) if self.labels else {}
+        return found
+
+    @cached_property
     def words(self) -> dict[str, list[str]]:
         """What a selector finds the run by, besides its version: its labels, system, profile and status."""
-        told: dict[str, list[str]] = json.loads(self.labels) if self.labels else {}
         own = {"version": self.names, "system": [self.system], "profile": [self.profile], "status": [self.status]}
         own["experiment"] = [self.experiment]
-        return {**told, **own}
+        return {**self.known_labels, **own}
 
     @property
     def names(self) -> list[str]:

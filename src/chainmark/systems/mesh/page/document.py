@@ -21,6 +21,7 @@ PRINTED_ERROR_SHARE = 0.01  # as the page that people know states it for all of 
 _PUBLISHED = [Column("ID"), Column("Endpoint", kind="words", follows=True), *map(Column, (
     "Max Concurrency", "p95 (ms)", "p99 (ms)", "Non-2xx", "Error Rate (%)", "Reqs/sec"))]  # fmt: skip
 _NOTHING = TableCell(units.UNSET, emphasis="quiet")
+_CONNECTIONS = {"0": "kept open", "1": "a new one for every request"}
 _PRINTED_NOTE = "Printed: read from a published page, not measured by chainmark."
 _PRINTED_METHOD = (
     "They state neither intervals nor why a search ended. Of a step `ab` made at most 50,000 requests, each with a "
@@ -327,7 +328,7 @@ def _method(page: LoadPage) -> list[Block]:
 def _run_row(run: PageRun) -> TableRow:
     steps, search = run.settings.get("steps", {}), run.settings.get("search", {})
     kept = steps.get("requests_per_connection")
-    connections = {0: "kept open", 1: "a new one for every request"}.get(kept, f"{kept} requests each")  # type: ignore[call-overload]
+    connections = _CONNECTIONS.get(str(kept), f"{kept} requests each")
     length = f"{units.scalar(steps.get('duration_s'))} s, up to {units.scalar(steps.get('longest_s'))} s"
     searched = f"{search.get('ladder')}, best and next level {units.scalar(search.get('times'))} times"
     made_by = f"chainmark {run.tool_version} on {run.generator}"
