@@ -17,10 +17,10 @@ from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.core.verdict import Verdict, worst
 from chainmark.lab.corpora import CorpusSystem, KeptCorpus, WrongRequest
-from chainmark.lab.loading import LoadTest, Tester, fixed_levels_of, kept_corpus
+from chainmark.lab.loading import LoadTest, Tester, at_levels_of, kept_corpus
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.profiles import apply_setting
-from chainmark.lab.protocols import ServedSystem, ServiceOrder
+from chainmark.lab.protocols import ServiceOrder
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.store.runs import SealedRun, Store
@@ -156,13 +156,6 @@ def targets_of(targets: str | Sequence[str] | Mapping[str, str], tls: Tls) -> li
     if twice is not None:
         raise UsageError(f"two targets are called `{twice}`", "`--target old=http://… --target new=http://…`")
     return chosen
-
-
-def at_levels_of(system: ServedSystem, profile: BaseModel, run: SealedRun) -> BaseModel:
-    """The same profile with the fixed levels of a former run."""
-    content = profile.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    content["fixed"] = {**content.get("fixed", {}), **fixed_levels_of(run)}
-    return system.profile(content)
 
 
 def _repeated(

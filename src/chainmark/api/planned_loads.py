@@ -30,6 +30,7 @@ def load_plan(
     version: str | None = None,
     endpoints: Sequence[str] = (),
     corpus: Path | None = None,
+    like: str | None = None,
     ca_file: Path | None = None,
     insecure: bool = False,
     settings: Settings | None = None,
@@ -47,6 +48,8 @@ def load_plan(
         version: of all servers that do not say theirs.
         endpoints: only these of every cell, by id or path.
         corpus: requests pinned before, for all cells; None: of each scenario all servers are asked the same.
+        like: a former plan's experiment: cells that it has, too, are asked the same at its levels, so that `compare`
+            can hold the releases against each other cell by cell.
         ca_file, insecure: whose certificate is trusted.
         settings: changes of every cell's profile.
         seed, store, progress, cancel: as in `run`.
@@ -61,7 +64,7 @@ def load_plan(
     """
     kept, listener = store_at(store), relay(progress, cancel)
     if resume is not None:
-        if plan or targets or settings or endpoints or corpus or version:
+        if plan or targets or settings or endpoints or corpus or like or version:
             raise UsageError(f"`{resume}` has its plan and servers already", "leave out everything else to resume")
         system = str(find_experiment(kept, resume).read().get("system", ""))
         made = MatrixTester(Tester(kept, served(load_system(system)))).resume(resume, listener)
@@ -72,7 +75,7 @@ def load_plan(
     tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
     named = {target.name: target.url for target in targets_of(targets, tls)}
     order = MatrixOrder(with_targets(read, named), seed=seed, tls=tls, version=version, corpus=corpus)
-    order = replace(order, settings=tuple(as_settings(settings)), endpoints=tuple(endpoints))
+    order = replace(order, settings=tuple(as_settings(settings)), endpoints=tuple(endpoints), like=like or "")
     return _experiment(MatrixTester(Tester(kept, served(load_system(read.system)))).make(order, listener), kept)
 
 

@@ -45,7 +45,10 @@ def load(
     ] = None,
     like: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="Ask what a former run asked, at its levels, to be compared with it."),
+        typer.Option(
+            metavar="RUN",
+            help="Ask what a former run, or a plan's experiment, asked, at its levels, to be compared with it.",
+        ),
     ] = None,
     against: Annotated[
         str | None,
@@ -73,7 +76,7 @@ def load(
     server went away. A plan ends with the worst of its cells; interrupted, it goes on with `--resume`.
     """
     if plan or resume:
-        of_profile = {"PROFILE": profile, "--like": like, "--against": against, "--repeat": repeat > 1}
+        of_profile = {"PROFILE": profile, "--against": against, "--repeat": repeat > 1}
         wrong = next((name for name, value in of_profile.items() if value), None)
         if wrong:
             raise UsageError(f"`{wrong}` is for a single load test, not for a plan", "leave it out")
@@ -85,6 +88,7 @@ def load(
                 version=version,
                 endpoints=endpoints or [],
                 corpus=corpus,
+                like=like,
                 ca_file=ca_file,
                 insecure=insecure,
                 settings=settings,

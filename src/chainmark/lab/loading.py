@@ -353,6 +353,13 @@ def fixed_levels_of(run: SealedRun) -> dict[str, dict[str, list[float]]]:
     return found
 
 
+def at_levels_of(system: ServedSystem, profile: BaseModel, run: SealedRun) -> BaseModel:
+    """The same profile with the fixed levels of a former run."""
+    content = profile.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    content["fixed"] = {**content.get("fixed", {}), **fixed_levels_of(run)}
+    return system.profile(content)
+
+
 def load_report_of(run: SealedRun) -> LoadReport:
     """The document of the load test that a run is of.
 

@@ -23,7 +23,7 @@ from chainmark.core.times import utc_now
 from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict
 from chainmark.lab.hardware import machine_facts
-from chainmark.lab.loading import STANDARD, LoadTest, Tester, load_report_of
+from chainmark.lab.loading import STANDARD, LoadTest, Tester, at_levels_of, kept_corpus, load_report_of
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.profiles import read_profile
 from chainmark.lab.protocols import ServiceOrder
@@ -53,6 +53,7 @@ class _Record(BaseModel):
     settings: list[str]
     endpoints: list[str]
     corpus: str
+    like: str = ""
     ca_file: str | None
     verify: bool
     version: str | None
@@ -70,6 +71,7 @@ class MatrixOrder:
         settings: of all profiles, after those of the plan.
         endpoints: only these of every cell; none: those of the plan.
         corpus: requests of all cells; None: those of a scenario are chosen at its first server, and asked of all.
+        like: a former experiment of a plan: cells that it has, too, are asked the same at its levels.
         version: of all servers that say none, and of which the plan says none.
     """
 
@@ -77,6 +79,7 @@ class MatrixOrder:
     settings: tuple[str, ...] = ()
     endpoints: tuple[str, ...] = ()
     corpus: Path | None = None
+    like: str = ""
     tls: Tls = field(default_factory=Tls)
     version: str | None = None
     seed: int = 1
@@ -190,6 +193,7 @@ class MatrixTester:
             settings=list(order.settings),
             endpoints=list(order.endpoints),
             corpus=str(order.corpus.resolve()) if order.corpus else "",
+            like=self._former(order.like) if order.like else "",
             ca_file=order.tls.ca_file,
             verify=order.tls.verify,
             version=order.version,
@@ -245,6 +249,17 @@ class MatrixTester:
             folder.write(record)
         return None
 
+    def _former(self, reference: str) -> str:
+        """The experiment of a plan that was made before.
+
+        Raises:
+            UsageError: there is none, or nothing was measured.
+        """
+        found = find_experiment(self.tester.store, reference).experiment_id
+        if not self.tester.store.members([found]):
+            raise UsageError(f"`{found}` has no run whose requests could be asked again")
+        return found
+
     def _finished(self, experiment: str) -> dict[int, SealedRun]:
         """The runs of cells that need not be measured again, by place."""
         found = {place: run for (_, place), run in finished_runs(self.tester.store, experiment).items()}
@@ -270,12 +285,22 @@ class MatrixTester:
         if required := {**scenario.require, **own.require}:
             content["require"] = required
         profile = self.tester.system.profile(content)
+        if former := self._former_run(record, scenario, server):
+            profile = at_levels_of(self.tester.system, profile, former)
         return _Cell(place, scenario, server, profile, own.skip)
+
+    def _former_run(self, record: _Record, scenario: MatrixScenario, server: MatrixServer) -> SealedRun | None:
+        """The run of the same cell in the former experiment, if there is one."""
+        runs = self.tester.store.members([record.like]) if record.like else []
+        side = _side(scenario, server)
+        return next((run for run in runs if run.manifest.experiment and run.manifest.experiment.side == side), None)
 
     def _order(self, cell: _Cell, folder: ExperimentFolder, record: _Record) -> ServiceOrder:
         """What is asked: all servers of a scenario the same."""
         pinned = folder.path / f"requests-{cell.scenario.id}.json"
-        given = Path(record.corpus) if record.corpus else pinned if pinned.is_file() else None
+        former = self._former_run(record, cell.scenario, cell.server)
+        given = Path(record.corpus) if record.corpus else kept_corpus(former) if former else None
+        given = given or (pinned if pinned.is_file() else None)
         return ServiceOrder(
             target=Target(
                 cell.server.id, cell.server.url.rstrip("/"), Tls(ca_file=record.ca_file, verify=record.verify)
@@ -289,8 +314,12 @@ class MatrixTester:
 
 
 def _place(folder: ExperimentFolder, cell: _Cell) -> ExperimentPlace:
-    side = f"{cell.server.id}-{cell.scenario.id}"
+    side = _side(cell.scenario, cell.server)
     return ExperimentPlace(id=folder.experiment_id, side=side, repetition=1, position=cell.place)
+
+
+def _side(scenario: MatrixScenario, server: MatrixServer) -> str:
+    return f"{server.id}-{scenario.id}"
 
 
 def _report(

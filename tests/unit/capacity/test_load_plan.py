@@ -14,6 +14,7 @@ import pytest
 
 import chainmark as cm
 import chainmark.api.planned_loads
+from chainmark.core.by_workload import ByWorkload
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.matrix_report import MatrixReport
 from chainmark.core.progress import Silent
@@ -200,6 +201,30 @@ def test_a_required_capacity_of_one_cell_decides(plan: Path, url: str) -> None:
         (Verdict.NOT_RUN, False, "is being rebuilt")
     ]
     assert made.verdict is Verdict.INCONCLUSIVE
+
+
+def test_two_releases_are_compared_cell_by_cell(plan: Path, url: str) -> None:
+    """Each cell with its own; what one release alone was measured in is named, and what is none of theirs stays out."""
+    text = plan.read_text(encoding="utf-8").rpartition("[[server]]")[0].replace('version = "v2.0.0"\n', "")
+    plan.write_text(text, encoding="utf-8")
+    targets = {"small": url, "large": url}
+    steps: dict[str, object] = {"search.kinds": "[]", "fixed.times": 1}
+    former = cm.load_plan(plan, targets, version="v1.2.7", settings={**steps, "fixed.clients.work": "[3]"})
+    skipped = '[[cell]]\nscenario = "many"\nserver = "large"\nskip = "is being rebuilt"\n'
+    plan.write_text(text + skipped, encoding="utf-8")
+    cm.load_plan(plan, targets, version="v1.2.9", like=former.id, settings=steps)
+    made = cm.compare("v1.2.7", "v1.2.9").result
+    assert isinstance(made, ByWorkload)
+    assert sorted(made.labels) == ["advanced · standard · Docker Compose", "entry · standard"]
+    assert made.unmatched == ["only v1.2.7 was run under advanced · many clients · Docker Compose"]
+    for label, one in zip(made.labels, made.comparisons, strict=True):
+        assert len(one.baseline.runs) == len(one.candidate.runs) == 1
+        assert label.split(" ")[0] in {"advanced", "entry"}
+        judged = {item.metric_id for item in one.judgements}
+        assert judged >= {"work_at_3_clients_latency_s", "work_at_3_clients_error_share"}
+    with pytest.raises(UsageError, match="have no cell in common") as caught:
+        cm.compare("release:v1.2.7,hardware:advanced", "release:v1.2.9,hardware:entry")
+    assert "only v1.2.9 was run under" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,11 @@ class Pruning:
         return f"on, oldest block {units.count(self.oldest)} ({by})"
 
 
+def pruning_words(*stated: str) -> list[str]:
+    """By what a run is found whose pruning of spent outputs is stated: "pruning enabled, 7 days", and shorter."""
+    return list(dict.fromkeys([f"pruning {stated[0]}", *stated])) if stated[0] else []
+
+
 def read_pruning(server: Server, client: MeshClient) -> Pruning:
     """Ask for the oldest block; where it is refused, search the first one that is answered.
 

@@ -33,6 +33,7 @@ from chainmark.stats.summarise import summarise
 from chainmark.store.files import hash_file
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.mesh.bodies import READS
+from chainmark.systems.mesh.pruning import PRUNING, pruning_words
 from chainmark.systems.mesh.published import (
     PublishedRow,
     PublishedScenario,
@@ -120,7 +121,7 @@ def labels_of(scenario: PublishedScenario) -> dict[str, list[str]]:
         "scenario": [scenario.variant, "huge address"] if is_huge else [STANDARD],
         "hardware": [word for word in (scenario.profile, scenario.machine) if word],
         "deployment": [scenario.deployment or ""],
-        "pruning": list(dict.fromkeys([_pruning(scenario), str(scenario.pruning)])) if scenario.pruning else [],
+        PRUNING.id: pruning_words(_pruning(scenario), str(scenario.pruning)) if scenario.pruning else [],
         ENDPOINT: [row.endpoint for row in scenario.rows],
     }
     return {key: words for key, words in told.items() if any(words)}

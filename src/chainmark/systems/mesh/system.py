@@ -32,7 +32,7 @@ from chainmark.systems.mesh.page.document import page_document
 from chainmark.systems.mesh.page.results import page_of
 from chainmark.systems.mesh.pinned import Corpus, Refusal
 from chainmark.systems.mesh.profile import MeshProfile
-from chainmark.systems.mesh.pruning import PRUNING, SPENT, Pruning, read_pruning
+from chainmark.systems.mesh.pruning import PRUNING, SPENT, Pruning, pruning_words, read_pruning
 from chainmark.systems.mesh.published_import import ingest_published, parts_of
 
 NODE_VERSION = "node_version"
@@ -100,7 +100,7 @@ class MeshApi:
             corpus_hash=corpus.hash,
             facts=_facts(server, corpus, pruning),
             conditions={"network": server.network_name, PRUNING.id: pruning.condition, **_stated(mesh)},
-            labels={PRUNING.id: [mesh.mesh.pruning]},
+            labels={PRUNING.id: pruning_words(mesh.mesh.pruning)},
             warnings=tuple(_warnings(wrong)),
             contradictions=_contradictions(server, order.version),
         )

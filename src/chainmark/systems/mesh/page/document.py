@@ -9,12 +9,13 @@ from chainmark.capacity.verdict import bare_level
 from chainmark.core import units
 from chainmark.core.load_report import Agreement, CapacityEntry, Centile, Kind, StepEntry
 from chainmark.core.verdict import PRINTED, Verdict, shown
-from chainmark.core.wording import enumerated, sentence_of
+from chainmark.core.wording import capitalised, enumerated, sentence_of
 from chainmark.lab.loading import STANDARD
 from chainmark.report import load_text as text
 from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
 from chainmark.systems.mesh.page.results import LoadPage, PageRelease, PageRow, PageRun, PageTable
+from chainmark.systems.mesh.pruning import PRUNING
 from chainmark.systems.mesh.published import STANDARD_SLA_S, PublishedRow, PublishedTable
 
 PRINTED_ERROR_SHARE = 0.01  # as the page that people know states it for all of its tables
@@ -129,9 +130,8 @@ def _hardware_name(table: PageTable) -> str:
 
 def _scenario_name(table: PageTable) -> str:
     """What tells a table from the others of its release and machine: pruning, deployment, scenario."""
-    pruning = table.cell.get("pruning")
     scenario = table.cell.get("scenario", STANDARD)
-    parts = [f"Pruning {pruning}" if pruning else "", table.cell.get("deployment", "")]
+    parts = [capitalised(table.cell.get(PRUNING.id, "")), table.cell.get("deployment", "")]
     parts += [scenario] if scenario != STANDARD or not any(parts) else []
     return one_line(parts)
 
