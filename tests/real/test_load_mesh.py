@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 import chainmark
-from chainmark.api.loading import at_levels_of
 from chainmark.capacity.model import Target
 from chainmark.compare import compare
 from chainmark.core.load_report import EndpointEntry
 from chainmark.core.progress import Silent
 from chainmark.core.verdict import Verdict
-from chainmark.lab.loading import LoadTest, fixed_levels_of, kept_corpus
+from chainmark.lab.loading import LoadTest, at_levels_of, fixed_levels_of, kept_corpus
 from chainmark.lab.profiles import read_profile
 from chainmark.lab.protocols import ServiceOrder
 from chainmark.report.layouts import document_of

@@ -21,7 +21,7 @@ from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.core.verdict import Verdict, worst
 from chainmark.lab.corpora import CorpusSystem, KeptCorpus, WrongRequest
-from chainmark.lab.loading import LoadTest, Tester, fixed_levels_of, kept_corpus
+from chainmark.lab.loading import LoadTest, Tester, at_levels_of, kept_corpus
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.profiles import apply_setting
 from chainmark.lab.protocols import ServedSystem, ServiceOrder
@@ -139,7 +139,7 @@ def load(
         resolved = _requiring(served(system), resolved, require)
     tester = Tester(kept, served(system))
     tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
-    chosen = _targets(targets, tls, access)
+    chosen = targets_of(targets, tls, access)
     reference = like if against is None else against
     former = runs_of(reference, kept) if reference is not None else []
     if former:
@@ -189,7 +189,12 @@ def _target(name: str, url: str, tls: Tls, access: Access) -> Target:
     return Target(name, url.rstrip("/"), tls, access)
 
 
-def _targets(targets: str | Sequence[str] | Mapping[str, str], tls: Tls, access: Access) -> list[Target]:
+def targets_of(targets: str | Sequence[str] | Mapping[str, str], tls: Tls, access: Access) -> list[Target]:
+    """The servers by their names.
+
+    Raises:
+        UsageError: one has no address, or two have one name.
+    """
     if isinstance(targets, Mapping):
         texts = [f"{name}={url}" for name, url in targets.items()]
     else:
@@ -200,13 +205,6 @@ def _targets(targets: str | Sequence[str] | Mapping[str, str], tls: Tls, access:
     if twice is not None:
         raise UsageError(f"two targets are called `{twice}`", "`--target old=http://… --target new=http://…`")
     return chosen
-
-
-def at_levels_of(system: ServedSystem, profile: BaseModel, run: SealedRun) -> BaseModel:
-    """The same profile with the fixed levels of a former run."""
-    content = profile.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    content["fixed"] = {**content.get("fixed", {}), **fixed_levels_of(run)}
-    return system.profile(content)
 
 
 def _requiring(system: ServedSystem, profile: BaseModel, path: Path) -> BaseModel:
@@ -228,7 +226,7 @@ def _repeated(
             profile = at_levels_of(tester.system, profile, first)
             kept = kept_corpus(first)
             asked = [replace(order, corpus=kept or order.corpus, pinned=None) for order in orders]
-        made.append(tester.make(profile, asked, seed + repetition, progress, repetition + 1))
+        made.append(tester.make(profile, asked, seed + repetition, progress, repetition=repetition + 1))
         if made[-1].interrupted:
             break
     return made
