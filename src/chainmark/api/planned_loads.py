@@ -73,7 +73,7 @@ def load_plan(
         made = MatrixTester(Tester(kept, served(load_system(system))), access).resume(resume, listener)
         return _experiment(made, kept)
     if plan is None:
-        raise UsageError("there is no plan to make", "name one: `--plan mesh/matrix`, or a TOML file")
+        raise UsageError("there is no plan to make", "name one with `--plan`: one that is shipped, or a TOML file")
     read = read_plan(str(plan))
     tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
     servers = targets_of(targets, tls, access)
