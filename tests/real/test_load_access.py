@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import shutil
 import ssl
@@ -128,6 +129,64 @@ def test_a_password_in_a_url_is_sent_and_never_printed(profile: Path) -> None:
     for name, text in _everything(profile.parent, result):
         for form in {*_forms(PASSWORD), encoded}:
             assert form not in text, (name, form)
+
+
+def test_what_is_cut_escaped_or_another_s_is_hidden_too(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages are cut before anybody can look for secrets in them, and servers have many ways to write a text."""
+    token, other = f'Zq8<&>+"/{"0123456789abcdef" * 4}', "somebody-elses"
+    monkeypatch.setenv("API_TOKEN", token)
+    in_json = json.dumps(token)[1:-1]
+    as_go_writes_it = in_json.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    around = base64.b64encode(f"Host: here\nAuthorization: Bearer {token}\n".encode()).decode()
+    echoes = [
+        *("x" * before + " " + token for before in range(0, 76, 5)),
+        *(html.escape(token), in_json.replace("/", "\\/"), as_go_writes_it),
+        *(
+            quote(token, safe="")
+            .replace("%3C", "%3c")
+            .replace("%3E", "%3e")
+            .replace("%2B", "%2b")
+            .replace("%2F", "%2f"),
+            around[:76],
+            around[12:],
+            f"Cookie: id={other}; {other}",
+        ),
+    ]
+
+    def behave(asked: Asked) -> Reply:
+        number, right = divmod(asked.number, 4)
+        return Reply(after_s=0.002) if right != 3 else Reply(echoes[number % len(echoes)].encode(), 500, after_s=0.002)
+
+    with serving(behave) as server:
+        result = _load(profile, server.url, "--header", "Authorization: Bearer ${API_TOKEN}")
+        assert server.asked.total() > 4 * len(echoes)
+    assert result.exit_code in MEASURED, result.output
+    assert (profile.parent / "load.json").read_text(encoding="utf-8").count("[hidden]") >= len(echoes)
+    parts = ["Zq8<", "Zq8&", "Zq8%3c", "Zq8%3C", "Zq8\\", "456789abcd", "NDU2Nzg5", "Q1Njc4O", "0NTY3ODk", other]
+    for name, text in _everything(profile.parent, result):
+        for part in parts:
+            assert part not in text, (name, part)
+
+
+def test_a_header_that_is_refused_is_made_anew_for_the_next_step(profile: Path, tmp_path: Path) -> None:
+    """A token may be withdrawn before its time; the step in which that happens is lost, and no other."""
+    tokens = tmp_path / "tokens"
+    script = tmp_path / "token.sh"
+    script.write_text(f'echo made >> {tokens}; echo "Bearer token-$(wc -l < {tokens})"\n', encoding="utf-8")
+
+    def behave(asked: Asked) -> Reply:
+        wanted = "Bearer token-1" if asked.number == 0 else "Bearer token-2"
+        right = asked.headers["authorization"] == wanted
+        return Reply(after_s=0.002) if right else Reply(b"{}", 401, after_s=0.002)
+
+    with serving(behave) as server:
+        result = _load(
+            profile, server.url, "--header-command", f"Authorization: sh {script}", "--set", "search.times=2"
+        )
+    assert result.exit_code in MEASURED, result.output
+    assert tokens.read_text(encoding="utf-8") == "made\n" * 2
+    steps = json.loads((profile.parent / "load.json").read_text(encoding="utf-8"))
+    assert steps
 
 
 def test_who_is_not_let_in_is_told_so_before_any_load(profile: Path) -> None:
