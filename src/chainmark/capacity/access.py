@@ -49,7 +49,7 @@ class Access:
     Attributes:
         headers: ``"NAME: VALUE"``.
         commands: ``"NAME: COMMAND"``, whose output is the value; run again before a step that begins
-            `RENEWED_AFTER_S` later.
+            `RENEWED_AFTER_S` later, or follows one in which the server answered 401.
         user: ``"NAME:PASSWORD"`` of basic authentication, with ``${…}``.
         certificate, key: PEM files by which the server knows the client; the key may be in the same file.
 
