@@ -23,6 +23,7 @@ from chainmark.lab import loading
 
 from tests.real.load_servers import Asked, Behaviour, Reply, self_signed, serving
 from tests.unit.cli.commands import chainmark as command
+from tests.unit.systems.mesh.scripted_server import chain
 
 PROFILE = """
 system = "http"
@@ -222,3 +223,66 @@ def test_a_clients_certificate(profile: Path, tmp_path: Path) -> None:
         assert _load(profile, server.url, *known).exit_code == ExitCode.DONE
         with pytest.raises(EnvironmentFailure, match="was not answered"):
             _load(profile, server.url, "--ca-file", str(authority), "--insecure")
+
+
+MESH_PROFILE = """
+system = "mesh"
+sla = { p99_s = 10.0, error_share = 0.5 }
+steps = { duration_s = 1, longest_s = 1, warm_up_s = 0.1, cool_down_s = 0, recovery_longest_s = 0 }
+search = { kinds = [] }
+fixed = { times = 1, duration_s = 1, clients = { block = [2] } }
+corpus = { settled_blocks = 0, blocks = 10, transactions = 10, accounts = 10, per_stratum = 3 }
+"""
+
+
+def _mesh(token: str) -> Behaviour:
+    """A Mesh server for those with the token, which stands in its documents and, when it is tired, in its errors."""
+    script = chain()
+
+    def behave(asked: Asked) -> Reply:
+        if asked.headers.get("authorization") != f"Bearer {token}":
+            return Reply(b"who are you?", 401)
+        reply = script.get(asked.path, lambda _: (404, "text/plain", "404 page not found"))(
+            json.loads(asked.body or b"{}")
+        )
+        status, content_type, text = reply
+        document = json.loads(text) if content_type == "application/json" else {}
+        if "block" in document:
+            document["block"]["metadata"] = {"asked": dict(asked.headers), "by": [token]}
+            if asked.number > 150 and asked.number % 4 == 0:
+                status, document = 500, {"code": 1, "message": f"tired of {token}", "retriable": True}
+        return Reply(
+            json.dumps(document).encode() if document else text.encode(), status, 0.002, content_type=content_type
+        )
+
+    return behave
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
+def test_a_mesh_server_is_sampled_and_loaded_by_whom_it_knows(
+    profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The requests before the load are made by another client than the load, and need the same."""
+    monkeypatch.setenv("API_TOKEN", TOKEN)
+    profile.write_text(MESH_PROFILE, encoding="utf-8")
+    (tmp_path / "client").mkdir()
+    _, identity = self_signed(tmp_path / "client", "tester")
+    context, _ = self_signed(tmp_path, "127.0.0.1")
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(identity)
+    token = ("--header", "Authorization: Bearer ${API_TOKEN}")
+    known = (*token, "--cert", str(identity), "--key", str(tmp_path / "client" / "key.pem"), "--insecure")
+    with serving(_mesh(TOKEN), context) as server:
+        sampled = command("corpus", "mesh", server.url, "--out", str(tmp_path / "corpus.json"), *known)
+        result = _load(profile, server.url, *known)
+        assert server.asked["/block"] > 100
+        with pytest.raises(EnvironmentFailure):
+            _load(profile, server.url, *token, "--insecure")
+        with pytest.raises(UsageError, match="401"):
+            _load(profile, server.url, *known[2:])
+    assert result.exit_code in MEASURED, result.output
+    assert sampled.exit_code == ExitCode.DONE, sampled.output
+    assert "tired of [hidden]" in (profile.parent / "load.json").read_text(encoding="utf-8")
+    for name, text in [*_everything(profile.parent, result), ("corpus", sampled.output)]:
+        for form in _forms(TOKEN):
+            assert form not in text, (name, form)
