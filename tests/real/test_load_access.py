@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import html
 import json
 import shutil
@@ -223,6 +224,32 @@ def test_a_clients_certificate(profile: Path, tmp_path: Path) -> None:
         assert _load(profile, server.url, *known).exit_code == ExitCode.DONE
         with pytest.raises(EnvironmentFailure, match="was not answered"):
             _load(profile, server.url, "--ca-file", str(authority), "--insecure")
+
+
+def test_bodies_are_compressed_both_ways_where_that_is_asked_for(profile: Path) -> None:
+    """What such an API costs its server is measured only so."""
+    wrong: list[Asked] = []
+
+    def behave(asked: Asked) -> Reply:
+        codings = [asked.headers.get(name) for name in ("accept-encoding", "content-encoding")]
+        if codings != ["gzip", "gzip"] or gzip.decompress(asked.body) != b'{"ask": 1}':
+            wrong.append(asked)
+        right = gzip.compress(b'{"right":true}', mtime=0)
+        return Reply(right, after_s=0.002, content_type="application/json\r\nContent-Encoding: gzip")
+
+    with serving(behave) as server:
+        result = _load(profile, server.url, "--header", "Accept-Encoding: gzip", "--set", "steps.request_coding=gzip")
+    # What looks for the server's name wants no body.
+    assert {(asked.method, asked.path) for asked in wrong} == {("GET", "/")}
+    assert result.exit_code == ExitCode.DONE, result.output
+
+
+def test_a_redirect_is_told_and_not_followed(profile: Path) -> None:
+    """Or another server would be loaded than the one that was named."""
+    with serving(lambda _: Reply(b"", 301, content_type="text/plain\r\nLocation: /login?session=of-nobody")) as server:
+        with pytest.raises(UsageError, match="a redirect to /login"):
+            _load(profile, server.url)
+        assert set(server.asked) == {"/work"}
 
 
 MESH_PROFILE = """
