@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,11 +14,12 @@ from pydantic import BaseModel
 from chainmark.api.comparing import compared
 from chainmark.api.context import Cancellation, Settings, as_settings, relay, resolve_profile, store_at
 from chainmark.api.runs import Run, RunReference, runs_of
-from chainmark.capacity.access import NOBODY, Access
+from chainmark.capacity.access import NOBODY, Access, hidden_in_errors
 from chainmark.capacity.model import UNIX, Target, Tls
 from chainmark.capacity.requirements import read_requirements, requirements, requirements_text
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
+from chainmark.core.secrets import without_password
 from chainmark.core.storage import storage_errors
 from chainmark.core.verdict import Verdict, worst
 from chainmark.lab.corpora import CorpusSystem, KeptCorpus, WrongRequest
@@ -30,6 +32,9 @@ from chainmark.report.layouts import document_of
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import served
+
+# Other tools write a socket's path percent-encoded, as the host of a URL.
+_UNIX_URL = "http+unix://"
 
 
 class LoadResult:
@@ -159,7 +164,7 @@ def load(
             )
             for index, target in enumerate(chosen)
         ]
-        with machine_to_itself(listener):
+        with hidden_in_errors(target.access for target in chosen), machine_to_itself(listener):
             made = _repeated(tester, resolved, orders, repeat=repeat, seed=seed, progress=listener)
     if any(test.interrupted for test in made):
         return LoadResult(made, [])
@@ -175,17 +180,23 @@ def parse_target(text: str, index: int, tls: Tls, access: Access = NOBODY) -> Ta
     name, separator, url = text.partition("=")
     if not separator or "/" in name:
         name, url = ("server" if index == 0 else f"server-{index + 1}"), text
-    if not url.startswith(("http://", "https://", f"{UNIX}/")):
-        raise UsageError(f"`--target {text}` is no address of a server", "for example `http://127.0.0.1:8082`")
+    if not url.startswith(("http://", "https://", f"{UNIX}/", _UNIX_URL)):
+        shown = without_password(text)
+        raise UsageError(f"`--target {shown}` is no address of a server", "for example `http://127.0.0.1:8082`")
     return _target(name.strip(), url, tls, access)
 
 
 def _target(name: str, url: str, tls: Tls, access: Access) -> Target:
+    if url.startswith(_UNIX_URL):
+        url = UNIX + unquote(url.removeprefix(_UNIX_URL))
+    if url.startswith(UNIX):
+        return Target(name, f"{UNIX}/{url.removeprefix(UNIX).lstrip('/')}", tls, access)
     scheme, separator, rest = url.partition("://")
-    authority, slash, path = rest.partition("/")
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
     user, at, host = authority.rpartition("@")
     if at:
-        url, access = f"{scheme}{separator}{host}{slash}{path}", replace(access, user=unquote(user))
+        url = f"{scheme}{separator}{host}{rest.removeprefix(authority)}"
+        access = replace(access, user=unquote(user))
     return Target(name, url.rstrip("/"), tls, access)
 
 
@@ -289,7 +300,8 @@ def corpus(
     for setting in [*chosen, *as_settings(settings)]:
         content = apply_setting(content, setting)
     order = ServiceOrder(_server(url, ca_file, insecure, access), corpus=source, pinned=Path(path))
-    return keeper.keep_corpus(keeper.profile(content), order, relay(progress, cancel))
+    with hidden_in_errors([order.target.access]):
+        return keeper.keep_corpus(keeper.profile(content), order, relay(progress, cancel))
 
 
 def check_corpus(
@@ -315,7 +327,8 @@ def check_corpus(
         []
     """
     server = _server(url, ca_file, insecure, access)
-    return corpus_system(system).check_corpus(Path(path), server, relay(progress, cancel))
+    with hidden_in_errors([server.access]):
+        return corpus_system(system).check_corpus(Path(path), server, relay(progress, cancel))
 
 
 def corpus_system(name: str) -> CorpusSystem:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import ssl
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 
 from chainmark.capacity.model import Target
 from chainmark.core.errors import UsageError
+
+# As the load engine: what is longer is checked by neither.
+LONGEST_BODY_BYTES = 64 << 20
+_REDIRECTS = range(300, 400)
+_DECODED = frozenset({"identity", "gzip", "deflate"})
 
 
 def http_client(target: Target, timeout_s: float) -> httpx.Client:
@@ -31,9 +39,64 @@ def http_client(target: Target, timeout_s: float) -> httpx.Client:
     )
 
 
-def headers_of(target: Target) -> dict[str, str]:
-    """What lets a request in."""
-    return {name: value for name, value in target.access.values() if name.lower() != "accept-encoding"}
+def headers_of(target: Target, own: Iterable[tuple[str, str]] = ()) -> httpx.Headers:
+    """A request's own headers, and those that let it in where it has none of the name."""
+    headers = httpx.Headers(target.access.values())
+    headers.pop("accept-encoding", None)
+    headers.update(dict(own))
+    return headers
+
+
+class TooMuch(httpx.HTTPError):
+    """An answer that does not end where answers of APIs end."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """An answer with its body, which is decompressed as far as its coding is known."""
+
+    status: int
+    headers: httpx.Headers
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        """The body as text, whatever it is."""
+        return self.body.decode(errors="replace")
+
+    @property
+    def obstacle(self) -> str:
+        """Why the body says nothing, in words: "a redirect to /v2, which is not followed"; "" where it may."""
+        location, coding = self.headers.get("location"), self.headers.get("content-encoding", "").lower()
+        if location and self.status in _REDIRECTS:
+            return f"a redirect to {location}, which is not followed"
+        if coding and not set(coding.replace(" ", "").split(",")) <= _DECODED:
+            return f"the body is compressed by {coding}, although that was not asked for"
+        return ""
+
+
+def whole_answer(client: httpx.Client, request: httpx.Request, longest_s: float) -> Whole:
+    """One request's answer.
+
+    Args:
+        longest_s: until its last byte, from the sending on; a server may send a byte now and then for ever.
+
+    Raises:
+        TooMuch: the body has more than `LONGEST_BODY_BYTES`, decompressed.
+        httpx.HTTPError: there is no answer.
+    """
+    begin_s, body = time.monotonic(), bytearray()
+    answer = client.send(request, stream=True)
+    try:
+        for chunk in answer.iter_bytes():
+            body += chunk
+            if len(body) > LONGEST_BODY_BYTES:
+                raise TooMuch(f"its body has more than {LONGEST_BODY_BYTES >> 20} MiB")
+            if time.monotonic() - begin_s > longest_s:
+                raise httpx.ReadTimeout("the body does not end", request=request)
+    finally:
+        answer.close()
+    return Whole(answer.status_code, answer.headers, bytes(body))
 
 
 def server_header(target: Target, timeout_s: float) -> str:

@@ -90,7 +90,7 @@ HeaderCommands = Annotated[
     typer.Option(
         "--header-command",
         metavar="NAME: COMMAND",
-        help="A header whose value a command prints; it is run again when a step begins half a minute later.",
+        help="A header whose value a command prints; run again when a step begins half a minute later, or after a 401.",
     ),
 ]
 User = Annotated[

@@ -91,9 +91,9 @@ class Witness:
 
 def listening_processes(url: str) -> set[int]:
     """The processes that listen at this address, and their descendants; none where it is not on this machine."""
+    if url.startswith("unix:"):
+        return _with_descendants(_listening_at(url.removeprefix("unix:")))
     parts = urlsplit(url)
-    if parts.scheme == "unix":
-        return _with_descendants(one.pid for one in psutil.net_connections("unix") if str(one.laddr) == parts.path)
     port = parts.port or _PORTS.get(parts.scheme, 0)
     try:
         addresses = {str(entry[4][0]) for entry in socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)}
@@ -104,6 +104,13 @@ def listening_processes(url: str) -> set[int]:
         return set()
     here = (one for one in listening if one.status == psutil.CONN_LISTEN and tuple(one.laddr)[1:2] == (port,))
     return _with_descendants(one.pid for one in here)
+
+
+def _listening_at(socket_path: str) -> list[int | None]:
+    try:
+        return [one.pid for one in psutil.net_connections("unix") if str(one.laddr) == socket_path]
+    except (OSError, psutil.Error):
+        return []
 
 
 def _with_descendants(pids: Iterable[int | None]) -> set[int]:

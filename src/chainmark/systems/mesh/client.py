@@ -17,7 +17,7 @@ import httpx
 
 from chainmark.capacity.access import NOBODY, Access
 from chainmark.capacity.model import UNIX, Target, Tls
-from chainmark.capacity.probing import headers_of, http_client
+from chainmark.capacity.probing import TooMuch, Whole, headers_of, http_client, whole_answer
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.systems.mesh.bodies import HEADERS, canonical
@@ -64,7 +64,11 @@ class ToldError:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer; ``document`` is None where the body is no JSON, ``size_bytes`` that of the body."""
+    """An answer; ``document`` is None where the body is no JSON, ``size_bytes`` that of the body.
+
+    Attributes:
+        obstacle: why the body says nothing, such as a redirect; "" where it may.
+    """
 
     status: int
     document: Any
@@ -72,6 +76,7 @@ class Answer:
     content_type: str
     seconds: float
     size_bytes: int
+    obstacle: str = ""
 
     @property
     def told_error(self) -> ToldError | None:
@@ -88,6 +93,8 @@ class Answer:
         """The answer in short: `500 code 12 “invalid hash”`, `404 text/plain “404 page not found”`."""
         if (told := self.told_error) is not None:
             return f"{self.status} {told}"
+        if self.obstacle:
+            return f"{self.status}, {self.obstacle}"
         begin = " ".join(self.text.split())
         shown = begin[:SHOWN_CHARACTERS] + ("…" if len(begin) > SHOWN_CHARACTERS else "")
         return f"{self.status} {self.content_type or 'without a content type'} “{shown}”"
@@ -159,16 +166,18 @@ class MeshClient:
         content = body if isinstance(body, str) else canonical(body)
         started = time.perf_counter()
         try:
-            response = self._client.post(
+            request = self._client.build_request(
+                "POST",
                 self._target.base_url + path,
                 content=content.encode(),
-                headers={**dict(HEADERS), **headers_of(self._target)},
+                headers=headers_of(self._target, HEADERS),
                 extensions=self._extensions,
             )
+            whole = whole_answer(self._client, request, self._timeout_s)
         except httpx.HTTPError as error:
             raise self._error(path, error) from error
-        self.answer_bytes[path, content] = len(response.content)
-        return _answer(response, time.perf_counter() - started, self._target.access)
+        self.answer_bytes[path, content] = len(whole.body)
+        return _answer(whole, time.perf_counter() - started, self._target.access)
 
     def _error(self, path: str, error: httpx.HTTPError) -> EnvironmentFailure:
         for cause in _causes(error):
@@ -189,7 +198,8 @@ class MeshClient:
             )
         if isinstance(error, httpx.ConnectError):
             return ServerDown(f"{self.url} cannot be connected to ({error})", "is the server running there?")
-        return NoAnswer(f"{self.url}{path} broke off without an answer ({error})", "the server's log may say why")
+        what = "answers too much" if isinstance(error, TooMuch) else "broke off without an answer"
+        return NoAnswer(f"{self.url}{path} {what} ({error})", "the server's log may say why")
 
     def _tls_error(self, cause: ssl.SSLError) -> WrongCertificate:
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -218,19 +228,20 @@ def _checked_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def _answer(response: httpx.Response, seconds: float, access: Access) -> Answer:
+def _answer(whole: Whole, seconds: float, access: Access) -> Answer:
     try:
         # NaN and Infinity are Python's, not JSON's; the load engine refuses them as well.
-        document = access.hide_in(json.loads(response.content, parse_constant=_refuse_constant))
+        document = access.hide_in(json.loads(whole.body, parse_constant=_refuse_constant))
     except (ValueError, RecursionError):
         document = None
     return Answer(
-        status=response.status_code,
+        status=whole.status,
         document=document,
-        text=access.hide(response.text),
-        content_type=response.headers.get("content-type", "").partition(";")[0].strip(),
+        text=access.hide(whole.text),
+        content_type=whole.headers.get("content-type", "").partition(";")[0].strip(),
         seconds=seconds,
-        size_bytes=len(response.content),
+        size_bytes=len(whole.body),
+        obstacle=access.hide(whole.obstacle),
     )
 
 
