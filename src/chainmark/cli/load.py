@@ -8,13 +8,25 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import CaFile, Expose, Insecure, NoWait, Output, Profile, Seed, Settings, shows_result
+from chainmark.cli.common import (
+    CaFile,
+    Expose,
+    Insecure,
+    NoWait,
+    Output,
+    Profile,
+    Seed,
+    Settings,
+    shows_result,
+    watches_server,
+)
 from chainmark.cli.console import say
 from chainmark.cli.following import progress
 from chainmark.core.errors import ExitCode
 
 
 @shows_result
+@watches_server
 def load(
     profile: Profile,
     targets: Annotated[
@@ -49,6 +61,7 @@ def load(
     no_wait: NoWait = False,
     expose: Expose = None,
     *,
+    sources: cm.ServerSources,
     output: Output,
 ) -> None:
     """Find how much each endpoint of an API takes before its answers are too slow or wrong.
@@ -56,9 +69,10 @@ def load(
     Example: `chainmark load mesh/quick --target http://127.0.0.1:8082 --html load.html`
 
     Every endpoint is searched for the most clients and the highest rate that keep to the agreement (`--set
-    sla.p99_s=0.5`), and then measured at fixed levels. Exit codes: 0 the agreement is met, 1 it is missed or the
-    server is worse than the one it is compared with, 3 undecided, 4 the machine had no time for the generator, 5 a
-    server went away.
+    sla.p99_s=0.5`), and then measured at fixed levels. What the server uses meanwhile is watched where it runs on this
+    machine, and where `--scrape` and `--postgres` say; the report names what was exhausted first.
+    Exit codes: 0 the agreement is met, 1 it is missed or the server is worse than the one it is compared with, 3
+    undecided, 4 the machine had no time for the generator, 5 a server went away.
     """
     with progress(expose, no_wait=no_wait) as listener:
         made = cm.load(
@@ -72,6 +86,7 @@ def load(
             repeat=repeat,
             ca_file=ca_file,
             insecure=insecure,
+            sources=sources,
             settings=settings,
             seed=seed,
             progress=listener,

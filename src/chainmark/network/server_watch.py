@@ -24,7 +24,7 @@ _NAMES = ("process", "cgroup", "machine", "postgres")
 
 
 @dataclass(frozen=True)
-class Watch:
+class ServerSources:
     """What is watched of a server while it is loaded.
 
     Without any of it, a server that listens on this machine is found by its address.
@@ -36,8 +36,8 @@ class Watch:
         postgres: the database behind it, as libpq takes it. Its password is used, and written nowhere.
 
     Example:
-        >>> watch = cm.Watch(scrapes=["pool=http://127.0.0.1:8080/metrics"])
-        >>> watch.is_given
+        >>> sources = cm.ServerSources(scrapes=["pool=http://127.0.0.1:8080/metrics"])
+        >>> sources.is_given
         True
     """
 
@@ -50,6 +50,10 @@ class Watch:
     def is_given(self) -> bool:
         """Whether anything was asked for."""
         return bool(self.pids or self.cgroup or self.scrapes or self.postgres)
+
+
+# Nothing given: the server's processes, found by its address.
+BY_ADDRESS = ServerSources()
 
 
 class Source(Protocol):
@@ -103,7 +107,7 @@ class ServerWatch:
     """Watches one server from the moment it is entered until it is told to finish, or left.
 
     Args:
-        watch: what is watched.
+        sources: what is watched.
         url: where the server listens, by which its processes are found where no other is given.
 
     Raises:
@@ -111,30 +115,30 @@ class ServerWatch:
         EnvironmentFailure: a page of metrics or a database does not answer.
     """
 
-    def __init__(self, watch: Watch, url: str) -> None:
+    def __init__(self, sources: ServerSources, url: str) -> None:
         self._recorder = Recorder()
         self._watchers: list[_Watcher] = []
-        self._folder, self._sources, self._ticking = ExitStack(), ExitStack(), ExitStack()
+        self._folder, self._opened, self._ticking = ExitStack(), ExitStack(), ExitStack()
         with ExitStack() as failing:
             failing.callback(self.close)
             folder = self._folder.enter_context(tempfile.TemporaryDirectory(prefix="chainmark-metrics-"))
             self._pages = Path(folder)
-            self._open(watch, url)
+            self._open(sources, url)
             failing.pop_all()
 
-    def _open(self, watch: Watch, url: str) -> None:
-        for source in _of_this_machine(watch, url):
+    def _open(self, sources: ServerSources, url: str) -> None:
+        for source in _of_this_machine(sources, url):
             self._add(source)
         taken = set(_NAMES)
-        for text in watch.scrapes:
+        for text in sources.scrapes:
             name, place = parse_scrape(text, taken)
             taken.add(name)
             self._add(MetricsPage(name, place, self._pages))
-        if watch.postgres is not None:
-            self._add(PostgresUsage(watch.postgres))
+        if sources.postgres is not None:
+            self._add(PostgresUsage(sources.postgres))
 
     def _add(self, source: Source) -> None:
-        self._sources.callback(source.close)
+        self._opened.callback(source.close)
         self._watchers.append(_Watcher(source, self._recorder))
 
     def __enter__(self) -> Self:
@@ -149,7 +153,7 @@ class ServerWatch:
 
     def close(self) -> None:
         """End the watching, and forget what was seen."""
-        with self._folder, self._sources:
+        with self._folder, self._opened:
             self._ticking.close()
 
     def finish(self, pages: Path) -> Watched:
@@ -161,7 +165,7 @@ class ServerWatch:
         self._ticking.close()
         for one in self._watchers:
             one.tick()
-        self._sources.close()
+        self._opened.close()
         for one in self._watchers:
             if isinstance(one.source, MetricsPage):
                 one.source.parse(self._recorder)
@@ -185,13 +189,13 @@ class ServerWatch:
                     shutil.copyfile(path, pages / path.name)
 
 
-def _of_this_machine(watch: Watch, url: str) -> list[Source]:
+def _of_this_machine(sources: ServerSources, url: str) -> list[Source]:
     """The server's processes or its control group, and the disks beside them."""
-    pids = set(watch.pids)
-    if not pids and watch.cgroup is None:
+    pids = set(sources.pids)
+    if not pids and sources.cgroup is None:
         listening = listening_processes(url)
         # A server in the generator's own process cannot be told from the generator.
         pids = listening if os.getpid() not in listening else set()
-    found: list[Source] = [CgroupUsage(watch.cgroup)] if watch.cgroup is not None else []
+    found: list[Source] = [CgroupUsage(sources.cgroup)] if sources.cgroup is not None else []
     found += [ProcessUsage(pids)] if pids else []
     return [*found, DiskUsage()] if found else []
