@@ -55,6 +55,7 @@ class Use:
         sort: "waiting" counts what waits at it.
         used, shares: by level: how much, and of what there was, where that is known.
         limit: how much there was, at the last level.
+        highest: what was ever seen of it.
         is_cpu: processor time.
     """
 
@@ -65,6 +66,7 @@ class Use:
     shares: Mapping[float, float] = field(default_factory=dict)
     limit: float | None = None
     is_cpu: bool = False
+    highest: float = 0.0
 
 
 def bent_first(kind: Kind, levels: Sequence[LevelSeen], uses: Sequence[Use]) -> BentEntry:
@@ -81,35 +83,31 @@ def bent_first(kind: Kind, levels: Sequence[LevelSeen], uses: Sequence[Use]) -> 
     seen = sorted(levels, key=lambda one: one.level)
     limited = next((one.level for one in seen if one.limited), None)
     missed = next((one.level for one in seen if one.missed), None)
-    told = [one for one in seen if not one.limited and (missed is None or one.level <= missed)]
-    all_told = [one for one in seen if not one.limited]
-    if found := _first_full(told, all_told, uses):
+    told = [one for one in seen if missed is None or one.level <= missed]
+    # What is full is so, whoever made the load; what is not may be empty because too little load was made.
+    if found := _first_full(told, seen, uses):
         return _exhausted(kind, *found, uses)
-    if limited is not None and (missed is None or limited <= missed):
-        where = level_text(kind, limited)
-        return BentEntry(
-            kind=kind,
-            finding="generator",
-            level=limited,
-            sentence=f"the load generator, not the server, was the limit from {where} on",
-        )
-    if missed is not None and (waiting := _first_waiting(kind, told, all_told, uses)):
+    if missed is None and limited is None:
+        return _nothing(kind, missed, told, uses)
+    if waiting := _first_waiting(kind, told, seen, uses):
         return _held_up(kind, *waiting, uses)
-    if missed is not None and (flat := _first_flat(all_told, missed, uses)):
-        return _stays(kind, flat, all_told[-1].level, uses)
+    if limited is not None and (missed is None or limited <= missed):
+        sentence = f"the load generator, not the server, was the limit from {level_text(kind, limited)} on"
+        return BentEntry(kind=kind, finding="generator", level=limited, sentence=sentence)
+    if missed is not None and (flat := _first_flat(seen, missed, uses)):
+        return _stays(kind, flat, seen[-1].level, uses)
     return _nothing(kind, missed, told, uses)
 
 
-def _first_full(
-    told: Sequence[LevelSeen], all_told: Sequence[LevelSeen], uses: Sequence[Use]
-) -> tuple[Use, float] | None:
+def _first_full(told: Sequence[LevelSeen], seen: Sequence[LevelSeen], uses: Sequence[Use]) -> tuple[Use, float] | None:
+    """Which resource, and from which level on."""
     found = []
     for place, use in enumerate(uses):
         known = [one for one in told if one.level in use.shares]
         for at, one in enumerate(known):
             stays = all(use.shares[later.level] >= _STAYS_SHARE for later in known[at:])
             if use.shares[one.level] >= FULL_SHARE and stays:
-                if _no_more_answers(one, all_told):
+                if _no_more_answers(one, seen):
                     before = use.shares[known[at - 1].level] if at else 1.0
                     found.append((one.level, -before, place, use))
                 break
@@ -125,7 +123,7 @@ def _no_more_answers(at: LevelSeen, levels: Iterable[LevelSeen]) -> bool:
 
 
 def _first_waiting(
-    kind: Kind, told: Sequence[LevelSeen], all_told: Sequence[LevelSeen], uses: Sequence[Use]
+    kind: Kind, told: Sequence[LevelSeen], seen: Sequence[LevelSeen], uses: Sequence[Use]
 ) -> tuple[Use, float] | None:
     """At which most of the load waits, where that is much of it, and from which level on."""
     found = []
@@ -134,7 +132,7 @@ def _first_waiting(
             continue
         known = [one for one in told if one.level in use.used]
         enough = [one for one in known if use.used[one.level] >= max(1.0, _WAITING_SHARE * _at_once(kind, one))]
-        if enough and enough[-1] is known[-1] and _no_more_answers(enough[-1], all_told):
+        if enough and enough[-1] is known[-1] and _no_more_answers(enough[-1], seen):
             found.append((-use.used[enough[-1].level], place, use, enough[0].level))
     if not found:
         return None
@@ -152,17 +150,22 @@ def _first_flat(levels: Sequence[LevelSeen], missed: float, uses: Sequence[Use])
     found = []
     for place, use in enumerate(uses):
         known = [one for one in levels if one.level in use.used]
-        if use.shares and not use.is_cpu:
-            continue
-        if use.sort == "waiting" or use.unit.startswith("bytes") or (use.sort == "counter" and not _is_time(use)):
+        if not (use.is_cpu or _is_count(use)):
             continue
         for at, one in enumerate(known[:-1]):
             values = [use.used[later.level] for later in known[at:]]
             middle = median(values)
             rose = at > 0 and use.used[known[0].level] <= _ROSE_FROM_SHARE * middle
             grew = known[-1].level >= _LOAD_GREW * one.level
-            flat = middle > 0.0 and all(abs(value - middle) <= _FLAT_WITHIN * middle for value in values)
-            if rose and grew and flat and one.level <= missed and _no_more_answers(one, levels):
+            flat = all(abs(value - middle) <= _FLAT_WITHIN * middle for value in values)
+            if (
+                rose
+                and grew
+                and flat
+                and _is_bounded(use, middle)
+                and one.level <= missed
+                and _no_more_answers(one, levels)
+            ):
                 found.append((one.level, place, use, middle))
                 break
     if not found:
@@ -171,9 +174,21 @@ def _first_flat(levels: Sequence[LevelSeen], missed: float, uses: Sequence[Use])
     return use, level, middle
 
 
-def _is_time(use: Use) -> bool:
-    """Whether it counts time that was spent: then its rate says how much of something was busy."""
-    return use.unit in {"cores", "s/s", "fraction"}
+def _is_count(use: Use) -> bool:
+    """Whether it counts something whose limit is not known; rates and bytes stay wherever a server is full."""
+    return use.sort == "gauge" and not use.shares and not use.unit.startswith("bytes")
+
+
+def _is_bounded(use: Use, middle: float) -> bool:
+    """Whether it stays because it can be no more.
+
+    What is in use on average stays wherever a server is full. What is bounded stays at the most that was ever seen, and
+    processor time of a program that uses few cores at a time at a whole number of them.
+    """
+    if use.is_cpu:
+        whole = round(middle)
+        return whole >= 1 and abs(middle - whole) <= _FLAT_WITHIN * whole
+    return middle >= FULL_SHARE * use.highest > 0.0
 
 
 def _exhausted(kind: Kind, use: Use, level: float, uses: Sequence[Use]) -> BentEntry:
@@ -201,8 +216,9 @@ def _held_up(kind: Kind, use: Use, level: float, uses: Sequence[Use]) -> BentEnt
 def _stays(kind: Kind, flat: tuple[Use, float, float], last: float, uses: Sequence[Use]) -> BentEntry:
     use, level, value = flat
     times = units.tidy(last / level, 2)
-    unit = f" {use.unit}" if use.unit else ""
-    told = f"{use.label} stayed at {_amount(value, use.unit)}{unit} from {level_text(kind, level)} on"
+    of = f" of {_amount(use.limit, use.unit)}" if use.limit is not None else ""
+    of = f"{of} {use.unit}".rstrip()
+    told = f"{use.label} stayed at {_amount(value, use.unit)}{of} from {level_text(kind, level)} on"
     return _bent(kind, "flat", use, level, f"{told}, while the load grew {times}-fold" + _beside(use, level, uses))
 
 
@@ -284,4 +300,5 @@ def _use_of(resource: ResourceEntry, chosen: Mapping[float, Sequence[StepEntry]]
             limit = next((one.limit for one in here if one.limit is not None), limit)
         if told := [one.share for one in here if one.share is not None]:
             shares[level] = median(told)
-    return Use(resource.label, resource.unit, resource.sort, used, shares, limit, resource.is_cpu)
+    highest = max((one.highest for one in resource.uses), default=0.0)
+    return Use(resource.label, resource.unit, resource.sort, used, shares, limit, resource.is_cpu, highest)
