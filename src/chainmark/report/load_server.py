@@ -95,7 +95,8 @@ def _use_chart(endpoint: EndpointEntry, kind: Kind, label: str, id_: str) -> Cha
 
 def _short(one: ResourceEntry) -> str:
     label = one.label.removeprefix("the server's ").removeprefix("the ")
-    return label[:1].upper() + label[1:]
+    told = label[:1].upper() + label[1:]
+    return f"{told}: {one.unit} waiting" if one.sort == "waiting" and one.unit else told
 
 
 def _shares(endpoint: EndpointEntry, resource: ResourceEntry, kind: Kind) -> dict[float, float]:
@@ -178,7 +179,7 @@ def _use_cell(resource: ResourceEntry, uses: Sequence[UseEntry]) -> TableCell:
     if mean is None:
         return TableCell(units.NO_DATA, emphasis="quiet")
     told = amount(mean, resource.unit)
-    if share is None:
+    if share is None or resource.unit == "fraction":
         return TableCell(told)
     full = _ALL_PERCENT * share >= _FULL_PERCENT
     return TableCell(f"{told}, {units.plain_percent(share, decimals=0)}", emphasis="caution" if full else "plain")
@@ -192,7 +193,10 @@ def amount(value: float | None, unit: str) -> str:
         return units.plain_percent(value, decimals=0)
     if unit.startswith("bytes"):
         return units.byte_size(round(value)) + unit.removeprefix("bytes")
-    return f"{units.tidy(value, 3)}{'' if unit.startswith('/') or not unit else ' '}{unit}"
+    told = units.tidy(value, 3)
+    if told == "1":
+        unit = unit.removesuffix("s")
+    return f"{told}{'' if unit.startswith('/') or not unit else ' '}{unit}"
 
 
 def _statement_table(endpoint: EndpointEntry, kind: Kind, title: str, id_: str) -> list[Table]:
