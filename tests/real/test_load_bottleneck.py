@@ -100,6 +100,9 @@ def test_a_server_that_uses_its_processor(profile: Path) -> None:
             bent = _bent(entry)
             if bent.finding == "exhausted":
                 break
+        else:
+            if all(step.reason == "waited" for step in entry.steps):
+                pytest.skip("others had this machine's processors all the time")
     assert (bent.finding, bent.resource) == ("exhausted", "the server's CPU")
     assert "of 1 core from" in bent.sentence
     frame = run.events("server")

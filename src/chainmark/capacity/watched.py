@@ -99,7 +99,7 @@ def _resource(resource: Resource, steps: Sequence[Step], entry: EndpointEntry) -
 
 
 def _uses(resource: Resource, steps: Sequence[Step], entry: EndpointEntry) -> Iterator[UseEntry]:
-    for number, (step, told) in enumerate(zip(steps, entry.steps, strict=True)):
+    for step, told in zip(steps, entry.steps, strict=True):
         stretch = _loaded(step)
         mean = resource.used.mean(*stretch)
         if mean is None:
@@ -110,7 +110,11 @@ def _uses(resource: Resource, steps: Sequence[Step], entry: EndpointEntry) -> It
         lost = told.server_lost_share or 0.0 if resource.is_cpu else 0.0
         share = mean / (limit * (1.0 - lost)) if limit is not None and lost < 1.0 else None
         yield UseEntry(
-            step=number, mean=mean, highest=mean if highest is None else max(mean, highest), limit=limit, share=share
+            step=told.number,
+            mean=mean,
+            highest=mean if highest is None else max(mean, highest),
+            limit=limit,
+            share=share,
         )
 
 

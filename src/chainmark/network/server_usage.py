@@ -201,7 +201,7 @@ class DiskUsage:
         time_ns = time.time_ns()
         try:
             disks = psutil.disk_io_counters(perdisk=True, nowrap=False)
-        except (OSError, NotImplementedError, RuntimeError) as error:
+        except (OSError, RuntimeError) as error:
             raise Silent(str(error)) from error
         for disk, counters in disks.items():
             busy_ms = getattr(counters, "busy_time", 0)
