@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from chainmark.core.errors import ChainmarkError
     from chainmark.core.manifest import Manifest
     from chainmark.core.verdict import Verdict
+    from chainmark.network.server_watch import ServerSources
     from chainmark.report.document import Document
     from chainmark.store.runs import Store
 
@@ -52,6 +53,7 @@ __all__ = [
     "LoadResult",
     "Manifest",
     "Run",
+    "ServerSources",
     "Signature",
     "Store",
     "Verdict",
@@ -119,6 +121,7 @@ _HOMES = {
     "chainmark.core.errors": ["ChainmarkError"],
     "chainmark.core.manifest": ["Manifest"],
     "chainmark.core.verdict": ["Verdict"],
+    "chainmark.network.server_watch": ["ServerSources"],
     "chainmark.report.document": ["Document"],
     "chainmark.store.runs": ["Store"],
 }

@@ -27,6 +27,7 @@ from chainmark.lab.loading import LoadTest, Tester, at_levels_of, kept_corpus
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.profiles import apply_setting
 from chainmark.lab.protocols import ServedSystem, ServiceOrder
+from chainmark.network.server_watch import BY_ADDRESS, ServerSources
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.store.runs import SealedRun, Store
@@ -108,6 +109,7 @@ def load(
     ca_file: Path | None = None,
     insecure: bool = False,
     access: Access = NOBODY,
+    sources: ServerSources = BY_ADDRESS,
     settings: Settings | None = None,
     seed: int = 1,
     store: Store | Path | str | None = None,
@@ -127,6 +129,7 @@ def load(
         repeat: how many times the whole test is made.
         ca_file, insecure: whose certificate is trusted.
         access: headers, a user, a client's certificate: what lets the requests in.
+        sources: what is watched of the server meanwhile: processes, metrics, a database.
         settings, seed, store, progress, cancel: as in `run`.
 
     Raises:
@@ -142,9 +145,12 @@ def load(
     system, resolved = resolve_profile(profile, settings)
     if require is not None:
         resolved = _requiring(served(system), resolved, require)
-    tester = Tester(kept, served(system))
+    tester = Tester(kept, served(system), sources=sources)
     tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
     chosen = targets_of(targets, tls, access)
+    if sources.is_given and len(chosen) > 1:
+        hint = "test one of them at a time, or leave out what is watched"
+        raise UsageError("processes, metrics and databases are watched of one server, and several are tested", hint)
     reference = like if against is None else against
     former = runs_of(reference, kept) if reference is not None else []
     if former:

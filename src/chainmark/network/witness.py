@@ -92,7 +92,7 @@ class Witness:
 def listening_processes(url: str) -> set[int]:
     """The processes that listen at this address, and their descendants; none where it is not on this machine."""
     if url.startswith("unix:"):
-        return _with_descendants(_listening_at(url.removeprefix("unix:")))
+        return with_descendants(_listening_at(url.removeprefix("unix:")))
     parts = urlsplit(url)
     port = parts.port or _PORTS.get(parts.scheme, 0)
     try:
@@ -103,7 +103,7 @@ def listening_processes(url: str) -> set[int]:
     except (OSError, psutil.Error):
         return set()
     here = (one for one in listening if one.status == psutil.CONN_LISTEN and tuple(one.laddr)[1:2] == (port,))
-    return _with_descendants(one.pid for one in here)
+    return with_descendants(one.pid for one in here)
 
 
 def _listening_at(socket_path: str) -> list[int | None]:
@@ -113,7 +113,8 @@ def _listening_at(socket_path: str) -> list[int | None]:
         return []
 
 
-def _with_descendants(pids: Iterable[int | None]) -> set[int]:
+def with_descendants(pids: Iterable[int | None]) -> set[int]:
+    """Those of these processes that are known, and all that they started."""
     found = {pid for pid in pids if pid}
     for pid in list(found):
         try:
