@@ -269,10 +269,10 @@ def _mesh(token: str) -> Behaviour:
     def behave(asked: Asked) -> Reply:
         if asked.headers.get("authorization") != f"Bearer {token}":
             return Reply(b"who are you?", 401)
-        reply = script.get(asked.path, lambda _: (404, "text/plain", "404 page not found"))(
-            json.loads(asked.body or b"{}")
-        )
-        status, content_type, text = reply
+        if asked.path not in script:
+            return Reply(b"404 page not found", 404, content_type="text/plain")
+        answered: tuple[int, str, str] = script[asked.path](json.loads(asked.body or b"{}"))
+        status, content_type, text = answered
         document = json.loads(text) if content_type == "application/json" else {}
         if "block" in document:
             document["block"]["metadata"] = {"asked": dict(asked.headers), "by": [token]}
