@@ -19,6 +19,7 @@ import pytest
 from typer.testing import Result
 
 import chainmark.api.loading
+import chainmark.api.planned_loads
 from chainmark.core.errors import EnvironmentFailure, ExitCode, UsageError
 from chainmark.lab import loading
 
@@ -119,6 +120,30 @@ def test_no_secret_is_written_whatever_the_server_repeats(profile: Path, monkeyp
     report = (profile.parent / "load.json").read_text(encoding="utf-8")
     assert "tired of [hidden]" in report or ("tired of" in report and "[hidden]" in report)
     assert "X-Network: preprod" in report
+
+
+def test_a_plan_of_load_tests_keeps_no_secret_either(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its experiment is kept beside its runs, and says how each cell ended."""
+    monkeypatch.setenv("API_TOKEN", TOKEN)
+    monkeypatch.setattr(chainmark.api.planned_loads, "Tester", partial(loading.Tester, watching=None))
+    plan = profile.parent / "plan.toml"
+    cells = "".join(f'[[scenario]]\nid = "{name}"\n' for name in ("standard", "refused"))
+    servers = '[[server]]\nid = "one"\n[[server]]\nid = "two"\n'
+    plan.write_text(f'system = "http"\ntitle = "Two"\nprofile = "{profile}"\n{cells}{servers}', encoding="utf-8")
+    wanted, url_user = f"Bearer {TOKEN}", f"tester:{quote(PASSWORD, safe='')}"
+    encoded = base64.b64encode(f"tester:{PASSWORD}".encode()).decode()
+    with serving(_told({"x-token": wanted})) as one, serving(_told({"authorization": f"Basic {encoded}"})) as two:
+        targets = ("--target", f"one={one.url}", "--target", f"two={two.url.replace('://', f'://{url_user}@')}")
+        options = ("--html", str(profile.parent / "plan.html"), "--json-file", str(profile.parent / "plan.json"))
+        header = ("--header", "X-Token: Bearer ${API_TOKEN}")
+        result = command("load", "--plan", str(plan), *targets, *options, *header)
+        assert min(one.asked.total(), two.asked.total()) > 400
+    assert result.exit_code in MEASURED, result.output
+    texts = dict(_everything(profile.parent, result))
+    assert any(name.endswith(".html") for name in texts)
+    for name, text in texts.items():
+        for form in {*_forms(TOKEN), *_forms(PASSWORD), encoded}:
+            assert form not in text, (name, form)
 
 
 def test_a_password_in_a_url_is_sent_and_never_printed(profile: Path) -> None:
@@ -271,16 +296,15 @@ def _mesh(token: str) -> Behaviour:
             return Reply(b"who are you?", 401)
         if asked.path not in script:
             return Reply(b"404 page not found", 404, content_type="text/plain")
-        answered: tuple[int, str, str] = script[asked.path](json.loads(asked.body or b"{}"))
-        status, content_type, text = answered
-        document = json.loads(text) if content_type == "application/json" else {}
+        reply = script[asked.path](json.loads(asked.body))
+        assert not isinstance(reply, str)
+        status, _, text = reply
+        document = json.loads(text)
         if "block" in document:
             document["block"]["metadata"] = {"asked": dict(asked.headers), "by": [token]}
             if asked.number > 150 and asked.number % 4 == 0:
                 status, document = 500, {"code": 1, "message": f"tired of {token}", "retriable": True}
-        return Reply(
-            json.dumps(document).encode() if document else text.encode(), status, 0.002, content_type=content_type
-        )
+        return Reply(json.dumps(document).encode(), status, 0.002)
 
     return behave
 

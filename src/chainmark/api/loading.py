@@ -200,6 +200,10 @@ def _target(name: str, url: str, tls: Tls, access: Access) -> Target:
     scheme, separator, rest = url.partition("://")
     authority = re.split("[/?#]", rest, maxsplit=1)[0]
     user, at, host = authority.rpartition("@")
+    if not at and "@" in rest and not re.fullmatch(r"[^:]*|\[.*\]|.*:\d*", authority):
+        # It may be a password's, so nothing of it is repeated.
+        hint = "in a URL `/`, `?` and `#` of a password are `%2F`, `%3F` and `%23`; or give it by `--user`"
+        raise UsageError(f"the address of `{name}` has no number as its port", hint)
     if at:
         url = f"{scheme}{separator}{host}{rest.removeprefix(authority)}"
         access = replace(access, user=unquote(user))

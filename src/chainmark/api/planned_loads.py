@@ -10,7 +10,7 @@ from chainmark.api.context import Cancellation, Settings, as_settings, relay, st
 from chainmark.api.loading import targets_of
 from chainmark.api.noting import noted
 from chainmark.api.qualifying import Experiment
-from chainmark.capacity.access import NOBODY, Access
+from chainmark.capacity.access import NOBODY, Access, hidden_in_errors
 from chainmark.capacity.model import Tls
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
@@ -70,7 +70,8 @@ def load_plan(
         if plan or targets or settings or endpoints or corpus or like or version:
             raise UsageError(f"`{resume}` has its plan and servers already", "leave out everything else to resume")
         system = str(find_experiment(kept, resume).read().get("system", ""))
-        made = MatrixTester(Tester(kept, served(load_system(system))), access).resume(resume, listener)
+        with hidden_in_errors([access]):
+            made = MatrixTester(Tester(kept, served(load_system(system))), access).resume(resume, listener)
         return _experiment(made, kept)
     if plan is None:
         raise UsageError("there is no plan to make", "name one with `--plan`: one that is shipped, or a TOML file")
@@ -82,7 +83,9 @@ def load_plan(
     order = replace(order, settings=tuple(as_settings(settings)), endpoints=tuple(endpoints), like=like or "")
     tester = Tester(kept, served(load_system(read.system)))
     accesses = {target.name: target.access for target in servers}
-    return _experiment(MatrixTester(tester, access, accesses).make(order, listener), kept)
+    with hidden_in_errors([access, *accesses.values()]):
+        made = MatrixTester(tester, access, accesses).make(order, listener)
+    return _experiment(made, kept)
 
 
 def _experiment(made: MatrixMade, store: Store) -> Experiment:

@@ -26,7 +26,7 @@ _HEADER = re.compile(
     rf"\b({_HEADER_NAMES})(\\?[\"']?\s*[:=]\s*\\?[\"']?)((?!\[hidden\])[^\"'\r\n\\]{{4,}})", re.IGNORECASE
 )
 _HEADER_KEY = re.compile(_HEADER_NAMES, re.IGNORECASE)
-_USER = re.compile(r"(?:(?<=//)|(?<==)|^)([^/?#@\s:]*):[^/?#@\s]*@")
+_USER = re.compile(r"(?:(?<=//)|(?<==)|^)([^/?#@\s:]*):[^/?#\s]*@")
 
 
 def is_secret_name(name: str) -> bool:

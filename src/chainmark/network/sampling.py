@@ -216,8 +216,8 @@ class Scraper:
         with storage_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        # Nodes' pages are plain HTTP on loopback.
-        self._client = httpx.Client(timeout=timeout_s, verify=verify)
+        # Nodes' pages are plain HTTP on loopback, and no proxy of the environment may stand before any page.
+        self._client = httpx.Client(timeout=timeout_s, verify=verify, trust_env=False)
         self._pool = ThreadPoolExecutor(max_workers=max(1, min(16, len(self._urls))), thread_name_prefix="scrape")
         self._files = {name: ZstdWriter(folder / f"{name}.prom.zst") for name in self._urls}
         self.missed: dict[str, int] = dict.fromkeys(self._urls, 0)

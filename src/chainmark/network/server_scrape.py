@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.secrets import without_password
 from chainmark.network.sampling import Scraper, read_pages
 from chainmark.network.server_series import Name, Readings, Recorder, Resource, Sort
 from chainmark.network.server_usage import Silent
@@ -51,7 +52,7 @@ def parse_scrape(text: str, taken: Collection[str]) -> tuple[str, str]:
     if not separator or "/" in name:
         name, url = "", text
     if not url.startswith(("http://", "https://")) or not urlsplit(url).hostname:
-        raise UsageError(f"`--scrape {without_user(text)}` is no address of a page of metrics", _FORM)
+        raise UsageError(f"`--scrape {without_password(text)}` is no address of a page of metrics", _FORM)
     parts = urlsplit(url)
     name = name or f"{parts.hostname}-{parts.port}".removesuffix("-None").replace(":", "-")
     if not _NAME.fullmatch(name):
@@ -63,7 +64,7 @@ def parse_scrape(text: str, taken: Collection[str]) -> tuple[str, str]:
 
 def without_user(url: str) -> str:
     """The address without a name and a password."""
-    return re.sub(r"//[^/@]*@", "//", url)
+    return re.sub(r"//[^/?#]*@", "//", url)
 
 
 class MetricsPage:

@@ -50,6 +50,14 @@ def test_what_is_no_target_is_told_without_its_password(text: str) -> None:
     assert "tester:***@" in refused.value.message
 
 
+@pytest.mark.parametrize("text", ["http://tester:passw/0rd@host", "a=https://tester:passw?0rd@host:80"])
+def test_a_password_that_breaks_its_url_is_not_printed(text: str) -> None:
+    """A slash in it ends the host, and the password is what stands for the port."""
+    with pytest.raises(UsageError, match="no number as its port") as refused:
+        parse_target(text, 0, Tls())
+    assert "passw" not in refused.value.message
+
+
 def test_what_follows_a_host_is_no_password() -> None:
     """Or the requests would go to whom the query names."""
     target = parse_target("http://host?next=me@other", 0, Tls())

@@ -79,6 +79,8 @@ def test_headers_that_let_somebody_in_are_hidden_in_texts_whoever_sent_them(text
     [
         ("https://tester:pass@host:81/v1?a=b@c", "https://tester:***@host:81/v1?a=b@c"),
         ("tester:pass@host", "tester:***@host"),
+        ("https://tester:pa@ss@host", "https://tester:***@host"),
+        ("a=tester:pass@host", "a=tester:***@host"),
         ("ftp://tester:a:b@host", "ftp://tester:***@host"),
         ("http://host:81/a:b@c", "http://host:81/a:b@c"),
     ],

@@ -293,3 +293,14 @@ def test_a_watch_tells_what_it_saw_and_leaves_no_thread(page: str, tmp_path: Pat
 
 def test_the_connection_string_is_no_part_of_what_is_shown() -> None:
     assert "hidden-words" not in repr(ServerSources(postgres="postgresql://me:hidden-words@h/db"))
+
+
+@pytest.mark.parametrize("text", ["tester:passw0rd@host:9090/metrics", "page=ftp://tester:pa@passw0rd@host/metrics"])
+def test_what_is_no_page_is_told_without_its_password(text: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_scrape(text, ())
+    assert "passw0rd" not in refused.value.message
+
+
+def test_a_page_is_called_without_any_part_of_its_password() -> None:
+    assert without_user("http://tester:pa@ss@host:9090/metrics?a=b@c") == "http://host:9090/metrics?a=b@c"
