@@ -21,6 +21,7 @@ PROCESS, CGROUP, MACHINE = "process", "cgroup", "machine"
 _LOOK_AGAIN_S = 3.0
 # Of a server with more threads than that their states are not looked at: it would cost the processors being measured.
 _MOST_THREADS = 256
+_THREADS_A_GLANCE = 64
 _US = 1e6
 _SECTOR_FREE = ("loop", "ram", "zram", "dm-", "md")
 # Name, unit and sort of what is read; the labels say it in a sentence.
@@ -79,6 +80,7 @@ class ProcessUsage:
         self._grown = [0.0, 0.0, 0.0]
         self._threads = _ThreadTimes()
         self._waiting = _Average()
+        self._pause = 0
         self.limits = process_limits(self._first[0])
         self.what = f"process {', '.join(map(str, self._first))} and what it started"
 
@@ -114,8 +116,12 @@ class ProcessUsage:
                 recorder.add(time_ns, self._names[kind[0]], value)
 
     def glance(self) -> None:
-        """Count the threads that wait for the disk now."""
+        """Count the threads that wait for the disk now; the more there are, the more rarely."""
+        if self._pause > 0:
+            self._pause -= 1
+            return
         states = list(_states(self._pids))
+        self._pause = len(states) // _THREADS_A_GLANCE
         if len(states) <= _MOST_THREADS:
             self._waiting.add(states.count("D"))
 

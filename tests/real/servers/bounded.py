@@ -1,8 +1,8 @@
 """A server that one resource bounds: `python bounded.py cpu|pool|disk|idle|postgres PORT …`; ready once it listens.
 
-cpu: an answer takes 2 ms of processor time. pool: it holds one of four places for 20 ms, and `/metrics` tells how many
+cpu: an answer takes 2 ms of processor time. pool: it holds one of four places for 100 ms, and `/metrics` tells how many
 are taken. disk: it is written to a file and forced to the disk, over and over. idle: it takes 5 ms in which nothing is
-used. postgres: one of four connections to the database sleeps 20 ms.
+used. postgres: one of four connections to the database sleeps 100 ms.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 PLACES = 4
-HELD_S = 0.02
+HELD_S = 0.1  # long against the delays of a busy machine
 CPU_S = 0.002
 IDLE_S = 0.005
 WRITES, BLOCK = 20, b"x" * 65_536
