@@ -2,61 +2,159 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
+from types import TracebackType
+from typing import Any, Self
 
 import httpx
 
 from chainmark.capacity.model import Target
 from chainmark.core.errors import UsageError
 
+# As much as the engine reads of an answer that it checks.
+LONGEST_BODY_BYTES = 64 << 20
+_CONNECTED = ("connect_tcp.complete", "connect_unix_socket.complete", "start_tls.complete")
 
-def http_client(target: Target, timeout_s: float) -> httpx.Client:
-    """A client of the target; its paths are relative. Answers are asked for uncompressed.
+
+class TooLong(httpx.TransportError):
+    """An answer that is longer than what is read of one."""
+
+
+@dataclass(frozen=True)
+class Probed:
+    """An answer, whole."""
+
+    status: int
+    headers: httpx.Headers
+    content: bytes
+
+    @property
+    def text(self) -> str:
+        """The body, whatever its bytes are."""
+        return self.content.decode("utf-8", "replace")
+
+
+class Prober:
+    """Asks one target, one request at a time; use it as a context manager. Answers are asked for uncompressed.
 
     Args:
-        timeout_s: for connecting, and again for each wait for bytes.
+        timeout_s: for a whole request: connecting, sending it, and its answer to the last byte.
 
     Raises:
         UsageError: a certificate or a key cannot be used.
     """
-    transport = httpx.HTTPTransport(verify=_tls(target), uds=target.socket_path or None, trust_env=False)
-    return httpx.Client(
-        base_url=target.base_url,
-        transport=transport,
-        timeout=timeout_s,
-        trust_env=False,
-        follow_redirects=False,
-        headers={"Accept-Encoding": "identity"},
-    )
+
+    def __init__(self, target: Target, timeout_s: float) -> None:
+        self._target = target
+        self._timeout_s = timeout_s
+        self._stream: Any = None
+        self._is_late = False
+        verify = tls_context(target) if target.url.startswith("https:") else False
+        transport = httpx.HTTPTransport(verify=verify, uds=target.socket_path or None, trust_env=False)
+        self._client = httpx.Client(
+            transport=transport,
+            timeout=timeout_s,
+            trust_env=False,
+            follow_redirects=False,
+            headers={"Accept-Encoding": "identity"},
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def ask(self, method: str, path: str, content: bytes = b"", headers: Mapping[str, str] | None = None) -> Probed:
+        """Ask once; any HTTP status is an answer, a redirect as well.
+
+        Raises:
+            httpx.HTTPError: there was no whole answer in time, or it is longer than ``LONGEST_BODY_BYTES``.
+        """
+        name = self._target.tls.server_name
+        extensions = {"trace": self._see, **({"sni_hostname": name} if name else {})}
+        sent = {**(headers or {}), **_lets_in(self._target)}
+        # Its own base stands before the path: httpx would leave out the base of a path that begins with a slash.
+        url = self._target.base_url + path
+        with (
+            self._bounded(),
+            self._client.stream(method, url, content=content, headers=sent, extensions=extensions) as answer,
+        ):
+            return Probed(answer.status_code, answer.headers, _read(answer))
+
+    @contextmanager
+    def _bounded(self) -> Iterator[None]:
+        """Httpx bounds each wait for bytes; who sends one a second keeps within that for ever."""
+        self._is_late = False
+        timer = Timer(self._timeout_s, self._end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except httpx.HTTPError as error:
+            self._expect_in_time(error)
+            raise
+        finally:
+            timer.cancel()
+        # A body that ends with its connection looks whole then.
+        self._expect_in_time()
+
+    def _expect_in_time(self, error: httpx.HTTPError | None = None) -> None:
+        if self._is_late:
+            raise httpx.ReadTimeout("the answer was not complete in time") from error
+
+    def _see(self, event: str, info: Mapping[str, Any]) -> None:
+        """Which stream is in use."""
+        if event.endswith(_CONNECTED):
+            self._stream = info["return_value"]
+
+    def _end(self) -> None:
+        self._is_late = True
+        if self._stream is not None:
+            connection: socket.socket = self._stream.get_extra_info("socket")
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                return  # it has ended by itself
 
 
-def headers_of(target: Target) -> dict[str, str]:
-    """What lets a request in."""
+def _read(answer: httpx.Response) -> bytes:
+    content = bytearray()
+    for piece in answer.iter_bytes():
+        content += piece
+        if len(content) > LONGEST_BODY_BYTES:
+            raise TooLong(f"the answer is longer than the {LONGEST_BODY_BYTES >> 20} MiB that are read")
+    return bytes(content)
+
+
+def _lets_in(target: Target) -> dict[str, str]:
     return {name: value for name, value in target.access.values() if name.lower() != "accept-encoding"}
 
 
-def server_header(target: Target, timeout_s: float) -> str:
-    """What the server says of itself in any answer's head; the body is not waited for."""
-    with http_client(target, timeout_s) as client:
-        try:
-            with client.stream("GET", "/", headers=headers_of(target)) as answer:
-                return target.access.hide(str(answer.headers.get("server", "not stated")))
-        except httpx.HTTPError:
-            return "not stated"
+def tls_context(target: Target) -> ssl.SSLContext:
+    """How the server's certificate is judged, and by which one the server knows the client.
 
-
-def _tls(target: Target) -> ssl.SSLContext | bool:
-    """Loading a machine's certificates takes 35 ms, and on plain HTTP there is nothing to verify."""
+    Raises:
+        UsageError: a certificate or a key cannot be used.
+    """
     access, tls = target.access, target.tls
-    if not target.url.startswith("https:") or (not tls.verify and access.certificate is None):
-        return False
-    try:
-        context = ssl.create_default_context(cafile=tls.ca_file)
-    except OSError as error:
-        raise UsageError(f"{tls.ca_file} holds no certificates ({error})", "a PEM file is wanted") from error
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if not tls.verify:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    else:
+        # Loading a machine's certificates takes 35 ms.
+        try:
+            context = ssl.create_default_context(cafile=tls.ca_file)
+        except OSError as error:
+            raise UsageError(f"{tls.ca_file} holds no certificates ({error})", "a PEM file is wanted") from error
     if access.certificate is not None:
         _identify(context, access.certificate, access.key)
     return context
@@ -71,3 +169,18 @@ def _identify(context: ssl.SSLContext, certificate: Path, key: Path | None) -> N
             f"the client's certificate {certificate} and its key cannot be used ({error})",
             "PEM files: the certificate with its chain, and its key without a password",
         ) from error
+
+
+def hint_of_status(status: int) -> str:
+    """What to do about an answer of this status that should have been a right one."""
+    if status in {401, 403, 407}:
+        return "what lets requests in is given with `--header`, `--header-command`, `--user` or `--cert`"
+    if 300 <= status < 400:
+        return "redirects are not followed: name the URL that it leads to"
+    if status in {404, 405}:
+        return "a path that stands before the API's own belongs to the URL: `http://host/base`"
+    if status == 429:
+        return "the server limits who asks often: measure it from where it does not"
+    if status >= 500:
+        return "the server's log may say why"
+    return "ask the server the same by hand: is it the one that you mean?"
