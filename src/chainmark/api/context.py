@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from chainmark.core.catalogue import NO_MARGINS, WIDEST, Bounds, Margins
 from chainmark.core.errors import UsageError
 from chainmark.core.profiles import NO_PROFILES, profile_kinds
-from chainmark.core.progress import LiveListener, LiveSource, Progress
+from chainmark.core.progress import LiveListener, LiveSource, Progress, begin_step
 from chainmark.lab.profiles import read_profile
 from chainmark.lab.protocols import LaunchableSystem, ProfiledSystem, System, installed_for, pinned
 from chainmark.lab.schedules import Step, Total
@@ -58,6 +58,12 @@ class Relay:
     def stage(self, name: str) -> None:
         """A new stage begins."""
         self._pass("stage", name)
+
+    def step(self, name: str) -> None:
+        """One of many steps begins."""
+        self._cancel.check()
+        if self._progress is not None:
+            begin_step(self._progress, name)
 
     def update(self, fraction: float, detail: str = "") -> None:
         """The stage stands at ``fraction``."""

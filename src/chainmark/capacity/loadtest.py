@@ -15,7 +15,8 @@ from chainmark.capacity.search import REPETITIONS, Answer, Ask, Interrupted, Sto
 from chainmark.capacity.sla import Sla
 from chainmark.capacity.step import StepRunner, StepSettings
 from chainmark.capacity.witness import Watching
-from chainmark.core.progress import LiveSource, Progress, Silent, live_figures
+from chainmark.core import units
+from chainmark.core.progress import LiveSource, Progress, Silent, begin_step, live_figures, tell
 from chainmark.network.server_series import Watched
 
 
@@ -151,6 +152,15 @@ def _sharing(recovery: Recovery, make_runner: MakeRunner, watching: Watch | None
     return make
 
 
+def _in_words(answer: Answer, kind: LevelKind) -> str:
+    """What a search found, for whoever follows it."""
+    if answer.capacity is None:
+        found = f"nothing was decided ({kind})"
+    else:
+        found = str(Level(kind, answer.capacity)) if answer.capacity else f"no level passed ({kind})"
+    return f"{found}, stopped by {answer.stopped_by}, {units.plural(len(answer.steps), 'step')}"
+
+
 def _measure_unhindered(runner: StepRunner, ask: Ask, found: list[Step]) -> None:
     """Measure a fixed level, again where others had the processors, as often as is worth while."""
     for _ in range(1 + REPETITIONS):
@@ -172,6 +182,12 @@ class _Whole:
 
     def stage(self, name: str) -> None:
         self.progress.stage(f"{self.done + 1}/{self.endpoints} {name}")
+
+    def step(self, name: str) -> None:
+        begin_step(self.progress, f"{self.done + 1}/{self.endpoints} {name}")
+
+    def tell(self, text: str) -> None:
+        tell(self.progress, f"{self.done + 1}/{self.endpoints} {text}")
 
     def update(self, fraction: float, detail: str = "") -> None:
         self.progress.update(fraction, detail)
@@ -208,6 +224,7 @@ class _EndpointTest:
                 runner = self._runner(target, found)
                 answer = search(runner.measure, runner.fitted(search_plan))
                 found.answers[search_plan.kind] = answer
+                tell(self.progress, f"{found.endpoint.label}: {_in_words(answer, search_plan.kind)}")
                 if answer.stopped_by in {StoppedBy.INTERRUPTED, StoppedBy.GONE}:
                     raise Interrupted(gone=answer.gone)
         self._fixed()

@@ -160,6 +160,7 @@ class Finished(_Measured):
         lag: from the due time until the generator took the request up though a connection was free; empty for clients.
         wake: how late the generator's threads looked at their clock, which they do every 10 ms, whatever the load.
         cpu_s: of the generator's threads, over the whole step.
+        server: what the server calls itself in its answers.
         records: of single requests, or None.
     """
 
@@ -182,5 +183,6 @@ class Finished(_Measured):
     cpu_s: float
     wall_s: float
     threads: int
+    server: str | None
     records: Records | None
     records_left_out: int

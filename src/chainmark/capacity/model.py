@@ -224,7 +224,8 @@ class StepResult(Finished):
         """
         asked = {"endpoint": order.endpoint.id, "level": order.level, "warm_up_s": order.warm_up_s}
         # A server may repeat what it was asked with in its errors.
-        told = {key: order.target.access.hide_in(finished[key]) for key in ("classes", "warm_up_classes")}
+        repeated = ("classes", "warm_up_classes", "server")
+        told = {key: order.target.access.hide_in(finished[key]) for key in repeated}
         try:
             result = cls.model_validate({**finished, **told, **asked})
         except ValidationError as error:

@@ -2,67 +2,44 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
-import time
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
+from types import TracebackType
+from typing import Any, Self
 
 import httpx
 
 from chainmark.capacity.model import Target
 from chainmark.core.errors import UsageError
 
-# As the load engine: what is longer is checked by neither.
+# As much as the engine reads of an answer that it checks.
 LONGEST_BODY_BYTES = 64 << 20
 _REDIRECTS = range(300, 400)
 _DECODED = frozenset({"identity", "gzip", "deflate"})
+_CONNECTED = ("connect_tcp.complete", "connect_unix_socket.complete", "start_tls.complete")
 
 
-def http_client(target: Target, timeout_s: float) -> httpx.Client:
-    """A client of the target; its paths are relative. Answers are asked for uncompressed.
-
-    Args:
-        timeout_s: for connecting, and again for each wait for bytes.
-
-    Raises:
-        UsageError: a certificate or a key cannot be used.
-    """
-    transport = httpx.HTTPTransport(verify=_tls(target), uds=target.socket_path or None, trust_env=False)
-    return httpx.Client(
-        base_url=target.base_url,
-        transport=transport,
-        timeout=timeout_s,
-        trust_env=False,
-        follow_redirects=False,
-        headers={"Accept-Encoding": "identity"},
-    )
-
-
-def headers_of(target: Target, own: Iterable[tuple[str, str]] = ()) -> httpx.Headers:
-    """A request's own headers, and those that let it in where it has none of the name."""
-    headers = httpx.Headers(target.access.values())
-    headers.pop("accept-encoding", None)
-    headers.update(dict(own))
-    return headers
-
-
-class TooMuch(httpx.HTTPError):
-    """An answer that does not end where answers of APIs end."""
+class TooLong(httpx.TransportError):
+    """An answer that is longer than what is read of one."""
 
 
 @dataclass(frozen=True)
-class Whole:
-    """An answer with its body, which is decompressed as far as its coding is known."""
+class Probed:
+    """An answer, whole."""
 
     status: int
     headers: httpx.Headers
-    body: bytes
+    content: bytes
 
     @property
     def text(self) -> str:
-        """The body as text, whatever it is."""
-        return self.body.decode(errors="replace")
+        """The body, whatever its bytes are."""
+        return self.content.decode("utf-8", "replace")
 
     @property
     def obstacle(self) -> str:
@@ -75,51 +52,125 @@ class Whole:
         return ""
 
 
-def whole_answer(client: httpx.Client, request: httpx.Request, longest_s: float) -> Whole:
-    """One request's answer.
+class Prober:
+    """Asks one target, one request at a time; use it as a context manager. Answers are asked for uncompressed.
 
     Args:
-        longest_s: until its last byte, from the sending on; a server may send a byte now and then for ever.
+        timeout_s: for a whole request: connecting, sending it, and its answer to the last byte.
 
     Raises:
-        TooMuch: the body has more than `LONGEST_BODY_BYTES`, decompressed.
-        httpx.HTTPError: there is no answer.
+        UsageError: a certificate or a key cannot be used.
     """
-    begin_s, body = time.monotonic(), bytearray()
-    answer = client.send(request, stream=True)
-    try:
-        for chunk in answer.iter_bytes():
-            body += chunk
-            if len(body) > LONGEST_BODY_BYTES:
-                raise TooMuch(f"its body has more than {LONGEST_BODY_BYTES >> 20} MiB")
-            if time.monotonic() - begin_s > longest_s:
-                raise httpx.ReadTimeout("the body does not end", request=request)
-    finally:
-        answer.close()
-    return Whole(answer.status_code, answer.headers, bytes(body))
 
+    def __init__(self, target: Target, timeout_s: float) -> None:
+        self._target = target
+        self._timeout_s = timeout_s
+        self._stream: Any = None
+        self._is_late = False
+        verify = tls_context(target) if target.url.startswith("https:") else False
+        transport = httpx.HTTPTransport(verify=verify, uds=target.socket_path or None, trust_env=False)
+        self._client = httpx.Client(
+            transport=transport,
+            timeout=timeout_s,
+            trust_env=False,
+            follow_redirects=False,
+            headers={"Accept-Encoding": "identity"},
+        )
 
-def server_header(target: Target, timeout_s: float) -> str:
-    """What the server says of itself in any answer's head; the body is not waited for."""
-    with http_client(target, timeout_s) as client:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def ask(self, method: str, path: str, content: bytes = b"", headers: Mapping[str, str] | None = None) -> Probed:
+        """Ask once; any HTTP status is an answer, a redirect as well.
+
+        Raises:
+            httpx.HTTPError: there was no whole answer in time, or it is longer than ``LONGEST_BODY_BYTES``.
+        """
+        name = self._target.tls.server_name
+        extensions = {"trace": self._see, **({"sni_hostname": name} if name else {})}
+        sent = headers_of(self._target, headers or {})
+        # Its own base stands before the path: httpx would leave out the base of a path that begins with a slash.
+        url = self._target.base_url + path
+        with (
+            self._bounded(),
+            self._client.stream(method, url, content=content, headers=sent, extensions=extensions) as answer,
+        ):
+            return Probed(answer.status_code, answer.headers, _read(answer))
+
+    @contextmanager
+    def _bounded(self) -> Iterator[None]:
+        """Httpx bounds each wait for bytes; who sends one a second keeps within that for ever."""
+        self._is_late = False
+        timer = Timer(self._timeout_s, self._end)
+        timer.daemon = True
+        timer.start()
         try:
-            with client.stream("GET", "/", headers=headers_of(target)) as answer:
-                return target.access.hide(str(answer.headers.get("server", "not stated")))
-        except httpx.HTTPError:
-            return "not stated"
+            yield
+        except httpx.HTTPError as error:
+            self._expect_in_time(error)
+            raise
+        finally:
+            timer.cancel()
+        # A body that ends with its connection looks whole then.
+        self._expect_in_time()
+
+    def _expect_in_time(self, error: httpx.HTTPError | None = None) -> None:
+        if self._is_late:
+            raise httpx.ReadTimeout("the answer was not complete in time") from error
+
+    def _see(self, event: str, info: Mapping[str, Any]) -> None:
+        """Which stream is in use."""
+        if event.endswith(_CONNECTED):
+            self._stream = info["return_value"]
+
+    def _end(self) -> None:
+        self._is_late = True
+        if self._stream is not None:
+            connection: socket.socket = self._stream.get_extra_info("socket")
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                return  # it has ended by itself
 
 
-def _tls(target: Target) -> ssl.SSLContext | bool:
-    """Loading a machine's certificates takes 35 ms, and on plain HTTP there is nothing to verify."""
+def _read(answer: httpx.Response) -> bytes:
+    content = bytearray()
+    for piece in answer.iter_bytes():
+        content += piece
+        if len(content) > LONGEST_BODY_BYTES:
+            raise TooLong(f"the answer is longer than the {LONGEST_BODY_BYTES >> 20} MiB that are read")
+    return bytes(content)
+
+
+def headers_of(target: Target, own: Mapping[str, str]) -> httpx.Headers:
+    """A request's own headers, and those that let it in where it has none of the name."""
+    headers = httpx.Headers(target.access.values())
+    headers.pop("accept-encoding", None)
+    headers.update(own)
+    return headers
+
+
+def tls_context(target: Target) -> ssl.SSLContext:
+    """How the server's certificate is judged, and by which one the server knows the client.
+
+    Raises:
+        UsageError: a certificate or a key cannot be used.
+    """
     access, tls = target.access, target.tls
-    if not target.url.startswith("https:") or (not tls.verify and access.certificate is None):
-        return False
-    try:
-        context = ssl.create_default_context(cafile=tls.ca_file)
-    except OSError as error:
-        raise UsageError(f"{tls.ca_file} holds no certificates ({error})", "a PEM file is wanted") from error
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if not tls.verify:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    else:
+        # Loading a machine's certificates takes 35 ms.
+        try:
+            context = ssl.create_default_context(cafile=tls.ca_file)
+        except OSError as error:
+            raise UsageError(f"{tls.ca_file} holds no certificates ({error})", "a PEM file is wanted") from error
     if access.certificate is not None:
         _identify(context, access.certificate, access.key)
     return context
@@ -134,3 +185,18 @@ def _identify(context: ssl.SSLContext, certificate: Path, key: Path | None) -> N
             f"the client's certificate {certificate} and its key cannot be used ({error})",
             "PEM files: the certificate with its chain, and its key without a password",
         ) from error
+
+
+def hint_of_status(status: int) -> str:
+    """What to do about an answer of this status that should have been a right one."""
+    if status in {401, 403, 407}:
+        return "what lets requests in is given with `--header`, `--header-command`, `--user` or `--cert`"
+    if 300 <= status < 400:
+        return "redirects are not followed: name the URL that it leads to"
+    if status in {404, 405}:
+        return "a path that stands before the API's own belongs to the URL: `http://host/base`"
+    if status == 429:
+        return "the server limits who asks often: measure it from where it does not"
+    if status >= 500:
+        return "the server's log may say why"
+    return "ask the server the same by hand: is it the one that you mean?"

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from chainmark.capacity.model import Level, LevelKind
 from chainmark.capacity.plan import LINEAR_LADDER, SearchPlan
 from chainmark.capacity.sla import Sla
-from chainmark.capacity.step import StepSettings
+from chainmark.capacity.step import StepSettings, timeout_of
 from chainmark.core.manifest import Scalar
 
 _SECTION = ConfigDict(extra="forbid", frozen=True)
@@ -122,6 +122,10 @@ class LoadProfile(BaseModel):
     def agreement(self, endpoint_id: str) -> Sla:
         """What the endpoint is held to."""
         return self.sla_of.get(endpoint_id, self.sla)
+
+    def timeout_s(self, endpoint_id: str = "") -> float:
+        """How long an answer is waited for, before the load as under it."""
+        return timeout_of(self.steps.timeout_s, self.agreement(endpoint_id))
 
     def fixed_levels(self) -> dict[str, tuple[Level, ...]]:
         """The given levels by the endpoint's id; an endpoint without any is not in it."""

@@ -40,7 +40,7 @@ from chainmark.capacity.sla import Sla, judge
 from chainmark.capacity.witness import Watching
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.core.progress import LiveFigures, Progress, Silent, live_figures
+from chainmark.core.progress import LiveFigures, Progress, Silent, begin_step, live_figures
 
 _LOOK_EVERY_S = 0.1
 # A look is over in some milliseconds.
@@ -157,6 +157,11 @@ def _watch(
         pause(_LOOK_EVERY_S)
 
 
+def timeout_of(asked_s: float | None, sla: Sla) -> float:
+    """How long an answer is waited for: what the profile says, or so long that slow and failed are two things."""
+    return max(_TIMEOUT_SHORTEST_S, 2.0 * sla.p99_s) if asked_s is None else asked_s
+
+
 def _is_silent(result: StepResult) -> bool:
     """Whether nothing that was asked had any answer."""
     unanswered = sum(error.count for error in result.errors if error.kind in UNANSWERED)
@@ -194,7 +199,7 @@ class StepRunner:
         try:
             self.refer()
             self.recovery.owe(partial(self._rest, ask.level))
-            self.progress.stage(f"{self.endpoint.label}: {ask.level} ({ask.phase})")
+            begin_step(self.progress, f"{self.endpoint.label}: {ask.level} ({ask.phase})")
             result, waits = self._watched(self.order(ask))
             step = judge(result, self.sla, ask.phase, ask.lengthened, self.read_histogram, waits=waits)
             self._expect_presence(step)
@@ -268,7 +273,7 @@ class StepRunner:
             self.pause(self.settings.cool_down_s)
         if self.settings.recovery_longest_s <= 0.0:
             return
-        self.progress.stage(f"{self.endpoint.label}: waiting until it is as quick as before {level}")
+        begin_step(self.progress, f"{self.endpoint.label}: waiting until it is as quick as before {level}")
         waiting = Waiting(self._look, self.settings.recovery_longest_s, self.clock, self.pause, self._tell)
         waiting.until_back(self.looks, level)
 
@@ -330,9 +335,7 @@ class StepRunner:
             warm_up_s=self._warm_up_s(ask.level),
             duration_s=self._duration_s(ask),
             drain_s=settings.drain_s,
-            timeout_s=max(_TIMEOUT_SHORTEST_S, 2.0 * self.sla.p99_s)
-            if settings.timeout_s is None
-            else settings.timeout_s,
+            timeout_s=timeout_of(settings.timeout_s, self.sla),
             schedule=settings.schedule,
             connections=settings.connections,
             requests_per_connection=settings.requests_per_connection,

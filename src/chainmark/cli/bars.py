@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -19,13 +21,16 @@ from chainmark.network.openmetrics import ExperimentState, exposed
 from chainmark.store.runs import SealedRun
 
 _MINUTE_S = 60.0
+_QUIET_S = 30.0  # between the steps that a log hears of
 
 
 class TerminalProgress:
     """Progress as a bar on stderr; where stderr is no terminal, one line per stage."""
 
-    def __init__(self, bars: Progress | None) -> None:
+    def __init__(self, bars: Progress | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._bars = bars
+        self._clock = clock
+        self._printed_s = -math.inf
         self._task: TaskID | None = None
         self._heading = ""
         self._headings: dict[tuple[str, str, int, int], str] = {}  # a run may end after the next one has begun
@@ -40,6 +45,7 @@ class TerminalProgress:
 
     def say(self, text: str) -> None:
         """A line that stays."""
+        self._printed_s = self._clock()
         (self._bars.console if self._bars else err).print(text, markup=False, highlight=False)
 
     def end(self, run: SealedRun) -> None:
@@ -56,11 +62,26 @@ class TerminalProgress:
     def stage(self, name: str) -> None:
         """A new stage begins."""
         if self._bars is None:
-            err.print(f"  {name}")
+            self._print(name)
             return
         if self._task is not None:
             self._bars.remove_task(self._task)
         self._task = self._bars.add_task(f"{self._heading} · {name}".strip(" ·"), total=1.0, detail="")
+
+    def step(self, name: str) -> None:
+        """One of many steps begins; a log hears of one now and then."""
+        if self._bars is not None:
+            self.stage(name)
+        elif self._clock() - self._printed_s >= _QUIET_S:
+            self._print(name)
+
+    def tell(self, text: str) -> None:
+        """What the steps so far have found."""
+        self.say(f"  {text}")
+
+    def _print(self, name: str) -> None:
+        self._printed_s = self._clock()
+        err.print(f"  {name}", markup=False)
 
     def update(self, fraction: float, detail: str = "") -> None:
         """Move the bar."""
@@ -99,6 +120,15 @@ class ExposedProgress:
         """Move on."""
         self._state.update(fraction)
         self._shown.update(fraction, detail)
+
+    def step(self, name: str) -> None:
+        """One of many steps begins."""
+        self._state.stage(name)
+        self._shown.step(name)
+
+    def tell(self, text: str) -> None:
+        """What the steps so far have found."""
+        self._shown.tell(text)
 
     def live(self, source: LiveSource) -> AbstractContextManager[None]:
         """Whoever scrapes sees these figures."""

@@ -18,6 +18,31 @@ class Progress(Protocol):
         """The current stage stands at ``fraction`` (0 to 1)."""
 
 
+@runtime_checkable
+class StepListener(Protocol):
+    """Who tells a stage from one of many steps, of which a log need not name each."""
+
+    def step(self, name: str) -> None:
+        """One of many steps begins."""
+
+    def tell(self, text: str) -> None:
+        """What the steps so far have found."""
+
+
+def begin_step(progress: Progress, name: str) -> None:
+    """One of many steps begins; to most listeners it is a stage as any other."""
+    if isinstance(progress, StepListener):
+        progress.step(name)
+    else:
+        progress.stage(name)
+
+
+def tell(progress: Progress, text: str) -> None:
+    """Say what steps have found to whom it is of use."""
+    if isinstance(progress, StepListener):
+        progress.tell(text)
+
+
 class Silent:
     """A listener that does not care."""
 

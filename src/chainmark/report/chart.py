@@ -89,6 +89,7 @@ class Axis:
         ticks: where its figures stand; empty: where there is room.
         padding: pixels left free at both ends.
         bare: nothing stands at it: it orders, and measures nothing.
+        whole: what it measures comes in whole numbers, and so do its ticks.
     """
 
     title: str = ""
@@ -101,6 +102,7 @@ class Axis:
     ticks: Sequence[float] = ()
     padding: int = 0
     bare: bool = False
+    whole: bool = False
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ CENTILES = ("p50", "p95", "p99")
 _MOST_LINES = 6  # of a chart of distributions: more cannot be told apart
 _MOST_CURVE_POINTS = 200
 _ROW_PX = 26
+_PLOT_PX = 240  # clients and rates stand beside each other
 _WIDE_RATIO = 12.0  # more than a decade does not fit a linear axis
 _OUTCOME_SHAPES = {"pass": "circle", "fail": "triangle-up", "inconclusive": "diamond", "generator-limited": "square"}
 
@@ -79,7 +80,7 @@ def _capacity_chart(report: LoadReport, kind: Kind) -> Chart | None:
     return Chart(
         id=f"capacity-{kind}",
         title=f"{text.KIND_NAMES[kind]} that each endpoint takes",
-        x=Axis(text.KIND_AXES[kind], log_beyond=_WIDE_RATIO, zero=True, nice=True),
+        x=Axis(text.KIND_AXES[kind], log_beyond=_WIDE_RATIO, zero=True, nice=True, whole=kind == "clients"),
         y=Axis(names=labels),
         layers=[
             Layer("interval", "spans", x="low", x2="high", **look),
@@ -155,7 +156,7 @@ def _load_chart(sides: Sequence[Side], id_: str, kind: Kind, *, few: bool) -> Ch
     return Chart(
         id=f"load-{kind}-{id_}",
         title=f"{label}: latency against {'concurrency' if kind == 'clients' else 'arrival rate'}",
-        x=Axis(level, log_beyond=_WIDE_RATIO),
+        x=Axis(level, log_beyond=_WIDE_RATIO, whole=kind == "clients"),
         y=Axis(latency, log_beyond=_WIDE_RATIO, zero=True, nice=True),
         layers=[
             Layer("interval", "capacities", x="level", colour=colour, width=1.5),
@@ -171,6 +172,8 @@ def _load_chart(sides: Sequence[Side], id_: str, kind: Kind, *, few: bool) -> Ch
         series=series,
         limits=[Limit(limit * text.MS.factor, name) for limit, name in limits_s],
         note=" ".join(notes),
+        half=True,
+        height=_PLOT_PX,
         on_terminal=few and alone,
     )  # fmt: skip
 
@@ -287,6 +290,8 @@ def _distribution_chart(side: Side, kind: Kind, id_: str, name: str) -> Chart | 
             Limit(0.01),
         ],
         note=note,
+        half=True,
+        height=_PLOT_PX,
     )  # fmt: skip
 
 

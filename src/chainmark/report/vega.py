@@ -182,6 +182,8 @@ class _Drawing:
             look["values"] = ticks
         elif along == "y" or self.chart.y.names:
             look["tickCount"] = 6
+        if axis.whole and not ticks:
+            look["tickMinStep"] = 1
         return {**at, "type": "quantitative", "title": axis.title or None, "scale": scale, "axis": look}
 
     def _scale(self, axis: Axis, along: Along) -> tuple[Spec, list[float]]:

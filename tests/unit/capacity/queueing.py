@@ -114,6 +114,7 @@ def finished(
         "cpu_s": cpu_s,
         "wall_s": window_s,
         "threads": 1,
+        "server": None,
         "records": None,
         "records_left_out": ok,
     }

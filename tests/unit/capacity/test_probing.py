@@ -14,7 +14,7 @@ import pytest
 from chainmark.capacity import probing
 from chainmark.capacity.access import Access
 from chainmark.capacity.model import Target
-from chainmark.capacity.probing import TooMuch, Whole, headers_of, http_client, whole_answer
+from chainmark.capacity.probing import Probed, Prober, TooLong, headers_of
 
 
 class _Odd(BaseHTTPRequestHandler):
@@ -53,24 +53,22 @@ _stopped = threading.Event()
 
 
 @contextmanager
-def _client(access: Access | None = None) -> Iterator[tuple[httpx.Client, Target]]:
+def _server() -> Iterator[Target]:
     _stopped.clear()
     with ThreadingHTTPServer(("127.0.0.1", 0), _Odd) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        target = Target("server", f"http://127.0.0.1:{server.server_port}", access=access or Access())
         try:
-            with http_client(target, 5.0) as client:
-                yield client, target
+            yield Target("server", f"http://127.0.0.1:{server.server_port}")
         finally:
             _stopped.set()
             server.shutdown()
             thread.join()
 
 
-def _ask(path: str, longest_s: float = 5.0) -> Whole:
-    with _client() as (client, _):
-        return whole_answer(client, client.build_request("GET", path), longest_s)
+def _ask(path: str, longest_s: float = 5.0) -> Probed:
+    with _server() as target, Prober(target, longest_s) as prober:
+        return prober.ask("GET", path)
 
 
 def test_an_answer_that_drips_for_ever_has_an_end() -> None:
@@ -81,7 +79,7 @@ def test_an_answer_that_drips_for_ever_has_an_end() -> None:
 
 def test_a_small_answer_that_would_fill_the_memory_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probing, "LONGEST_BODY_BYTES", 1 << 20)
-    with pytest.raises(TooMuch, match="more than 1 MiB"):
+    with pytest.raises(TooLong, match="longer than the 1 MiB"):
         _ask("/bomb")
 
 
@@ -105,5 +103,5 @@ def test_proxies_of_the_environment_are_not_asked(monkeypatch: pytest.MonkeyPatc
 
 def test_a_request_s_own_headers_count_before_those_of_the_access() -> None:
     access = Access(["accept: text/plain", "X-Api-Key: 123456", "Accept-Encoding: br"])
-    headers = headers_of(Target("server", "http://127.0.0.1", access=access), [("Accept", "application/json")])
+    headers = headers_of(Target("server", "http://127.0.0.1", access=access), {"Accept": "application/json"})
     assert dict(headers) == {"accept": "application/json", "x-api-key": "123456"}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from chainmark.api.context import Relay
 from chainmark.cli.bars import QaProgress, TerminalProgress
 from chainmark.core.manifest import ExperimentLength
 from chainmark.lab.experimenting import Experimenter
@@ -63,6 +64,21 @@ def test_a_qualification_says_at_most_until_everything_is_decided(
     most, rest = [f"run {n} of at most 12" for n in range(1, 7)], [f"run {n} of 10" for n in range(7, 11)]
     assert _begun(told) == [*most, *rest]
     assert "about 12 min left at most" in told
+
+
+def test_a_log_hears_of_a_step_now_and_then_and_of_every_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    """A test of ten endpoints has some six hundred steps, and a pipeline's log is read by people."""
+    now_s = 0.0
+    shown = TerminalProgress(None, lambda: now_s)
+    relay = Relay(shown, None)
+    for second in range(0, 100, 10):
+        now_s = float(second)
+        relay.step(f"/block: step at {second} s")
+    relay.tell("/block: 48 clients, stopped by p99, 21 steps")
+    relay.stage("summarising")
+    told = capsys.readouterr().err.splitlines()
+    steps = [f"  /block: step at {second} s" for second in (0, 30, 60, 90)]
+    assert told == [*steps, "/block: 48 clients, stopped by p99, 21 steps", "  summarising"]
 
 
 def test_a_search_says_at_least(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -49,3 +50,11 @@ def test_a_stroke_reaches_from_its_begin_to_its_end() -> None:
 
 def test_points_hide_the_line_that_joins_them() -> None:
     assert _printed(_chart("line", "points")) == _printed(_chart("points"))
+
+
+def test_clients_are_whole_and_so_are_the_ticks_between_them() -> None:
+    """Nobody loads a server with 4.5 clients."""
+    for whole in (True, False):
+        drawn = replace(_chart("points"), x=Axis("clients", whole=whole))
+        (layer, *_) = vega_lite(drawn, interactive=False)["layer"]
+        assert layer["encoding"]["x"]["axis"].get("tickMinStep") == (1 if whole else None)

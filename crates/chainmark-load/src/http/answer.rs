@@ -10,6 +10,8 @@ use thiserror::Error;
 /// A head, or the trailers of a chunked body, that is longer than this is refused.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 const MAX_HEADERS: usize = 128;
+/// Of what a server calls itself.
+const MAX_NAME_BYTES: usize = 200;
 const SWITCHING_PROTOCOLS: u16 = 101;
 const REDIRECTS: std::ops::RangeInclusive<u16> = 300..=399;
 
@@ -28,8 +30,24 @@ pub enum Malformed {
     ChunkEnd,
     #[error("trailers of more than 65536 bytes")]
     LongTrailers,
+    #[error("the server speaks TLS, and was asked without")]
+    Tls,
+    #[error("the server speaks HTTP/2, and was asked in HTTP/1.1")]
+    Http2,
     #[error("status 101, though no other protocol was asked for")]
     SwitchingProtocols,
+}
+
+impl Malformed {
+    /// Of bytes that begin as no head does. A TLS alert or handshake has the record's type and version first, an HTTP/2
+    /// frame of settings or farewell its length and type, and the connection's own stream.
+    fn of(bytes: &[u8], error: httparse::Error) -> Self {
+        match bytes {
+            [0x15 | 0x16, 3, ..] => Self::Tls,
+            [0, _, _, 4 | 7, _, 0, 0, 0, 0, ..] => Self::Http2,
+            _ => Self::Head(error),
+        }
+    }
 }
 
 /// What [`AnswerParser::advance`] found.
@@ -66,6 +84,7 @@ pub struct AnswerParser {
     status: u16,
     coded: Coded,
     location: Option<Box<str>>,
+    server: Option<Box<str>>,
     keep_alive: bool,
     /// The beginning of a head that has not arrived whole.
     head: Vec<u8>,
@@ -73,8 +92,9 @@ pub struct AnswerParser {
 
 impl Default for AnswerParser {
     fn default() -> Self {
-        let (status, coded, location) = (0, Coded::Plain, None);
-        Self { state: State::Head, status, coded, location, keep_alive: true, head: Vec::new() }
+        let (status, coded) = (0, Coded::Plain);
+        let (location, server, head) = (None, None, Vec::new());
+        Self { state: State::Head, status, coded, location, server, keep_alive: true, head }
     }
 }
 
@@ -98,6 +118,11 @@ impl AnswerParser {
     /// Where a redirect leads to.
     pub fn location(&self) -> Option<&str> {
         self.location.as_deref()
+    }
+
+    /// What the server calls itself, from the first head that says so.
+    pub fn server(&self) -> Option<&str> {
+        self.server.as_deref()
     }
 
     /// Whether the server lets the connection be used again after this answer.
@@ -188,7 +213,7 @@ impl AnswerParser {
         }
         let rest = &input[*at..];
         let found = if self.head.is_empty() {
-            let found = Head::read(rest)?;
+            let found = Head::read(rest, self.server.is_none())?;
             if let Some(head) = &found {
                 *at += head.bytes;
             }
@@ -197,7 +222,7 @@ impl AnswerParser {
             // The head before this input was not whole, so it ends within it or later.
             let (before, room) = (self.head.len(), (MAX_HEAD_BYTES + 1).saturating_sub(self.head.len()));
             self.head.extend_from_slice(&rest[..rest.len().min(room)]);
-            let found = Head::read(&self.head)?;
+            let found = Head::read(&self.head, self.server.is_none())?;
             if let Some(head) = &found {
                 *at += head.bytes - before;
                 self.head.clear();
@@ -230,6 +255,7 @@ impl AnswerParser {
         self.status = head.status;
         self.coded = head.coded;
         self.location = head.location;
+        self.server = self.server.take().or(head.server);
         self.state = match head.framing {
             _ if matches!(head.status, 204 | 304) => State::Done,
             Framing::Chunked => State::ChunkSize { size: 0, digits: 0 },
@@ -258,16 +284,19 @@ struct Head {
     keep_alive: bool,
     coded: Coded,
     location: Option<Box<str>>,
+    server: Option<Box<str>>,
 }
 
 impl Head {
-    /// None: it is not whole yet.
-    fn read(bytes: &[u8]) -> Result<Option<Self>, Malformed> {
+    /// None: it is not whole yet. `with_server`: the server's name is of interest.
+    fn read(bytes: &[u8], with_server: bool) -> Result<Option<Self>, Malformed> {
         let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
         let mut response = httparse::Response::new(&mut []);
         let parsed =
             httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut response, bytes, &mut headers);
-        let httparse::Status::Complete(length) = parsed.map_err(Malformed::Head)? else { return Ok(None) };
+        let httparse::Status::Complete(length) = parsed.map_err(|error| Malformed::of(bytes, error))? else {
+            return Ok(None);
+        };
         if length > MAX_HEAD_BYTES {
             return Err(Malformed::LongHead);
         }
@@ -282,7 +311,9 @@ impl Head {
         let status = response.code.unwrap_or(0);
         let location = fields.location.filter(|_| REDIRECTS.contains(&status));
         let location = location.map(|text| String::from_utf8_lossy(text).into());
-        Ok(Some(Self { bytes: length, status, framing, keep_alive, coded: fields.coded, location }))
+        let server = fields.server.filter(|_| with_server);
+        let server = server.map(|text| String::from_utf8_lossy(&text[..text.len().min(MAX_NAME_BYTES)]).into());
+        Ok(Some(Self { bytes: length, status, framing, keep_alive, coded: fields.coded, location, server }))
     }
 }
 
@@ -295,12 +326,14 @@ struct Fields<'h> {
     keep_alive: bool,
     coded: Coded,
     location: Option<&'h [u8]>,
+    server: Option<&'h [u8]>,
 }
 
 impl<'h> Fields<'h> {
     fn read(&mut self, name: &str, value: &'h [u8]) -> Result<(), Malformed> {
         // The lengths of the names that matter differ, which spares most comparisons.
         match name.len() {
+            6 if name.eq_ignore_ascii_case("server") => self.server = Some(value),
             8 if name.eq_ignore_ascii_case("location") => self.location = Some(value),
             16 if name.eq_ignore_ascii_case("content-encoding") => {
                 // Of two fields, the body has been through both.

@@ -3,6 +3,7 @@
 //! Edge-triggered: a socket is registered once, for everything. What has been read short is empty until the next event.
 
 use super::answer::{AnswerParser, Piece};
+use super::body::{Collected, Room, Wanted};
 use super::classes::Kind;
 use super::coding::Coded;
 use super::failure::{Failure, Refusals, reason, tls_reason};
@@ -21,10 +22,6 @@ use std::time::Duration;
 
 /// One read takes a whole answer of the usual size.
 const WIRE_BYTES: usize = 64 * 1024;
-/// Bodies that are to be checked are kept up to this size.
-const MAX_CHECKED_BYTES: usize = 64 << 20;
-/// What a connection keeps between answers.
-const KEPT_BYTES: usize = 64 * 1024;
 /// The server's side of the connection has ended.
 const HUNG_UP: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 const INTERESTS: EventFlags = EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
@@ -128,16 +125,17 @@ pub(super) struct Connection {
     sent: usize,
     encrypted: Vec<u8>,
     last: bool,
-    keep_body: bool,
+    wanted: Wanted,
     piece: Option<Range<usize>>,
-    collected: Vec<u8>,
+    collected: Collected,
     /// Addresses that this attempt to connect has tried, and why they refused.
     tried: usize,
     refusals: Refusals,
 }
 
 impl Connection {
-    pub fn new() -> Self {
+    /// `room`: for the bodies of its answers.
+    pub fn new(room: Room) -> Self {
         Self {
             state: State::Closed,
             task: Task::default(),
@@ -151,9 +149,9 @@ impl Connection {
             sent: 0,
             encrypted: Vec::new(),
             last: false,
-            keep_body: false,
+            wanted: Wanted::Nothing,
             piece: None,
-            collected: Vec::new(),
+            collected: Collected::new(room),
             tried: 0,
             refusals: Refusals::default(),
         }
@@ -178,9 +176,7 @@ impl Connection {
         self.state = State::Closed;
         self.generation = self.generation.wrapping_add(1);
         self.answers = 0;
-        if self.collected.capacity() > KEPT_BYTES {
-            self.collected = Vec::new();
-        }
+        self.collected.clear();
     }
 
     /// Ends a connection after an answer that is its last. Where the server has not yet closed it, a reset spares this
@@ -197,10 +193,15 @@ impl Connection {
         self.parser.location()
     }
 
+    /// What the server calls itself.
+    pub fn server(&self) -> Option<&str> {
+        self.parser.server()
+    }
+
     /// The body of a complete answer.
     pub fn body<'b>(&'b self, body: &Body, buffers: &'b Buffers) -> &'b [u8] {
         match body {
-            Body::Collected => &self.collected,
+            Body::Collected => self.collected.bytes(),
             Body::Buffered(range) if self.tls.is_some() => &buffers.plain[range.clone()],
             Body::Buffered(range) => &buffers.wire[range.clone()],
         }
@@ -425,55 +426,50 @@ impl Connection {
                 Err(malformed) => return Some(Err(malformed.into())),
                 Ok(Piece::Head) => {
                     let expectation = &io.plan.requests[self.task.request as usize].expectation;
-                    self.keep_body = expectation.needs_body() || !expectation.admits(self.parser.status());
+                    self.wanted = match (expectation.admits(self.parser.status()), expectation.needs_body()) {
+                        (false, _) => Wanted::Beginning,
+                        (true, true) => Wanted::Whole,
+                        (true, false) => Wanted::Nothing,
+                    };
                 }
                 Ok(Piece::Body(range)) => {
-                    if self.keep_body
+                    if self.wanted != Wanted::Nothing
                         && let Err(failure) = self.keep(input, range)
                     {
                         return Some(Err(failure));
                     }
                 }
-                Ok(Piece::More) => {
-                    self.collect_piece(input);
-                    return None;
-                }
-                Ok(Piece::Done) => return Some(Ok(self.complete(input, at == input.len()))),
+                Ok(Piece::More) => return self.collect_piece(input).err().map(Err),
+                Ok(Piece::Done) => return Some(self.complete(input, at == input.len())),
             }
         }
     }
 
     /// A body that comes in one piece is not copied.
     fn keep(&mut self, input: &[u8], range: Range<usize>) -> Result<(), Failure> {
-        if self.collected.len() + range.len() > MAX_CHECKED_BYTES {
-            return Err(Failure::new(Kind::Answer, "the body is larger than the 64 MiB that are checked"));
-        }
-        if self.piece.is_none() && self.collected.is_empty() {
+        if self.piece.is_none() && self.collected.bytes().is_empty() {
             self.piece = Some(range);
-        } else {
-            self.collect_piece(input);
-            self.collected.extend_from_slice(&input[range]);
+            return Ok(());
         }
-        Ok(())
+        self.collect_piece(input)?;
+        self.collected.add(&input[range], self.wanted)
     }
 
-    fn collect_piece(&mut self, input: &[u8]) {
-        if let Some(range) = self.piece.take() {
-            self.collected.extend_from_slice(&input[range]);
-        }
+    fn collect_piece(&mut self, input: &[u8]) -> Result<(), Failure> {
+        self.piece.take().map_or(Ok(()), |range| self.collected.add(&input[range], self.wanted))
     }
 
-    fn complete(&mut self, input: &[u8], nothing_follows: bool) -> Answered {
+    fn complete(&mut self, input: &[u8], nothing_follows: bool) -> Result<Answered, Failure> {
         let body = match self.piece.take() {
-            Some(range) if self.collected.is_empty() => Body::Buffered(range),
+            Some(range) if self.collected.bytes().is_empty() => Body::Buffered(range),
             piece => {
                 self.piece = piece;
-                self.collect_piece(input);
+                self.collect_piece(input)?;
                 Body::Collected
             }
         };
         let reusable = self.parser.keep_alive() && nothing_follows && !self.last;
-        Answered { status: self.parser.status(), coded: self.parser.coded(), body, reusable }
+        Ok(Answered { status: self.parser.status(), coded: self.parser.coded(), body, reusable })
     }
 
     fn end_of_stream(&mut self) -> Result<Answered, Failure> {

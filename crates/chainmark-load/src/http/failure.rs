@@ -3,6 +3,7 @@
 use super::answer::Malformed;
 use super::classes::Kind;
 use rustix::io::Errno;
+use rustls::CertificateError;
 use std::borrow::Cow;
 
 /// Why a request failed.
@@ -26,8 +27,25 @@ impl From<Malformed> for Failure {
 
 pub(super) fn tls_reason(error: &rustls::Error) -> String {
     match error {
-        rustls::Error::InvalidCertificate(reason) => format!("the server's certificate: {reason}"),
+        rustls::Error::InvalidCertificate(reason) => format!("the server's certificate {}", certificate_fault(reason)),
+        rustls::Error::InvalidMessage(_) => "what the server answers is no TLS".into(),
         error => error.to_string(),
+    }
+}
+
+/// What is wrong with a certificate, as the rest of a sentence.
+fn certificate_fault(error: &CertificateError) -> Cow<'static, str> {
+    use CertificateError as E;
+    match error {
+        E::Expired | E::ExpiredContext { .. } => "has expired".into(),
+        E::NotValidYet | E::NotValidYetContext { .. } => "is not valid yet".into(),
+        E::NotValidForName | E::NotValidForNameContext { .. } => "is of another host".into(),
+        E::UnknownIssuer => "is signed by itself, or by an authority that is not trusted".into(),
+        E::Revoked => "has been revoked".into(),
+        E::BadEncoding => "cannot be read".into(),
+        E::BadSignature => "has a wrong signature".into(),
+        E::InvalidPurpose | E::InvalidPurposeContext { .. } => "is not of a server".into(),
+        error => format!("is refused: {error}").into(),
     }
 }
 

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod answer;
+mod body;
 mod check;
 mod classes;
 mod coding;

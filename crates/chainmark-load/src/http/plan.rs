@@ -1,5 +1,6 @@
 //! An order, made ready: what every thread of a load reads.
 
+use super::body::Room;
 use super::error::{HttpError, refused};
 use super::order::{Drawing, GiveUp, Mode, Order};
 use super::request::{Common, Request};
@@ -31,6 +32,8 @@ pub(super) struct Plan {
     pub error_pointers: Vec<String>,
     pub give_up: Option<GiveUpPlan>,
     pub max_records: u64,
+    /// For bodies that come in pieces.
+    pub room: Room,
     pub tls: Option<Tls>,
     pub threads: usize,
     pub target: Target,
@@ -114,6 +117,7 @@ impl Plan {
             error_pointers: order.error_pointers.clone(),
             give_up: order.give_up.map(give_up),
             max_records: order.max_records,
+            room: Room::of_this_machine(),
             tls: if target.tls { Some(Tls::new(&order.tls, &target)?) } else { None },
             threads: load.threads(order.threads),
             target,

@@ -43,6 +43,8 @@ pub struct HttpResult {
     /// From the step's begin to the end of its last thread.
     pub wall_s: f64,
     pub threads: usize,
+    /// What the server calls itself in the head of an answer.
+    pub server: Option<String>,
     #[serde(skip)]
     pub records: Option<Records>,
     pub records_left_out: u64,
@@ -96,6 +98,7 @@ impl HttpResult {
             cpu_s: seconds(whole.cpu_ns),
             wall_s: seconds(whole.end_ns),
             threads: plan.threads,
+            server: whole.server,
             records: (plan.max_records > 0).then_some(whole.records),
             records_left_out: if plan.max_records > 0 { whole.records_left_out } else { 0 },
         })

@@ -246,7 +246,7 @@ impl Tally {
 
     pub fn finish(self, counts: super::connection::IoCounts, end_ns: i64) -> Part {
         let cpu_ns = thread_cpu_ns() - self.begin_cpu_ns;
-        Part { tally: self, counts, end_ns, cpu_ns }
+        Part { tally: self, counts, end_ns, cpu_ns, server: None }
     }
 }
 
@@ -264,6 +264,8 @@ pub(super) struct Part {
     pub counts: super::connection::IoCounts,
     pub end_ns: i64,
     pub cpu_ns: i64,
+    /// What the server calls itself.
+    pub server: Option<String>,
 }
 
 /// The sums over all threads.
@@ -280,6 +282,7 @@ pub(super) struct Whole {
     pub counts: super::connection::IoCounts,
     pub end_ns: i64,
     pub cpu_ns: i64,
+    pub server: Option<String>,
     series_sums: [u64; 3],
 }
 
@@ -298,6 +301,7 @@ impl Whole {
             counts: super::connection::IoCounts::default(),
             end_ns: 0,
             cpu_ns: 0,
+            server: None,
             series_sums: [0; 3],
         };
         let mut is_open = false;
@@ -314,7 +318,8 @@ impl Whole {
     }
 
     fn add(&mut self, part: Part) -> Records {
-        let Part { tally, counts, end_ns, cpu_ns } = part;
+        let Part { tally, counts, end_ns, cpu_ns, server } = part;
+        self.server = self.server.take().or(server);
         self.books[0].add(&tally.books[0]);
         self.books[1].add(&tally.books[1]);
         self.classes.merge(tally.classes);

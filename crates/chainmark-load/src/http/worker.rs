@@ -175,7 +175,7 @@ impl<'p> Worker<'p> {
             io: Io::new(plan, descriptors.epoll),
             timer: descriptors.timer,
             armed_ns: i64::MAX,
-            connections: (0..slots).map(|_| Connection::new()).collect(),
+            connections: (0..slots).map(|_| Connection::new(plan.room.clone())).collect(),
             free: (0..slots as u32).rev().collect(),
             free_since_ns: 0,
             resting: Vec::new(),
@@ -593,7 +593,8 @@ impl<'p> Worker<'p> {
         }
         self.hand_in(now_ns, true);
         self.show();
-        self.tally.finish(self.io.counts, now_ns)
+        let server = self.connections.iter().find_map(Connection::server).map(str::to_owned);
+        Part { server, ..self.tally.finish(self.io.counts, now_ns) }
     }
 }
 

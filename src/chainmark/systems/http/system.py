@@ -6,20 +6,23 @@ import csv
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import blake3
 from pydantic import BaseModel
 
-from chainmark.capacity.engine import UNANSWERED
+from chainmark.capacity.engine import UNANSWERED, known_failure
+from chainmark.capacity.measured import ErrorClass
 from chainmark.capacity.metrics import typical_catalogue
 from chainmark.capacity.model import Endpoint, Level, LevelKind, Request, StepOrder, Target
-from chainmark.capacity.probing import server_header
+from chainmark.capacity.probing import hint_of_status
 from chainmark.capacity.profile import LoadProfile
 from chainmark.capacity.step import run_step
+from chainmark.capacity.tls_faults import why_no_tls
+from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import contradicts
 from chainmark.core.errors import EnvironmentFailure, UsageError
@@ -30,9 +33,9 @@ from chainmark.lab.protocols import Service, ServiceOrder
 from chainmark.systems.http.profile import Cell, HttpProfile, RequestEntry, filled, filled_value
 
 _PRODUCT = re.compile(r"([A-Za-z][\w.-]*)/v?(\d[\w.+-]*)")
-PROBE_TIMEOUT_S = 30.0
 PROBE_WINDOW_S = 0.01
 PROBE_LOOK_S = 0.002
+PROTOCOL = known_failure("protocol")
 
 
 class HttpApi:
@@ -59,8 +62,9 @@ class HttpApi:
         """Ask every request once."""
         http = cast(HttpProfile, profile)
         endpoints = chosen(endpoints_of(http), order.endpoints)
-        check_right(order.target, endpoints, progress, http.steps.request_coding)
-        header, version = server_header(order.target, PROBE_TIMEOUT_S), order.version or http.version
+        check = Checked(http.timeout_s, http.steps.request_coding)
+        header = check_right(order.target, endpoints, progress, check) or "not stated"
+        version = order.version or http.version
         return Service(
             subject=Subject(system=self.name, name=http.title, version=version),
             target=order.target,
@@ -152,45 +156,81 @@ def corpus_hash(endpoints: Sequence[Endpoint]) -> str:
     return blake3.blake3(text.encode()).hexdigest()
 
 
-def check_right(
-    target: Target, endpoints: Sequence[Endpoint], progress: Progress, coding: Literal["gzip", "br"] | None = None
-) -> None:
+@dataclass(frozen=True)
+class Checked:
+    """How requests are asked before the load.
+
+    Attributes:
+        timeout_s: how long an answer is waited for, by the endpoint's id.
+        coding: how bodies are compressed.
+    """
+
+    timeout_s: Callable[[str], float]
+    coding: Literal["gzip", "br"] | None = None
+
+
+def check_right(target: Target, endpoints: Sequence[Endpoint], progress: Progress, how: Checked) -> str | None:
     """Ask every request once, by the engine that will ask it under load.
+
+    Returns:
+        What the server calls itself.
 
     Raises:
         UsageError: an answer is not what the profile says is right.
         EnvironmentFailure: the server does not answer.
     """
     progress.stage(f"asking {target.url} each request once")
+    named: str | None = None
     for number, endpoint in enumerate(endpoints):
         progress.update(number / len(endpoints), endpoint.label)
         for request in endpoint.requests:
-            _ask_once(target, Endpoint(endpoint.id, endpoint.label, (request,), endpoint.error_pointers), coding)
+            one = Endpoint(endpoint.id, endpoint.label, (request,), endpoint.error_pointers)
+            named = _ask_once(target, one, how) or named
+    return named
 
 
-def _ask_once(target: Target, endpoint: Endpoint, coding: Literal["gzip", "br"] | None) -> None:
+def _ask_once(target: Target, endpoint: Endpoint, how: Checked) -> str | None:
     # One request is due within the window, at its begin; a list may have thousands, so the window is short.
-    level = Level(LevelKind.RATE, 1.0 / PROBE_WINDOW_S)
+    level, timeout_s = Level(LevelKind.RATE, 1.0 / PROBE_WINDOW_S), how.timeout_s(endpoint.id)
     order = StepOrder(
         target,
         endpoint,
         level,
         0.0,
         PROBE_WINDOW_S,
-        timeout_s=PROBE_TIMEOUT_S,
-        drain_s=PROBE_TIMEOUT_S,
-        request_coding=coding,
+        timeout_s=timeout_s,
+        drain_s=timeout_s,
+        request_coding=how.coding,
     )
     result = run_step(order, pause=lambda _: time.sleep(PROBE_LOOK_S))
     if not result.books.failed:
-        return
+        return result.server
     error, request = result.errors[0], endpoint.requests[0]
-    told = f" {dict(error.told)}" if error.told else ""
     what = f"`{request.method} {request.path}` of {target.url}"
-    if error.kind in UNANSWERED:
-        raise EnvironmentFailure(f"{what} was not answered: {error.detail or error.kind}", "is the server up?")
+    if error.kind in UNANSWERED or error.kind == PROTOCOL:
+        why, hint = _why_unanswered(target, error, timeout_s)
+        raise EnvironmentFailure(f"{what} was not answered: {why}", hint)
+    told = f" {dict(error.told)}" if error.told else ""
     status = f"status {error.status}" if error.kind == "status" else error.kind
-    raise UsageError(f"{what} answers {status}, not what the profile calls right: {error.detail}{told}")
+    hint = "is the server wrong, or what the profile says of the request (`checks`, `contains`, `status`)?"
+    raise UsageError(
+        f"{what} answers {status}, not what the profile calls right: {error.detail}{told}",
+        hint_of_status(error.status) if error.kind == "status" and error.status else hint,
+    )
+
+
+def _why_unanswered(target: Target, error: ErrorClass, timeout_s: float) -> tuple[str, str]:
+    """Why nothing that is an answer came, and what to do about it."""
+    detail = error.detail or error.kind
+    if error.kind == "tls":
+        return why_no_tls(target, timeout_s) or (detail, "does the server ask for a client's certificate (`--cert`)?")
+    if error.kind == PROTOCOL:
+        hint = "does the server want `https://`?" if "TLS" in detail else "is it a server of HTTP/1.1?"
+        return f"what it sends is no answer ({detail})", hint
+    if error.kind == "timeout":
+        hint = "is the server stuck? `--set steps.timeout_s=SECONDS` gives it longer"
+        return f"{detail}, {units.duration(timeout_s)}", hint
+    return f"{error.kind}, {detail}", "is the server up?" if error.kind == "connect" else "the server's log may say why"
 
 
 def contradictions(header: str, title: str, version: str) -> tuple[str, ...]:

@@ -17,13 +17,16 @@ import httpx
 
 from chainmark.capacity.access import NOBODY, Access
 from chainmark.capacity.model import UNIX, Target, Tls
-from chainmark.capacity.probing import TooMuch, Whole, headers_of, http_client, whole_answer
+from chainmark.capacity.probing import Probed, Prober, TooLong
+from chainmark.capacity.tls_faults import tls_fault
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.systems.mesh.bodies import HEADERS, canonical
 
 DEFAULT_TIMEOUT_S = 10.0
 SHOWN_CHARACTERS = 80
+# A server that has answered nothing so often in turn answers nothing more.
+MOST_UNANSWERED = 3
 
 
 class Unreachable(EnvironmentFailure):
@@ -105,7 +108,7 @@ class MeshClient:
 
     Args:
         url: where the server's paths begin: `http://127.0.0.1:8082`, `https://host/rosetta`.
-        timeout_s: for connecting, and again for each wait for bytes.
+        timeout_s: for a whole request, connecting included.
         ca_file: certificates to trust instead of the machine's.
         verify: False accepts any certificate.
         server_name: what the certificate must be of, where that is not the URL's host.
@@ -131,8 +134,8 @@ class MeshClient:
         self._timeout_s = timeout_s
         # By path and body, of the last answer to each: what is asked under load was asked here before.
         self.answer_bytes: dict[tuple[str, str], int] = {}
-        self._extensions = {"sni_hostname": server_name} if server_name else {}
-        self._client = http_client(self._target, timeout_s)
+        self._unanswered = 0
+        self._prober = Prober(self._target, timeout_s)
 
     @classmethod
     def of(cls, target: Target, timeout_s: float = DEFAULT_TIMEOUT_S) -> MeshClient:
@@ -154,30 +157,25 @@ class MeshClient:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._client.close()
+        self._prober.__exit__(kind, error, trace)
 
     def post(self, path: str, body: Mapping[str, Any] | str) -> Answer:
         """Ask once; any HTTP status is an answer.
 
         Raises:
-            ServerDown, NameNotResolved, WrongCertificate: there is nobody to ask.
+            ServerDown, NameNotResolved, WrongCertificate: there is nobody to ask, or nobody who answers any more.
             NoAnswer: the request was taken and no answer came back.
         """
         content = body if isinstance(body, str) else canonical(body)
         started = time.perf_counter()
         try:
-            request = self._client.build_request(
-                "POST",
-                self._target.base_url + path,
-                content=content.encode(),
-                headers=headers_of(self._target, HEADERS),
-                extensions=self._extensions,
-            )
-            whole = whole_answer(self._client, request, self._timeout_s)
+            probed = self._prober.ask("POST", path, content.encode(), dict(HEADERS))
         except httpx.HTTPError as error:
+            self._unanswered += 1
             raise self._error(path, error) from error
-        self.answer_bytes[path, content] = len(whole.body)
-        return _answer(whole, time.perf_counter() - started, self._target.access)
+        self._unanswered = 0
+        self.answer_bytes[path, content] = len(probed.content)
+        return _answer(probed, time.perf_counter() - started, self._target.access)
 
     def _error(self, path: str, error: httpx.HTTPError) -> EnvironmentFailure:
         for cause in _causes(error):
@@ -185,30 +183,23 @@ class MeshClient:
                 host = urlsplit(self.url).hostname
                 return NameNotResolved(f"the host name `{host}` of {self.url} does not resolve", "check its spelling")
             if isinstance(cause, ssl.SSLError):
-                return self._tls_error(cause)
+                why, hint = tls_fault(cause, self._target.tls.server_name or urlsplit(self.url).hostname or "")
+                return WrongCertificate(f"there is no TLS with {self.url}: {why}", hint)
         if isinstance(error, httpx.ConnectTimeout):
             return ServerDown(
                 f"{self.url} took no connection within {units.duration(self._timeout_s)}",
                 "is the server running?",
             )
-        if isinstance(error, httpx.TimeoutException):
-            return NoAnswer(
-                f"{self.url}{path} did not answer within {units.duration(self._timeout_s)}",
-                "is the server stuck?",
-            )
         if isinstance(error, httpx.ConnectError):
             return ServerDown(f"{self.url} cannot be connected to ({error})", "is the server running there?")
-        what = "answers too much" if isinstance(error, TooMuch) else "broke off without an answer"
-        return NoAnswer(f"{self.url}{path} {what} ({error})", "the server's log may say why")
-
-    def _tls_error(self, cause: ssl.SSLError) -> WrongCertificate:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return WrongCertificate(
-                f"the TLS certificate of {self.url} is not trusted: {cause.verify_message}",
-                "name the authority's certificate with `--ca-file FILE`, or the host as the certificate does",
+        kind = NoAnswer if self._unanswered < MOST_UNANSWERED else ServerDown
+        if isinstance(error, httpx.TimeoutException):
+            return kind(
+                f"{self.url}{path} did not answer within {units.duration(self._timeout_s)}",
+                "is the server stuck? `--set steps.timeout_s=SECONDS` gives it longer",
             )
-        reason = (cause.reason or str(cause)).replace("_", " ").lower()
-        return WrongCertificate(f"no TLS with {self.url}: {reason}", "does the server want `http://`?")
+        why, hint = _broken(error)
+        return kind(f"{self.url}{path} broke off without an answer ({why})", hint)
 
 
 def _checked_url(url: str) -> str:
@@ -228,20 +219,32 @@ def _checked_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def _answer(whole: Whole, seconds: float, access: Access) -> Answer:
+def _broken(error: httpx.HTTPError) -> tuple[str, str]:
+    """Why there is no answer, and what to do about it."""
+    said = str(error)
+    if isinstance(error, TooLong):
+        return said, "is it the server that you mean?"
+    if said.startswith("illegal"):
+        return f"what it sends is no HTTP/1.1: {said}", "does the server want TLS (`https://`), or HTTP/2 alone?"
+    if isinstance(error, httpx.DecodingError):
+        return f"its body is not as its Content-Encoding says: {said}", "the server's log may say why"
+    return said, "the server's log may say why"
+
+
+def _answer(probed: Probed, seconds: float, access: Access) -> Answer:
     try:
         # NaN and Infinity are Python's, not JSON's; the load engine refuses them as well.
-        document = access.hide_in(json.loads(whole.body, parse_constant=_refuse_constant))
+        document = access.hide_in(json.loads(probed.content, parse_constant=_refuse_constant))
     except (ValueError, RecursionError):
         document = None
     return Answer(
-        status=whole.status,
+        status=probed.status,
         document=document,
-        text=access.hide(whole.text),
-        content_type=whole.headers.get("content-type", "").partition(";")[0].strip(),
+        text=access.hide(probed.text),
+        content_type=probed.headers.get("content-type", "").partition(";")[0].strip(),
         seconds=seconds,
-        size_bytes=len(whole.body),
-        obstacle=access.hide(whole.obstacle),
+        size_bytes=len(probed.content),
+        obstacle=access.hide(probed.obstacle),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from chainmark.capacity.probing import hint_of_status
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.systems.mesh import bodies, expectations
 from chainmark.systems.mesh.bodies import Body, ReadEndpoint
@@ -100,10 +101,11 @@ class Server:
 
 @dataclass(frozen=True)
 class Asked:
-    """An item's first answer, and what is wrong with it in words (None: nothing)."""
+    """An item's first answer, what is wrong with it in words (None: nothing), and what to do about that."""
 
     answer: Answer | None
     reason: str | None
+    hint: str | None = None
 
     @property
     def unknown_path(self) -> bool:
@@ -129,7 +131,7 @@ def ask(client: MeshClient, endpoint: ReadEndpoint, body: Body, expected: Expect
     try:
         answer = client.post(endpoint.path, body)
     except NoAnswer as error:
-        return Asked(None, error.message)
+        return Asked(None, error.message, error.hint)
     return Asked(answer, expectations.failed(expected, answer))
 
 
@@ -171,14 +173,14 @@ def discover(
 def _networks(client: MeshClient) -> list[Network]:
     asked = ask(client, bodies.NETWORK_LIST, bodies.network_list(), expectations.network_list())
     if asked.answer is None:
-        raise EnvironmentFailure(f"{asked.reason}", "is it a Mesh server that listens there?")
+        raise EnvironmentFailure(f"{asked.reason}", asked.hint)
     if asked.reason is not None:
         document = asked.answer.document
         if isinstance(document, Mapping) and document.get("network_identifiers") == []:
             raise NotMeshError(f"{client.url} serves no network", "is its node configured and running?")
         raise NotMeshError(
             f"{client.url} is not a Mesh server: /network/list answered {asked.answer.in_words()}",
-            "a path that stands before Mesh's own belongs to the URL: `http://host/rosetta`",
+            hint_of_status(asked.answer.status),
         )
     networks: list[Network] = asked.answer.document["network_identifiers"]
     return networks

@@ -24,7 +24,7 @@ from chainmark.lab.protocols import UNVERSIONED, Imported, ImportOrder, Service,
 from chainmark.report.document import Document
 from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.mesh.bodies import READS, READS_BY_ID, canonical
-from chainmark.systems.mesh.client import DEFAULT_TIMEOUT_S, MeshClient
+from chainmark.systems.mesh.client import MeshClient
 from chainmark.systems.mesh.corpus import sample
 from chainmark.systems.mesh.csv_import import from_csv
 from chainmark.systems.mesh.discovery import Offering, Server, discover
@@ -130,7 +130,7 @@ def _stated(mesh: MeshProfile) -> dict[str, str]:
 
 def _timeout_s(profile: MeshProfile) -> float:
     """As long as under load: a heavy account may need longer than others are given."""
-    return profile.steps.timeout_s or max(DEFAULT_TIMEOUT_S, 2.0 * profile.sla.p99_s)
+    return profile.timeout_s()
 
 
 def _kept(corpus: Corpus) -> KeptCorpus:

@@ -1,0 +1,88 @@
+"""Why there is no TLS with a server, in words: its certificate, or something that is no TLS."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from urllib.parse import urlsplit
+
+from chainmark.capacity.model import Target
+from chainmark.capacity.probing import tls_context
+
+Reason = tuple[str, str]
+
+_TRUST = "if it is the right one, name it with `--ca-file FILE`; `--insecure` trusts any"
+# By OpenSSL's numbers (X509_V_ERR_…).
+_CERTIFICATE_FAULTS: dict[int, Reason] = {
+    9: ("is not valid yet", "are the clocks of this machine and of the server's right?"),
+    10: ("has expired", "renew it; `--insecure` measures the server all the same"),
+    18: ("is signed by itself", _TRUST),
+    23: ("has been revoked", "the server needs another one"),
+}
+_OF_AUTHORITY = (
+    "is signed by an authority that is not trusted here",
+    "name the authority's certificate with `--ca-file FILE`; `--insecure` trusts any",
+)
+_AUTHORITY_FAULTS = frozenset({2, 19, 20, 21, 24})
+_NAME_FAULTS = frozenset({62, 64})
+_NO_TLS = frozenset(
+    {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"}
+)
+_WANTS_CLIENT = ("the server asks for a client's certificate", "give one with `--cert FILE --key FILE`")
+_ENDED = (
+    "the server ended the TLS handshake",
+    "does it want `http://`, or a client's certificate (`--cert FILE --key FILE`)?",
+)
+
+
+def tls_fault(error: OSError, host: str) -> Reason:
+    """What a failed handshake means: a clause, and a hint.
+
+    Args:
+        error: as the handshake raised it.
+        host: what the certificate must be of.
+    """
+    if isinstance(error, ssl.SSLCertVerificationError):
+        what, hint = _certificate_fault(error, host)
+        return f"its certificate {what}", hint
+    if isinstance(error, TimeoutError):
+        return "the TLS handshake did not end in time", "does the server want `http://`?"
+    reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
+    if "CERTIFICATE_REQUIRED" in reason:
+        return _WANTS_CLIENT
+    if not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLEOFError) or "HANDSHAKE_FAILURE" in reason:
+        return _ENDED
+    said = reason.replace("_", " ").lower() or str(error)
+    why = "what it answers is no TLS" if reason in _NO_TLS else f"the TLS handshake failed ({said})"
+    return why, "does the server want `http://`?"
+
+
+def _certificate_fault(error: ssl.SSLCertVerificationError, host: str) -> Reason:
+    code = error.verify_code
+    if code in _NAME_FAULTS:
+        return f"is of another host than `{host}`", "ask the host that the certificate names; `--insecure` trusts any"
+    if code in _AUTHORITY_FAULTS:
+        return _OF_AUTHORITY
+    return _CERTIFICATE_FAULTS.get(code, (f"is refused: {error.verify_message}", _TRUST))
+
+
+def why_no_tls(target: Target, timeout_s: float) -> Reason | None:
+    """Try a handshake; None: it succeeded, or nobody listens.
+
+    Raises:
+        UsageError: a certificate or a key cannot be used.
+    """
+    parts = urlsplit(target.url)
+    host = parts.hostname or ""
+    name = target.tls.server_name or host
+    context = tls_context(target)
+    try:
+        plain = socket.create_connection((host, parts.port or 443), timeout_s)
+    except OSError:
+        return None
+    with plain:
+        try:
+            context.wrap_socket(plain, server_hostname=name).close()
+        except OSError as error:
+            return tls_fault(error, name)
+    return None
