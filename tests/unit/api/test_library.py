@@ -28,7 +28,7 @@ from tests.unit.systems.cometbft.test_published_tables import spaced
 from tests.unit.systems.mesh.test_mesh_published import PAGE
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "use-from-a-notebook.md"
-ELSEWHERE = {*examples.NEED_NODES, *examples.NEED_A_SERVER, "load"}
+ELSEWHERE = {*examples.NEED_NODES, *examples.NEED_A_SERVER, "load", "load_plan"}
 PROFILE = """
 system = "http"
 sla = { p99_s = 5.0 }
@@ -128,6 +128,15 @@ def test_the_example_of_a_load_test_is_true(tmp_path: Path, url: str, monkeypatc
     profile = tmp_path / "work.toml"
     profile.write_text(PROFILE, encoding="utf-8")
     examples.execute("load", profile=profile, url=url)
+
+
+def test_the_example_that_makes_a_plan_is_true(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
+    profile, plan = tmp_path / "work.toml", tmp_path / "plan.toml"
+    profile.write_text(PROFILE, encoding="utf-8")
+    scenarios = '[[scenario]]\nid = "standard"\n\n[[scenario]]\nid = "many"\n'
+    plan.write_text(f'system = "http"\nprofile = "{profile}"\n{scenarios}', encoding="utf-8")
+    examples.execute("load_plan", plan=plan, url=url)
 
 
 def test_runs_and_documents_are_shown_in_notebooks(known: dict[str, Any]) -> None:
