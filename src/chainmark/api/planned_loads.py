@@ -14,7 +14,7 @@ from chainmark.capacity.model import Tls
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.lab.loading import Tester
-from chainmark.lab.matrix import MatrixMade, MatrixOrder, MatrixTester, read_plan, with_targets
+from chainmark.lab.matrix import MatrixMade, MatrixOrder, MatrixTester, read_plan, shipped_plans, with_targets
 from chainmark.report.layouts import document_of
 from chainmark.store.experiments import find_experiment
 from chainmark.store.runs import Store
@@ -70,7 +70,7 @@ def load_plan(
         made = MatrixTester(Tester(kept, served(load_system(system)))).resume(resume, listener)
         return _experiment(made, kept)
     if plan is None:
-        raise UsageError("there is no plan to make", "name one: `--plan mesh/matrix`, or a TOML file")
+        raise UsageError("there is no plan to make", f"shipped: {', '.join(shipped_plans())}; or a TOML file")
     read = read_plan(str(plan))
     tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
     named = {target.name: target.url for target in targets_of(targets, tls)}

@@ -26,7 +26,7 @@ def load(
     ] = None,
     plan: Annotated[
         str | None,
-        typer.Option(metavar="NAME|FILE", help="Scenarios × servers, each cell a run: `mesh/matrix`, or a TOML file."),
+        typer.Option(metavar="NAME|FILE", help="Scenarios × servers, each cell a run: a shipped plan, or a TOML file."),
     ] = None,
     resume: Annotated[
         str | None, typer.Option(metavar="EXPERIMENT", help="Go on with a plan that was interrupted.")
@@ -99,7 +99,7 @@ def load(
     if not profile or not targets:
         missing = "PROFILE" if not profile else "--target"
         raise UsageError(
-            f"`{missing}` is missing", "for example `chainmark load mesh/quick --target http://127.0.0.1:8082`"
+            f"`{missing}` is missing", "for example `chainmark load PROFILE --target http://127.0.0.1:8082`"
         )
     with progress(expose, no_wait=no_wait) as listener:
         made = cm.load(
