@@ -34,14 +34,17 @@ if TYPE_CHECKING:
     from chainmark.api.systems import catalogue, install, installed, profiles
     from chainmark.api.tailing import follow
     from chainmark.api.verifying import verify_against
+    from chainmark.capacity.access import Access
     from chainmark.core.catalogue import Catalogue
     from chainmark.core.errors import ChainmarkError
     from chainmark.core.manifest import Manifest
     from chainmark.core.verdict import Verdict
+    from chainmark.network.server_watch import ServerSources
     from chainmark.report.document import Document
     from chainmark.store.runs import Store
 
 __all__ = [
+    "Access",
     "Cancellation",
     "Catalogue",
     "ChainmarkError",
@@ -50,6 +53,7 @@ __all__ = [
     "LoadResult",
     "Manifest",
     "Run",
+    "ServerSources",
     "Signature",
     "Store",
     "Verdict",
@@ -112,10 +116,12 @@ _HOMES = {
     "chainmark.api.systems": ["catalogue", "install", "installed", "profiles"],
     "chainmark.api.verifying": ["verify_against"],
     "chainmark.api.tailing": ["follow"],
+    "chainmark.capacity.access": ["Access"],
     "chainmark.core.catalogue": ["Catalogue"],
     "chainmark.core.errors": ["ChainmarkError"],
     "chainmark.core.manifest": ["Manifest"],
     "chainmark.core.verdict": ["Verdict"],
+    "chainmark.network.server_watch": ["ServerSources"],
     "chainmark.report.document": ["Document"],
     "chainmark.store.runs": ["Store"],
 }

@@ -17,7 +17,7 @@ import struct
 import subprocess
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -66,13 +66,14 @@ class Reply:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request, its time in seconds since the server was started, and its number from 0 on."""
+    """A request, its time in seconds since the server was started, its number from 0 on, its headers in lower case."""
 
     method: str
     path: str
     body: bytes
     at_s: float
     number: int
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 Behaviour = Callable[[Asked], Reply]
@@ -204,13 +205,14 @@ class _Connection(asyncio.Protocol):
         head, separator, rest = self.buffer.partition(b"\r\n\r\n")
         if not separator:
             return
-        lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-        length = int(lengths[0].partition(b":")[2]) if lengths else 0
+        fields = (line.partition(":") for line in head.decode().split("\r\n")[1:])
+        headers = {name.lower(): value.strip() for name, _, value in fields}
+        length = int(headers.get("content-length", "0"))
         if len(rest) < length:
             return
         self.buffer = rest[length:]
         method, path, _ = head.partition(b"\r\n")[0].decode().split(" ")
-        reply, due = self.server.taken(method, path, rest[:length])
+        reply, due = self.server.taken(method, path, rest[:length], headers)
         asyncio.get_running_loop().call_at(due, self._answer, reply, due)
 
     def _answer(self, reply: Reply, due: float) -> None:
@@ -236,9 +238,12 @@ class LoadServer:
         latest_s: how long after its time the latest answer was sent, because the machine was busy.
     """
 
-    def __init__(self, behaviour: Behaviour, context: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, behaviour: Behaviour, context: ssl.SSLContext | None = None, socket_path: Path | None = None
+    ) -> None:
         self.behaviour = behaviour
         self.context = context
+        self.socket_path = socket_path
         self.asked: Counter[str] = Counter()
         self.latest_s = 0.0
         self.transports: set[asyncio.Transport] = set()
@@ -259,12 +264,14 @@ class LoadServer:
     @property
     def url(self) -> str:
         """Where it listens."""
+        if self.socket_path is not None:
+            return f"unix:{self.socket_path}"
         return f"{'https' if self.context else 'http'}://127.0.0.1:{self.port}"
 
-    def taken(self, method: str, path: str, body: bytes) -> tuple[Reply, float]:
+    def taken(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[Reply, float]:
         """What a request gets, and at which time of the loop."""
         now = self._loop.time()
-        reply = self.behaviour(Asked(method, path, body, now - self._begun_s, self.asked.total()))
+        reply = self.behaviour(Asked(method, path, body, now - self._begun_s, self.asked.total(), headers))
         self.asked[path] += 1
         return reply, now + reply.after_s
 
@@ -280,20 +287,27 @@ class LoadServer:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        making = self._loop.create_server(lambda: _Connection(self), "127.0.0.1", 0, ssl=self.context, backlog=1024)
-        self._server = self._loop.run_until_complete(making)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self._server = self._loop.run_until_complete(self._make())
+        if self.socket_path is None:
+            self.port = self._server.sockets[0].getsockname()[1]
         self._listening.set()
         self._loop.run_forever()
         self.go_down()
         self._loop.run_until_complete(asyncio.sleep(0))
         self._loop.close()
 
+    async def _make(self) -> asyncio.Server:
+        if self.socket_path is not None:
+            return await self._loop.create_unix_server(lambda: _Connection(self), self.socket_path, backlog=1024)
+        return await self._loop.create_server(lambda: _Connection(self), "127.0.0.1", 0, ssl=self.context, backlog=1024)
+
 
 @contextmanager
-def serving(behaviour: Behaviour, context: ssl.SSLContext | None = None) -> Iterator[LoadServer]:
-    """A server for as long as the context lasts."""
-    server = LoadServer(behaviour, context)
+def serving(
+    behaviour: Behaviour, context: ssl.SSLContext | None = None, socket_path: Path | None = None
+) -> Iterator[LoadServer]:
+    """A server for as long as the context lasts, on a port or on a socket in the file system."""
+    server = LoadServer(behaviour, context, socket_path)
     server.start()
     try:
         yield server

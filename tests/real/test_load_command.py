@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -11,6 +14,7 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import pytest
+import yaml
 from junitparser import JUnitXml
 from typer.testing import Result
 
@@ -242,3 +246,51 @@ def _read_by_junitparser(path: Path) -> tuple[int, int, int]:
     """Tests, failures and errors, as somebody else's reader takes them."""
     read = JUnitXml.fromfile(str(path))
     return read.tests, read.failures, read.errors
+
+
+def test_what_a_good_test_requires_is_met_by_the_next_and_missed_by_a_slower_server(
+    profile: Path, tmp_path: Path
+) -> None:
+    """A pipeline pins what it has, once, and hears when that is lost."""
+    path = tmp_path / "require.toml"
+    levels = ("--set", "search.clients_first=2", "--set", "search.clients_last=2")
+    too_slow = ("--set", "sla.p99_s=0.003", "--set", "steps.longest_s=10", *levels)
+    with serving(always(RIGHT)) as server:
+        result = _decided(profile, server.url, *too_slow, "--write-require", str(path))
+        assert result.exit_code == ExitCode.FAIL
+        assert not path.exists()
+        assert "was not written" in result.stderr
+        assert _decided(profile, server.url, "--write-require", str(path)).exit_code == ExitCode.DONE
+        assert "work = { clients = 3 }" in path.read_text(encoding="utf-8")
+        assert _decided(profile, server.url, "--require", str(path)).exit_code == ExitCode.DONE
+        assert _decided(profile, server.url, "--require", str(path), *too_slow).exit_code == ExitCode.FAIL
+
+
+def test_the_script_of_the_action(profile: Path, tmp_path: Path) -> None:
+    """It writes the summary and the reports, and ends as the load test did."""
+    content = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text(encoding="utf-8"))
+    script = next(step["run"] for step in content["runs"]["steps"] if step.get("id") == "load")
+    summary, outputs, folder = tmp_path / "summary.md", tmp_path / "outputs", tmp_path / "report"
+    with serving(lambda asked: RIGHT if "x-key" in asked.headers else Reply(b"{}", 401)) as server:
+        given = {
+            "PROFILE": str(profile),
+            "TARGET": server.url,
+            "VERSION": "1.2.3",
+            "REQUIRE": "",
+            "FOLDER": str(folder),
+        }
+        environment = {
+            **os.environ,
+            **given,
+            "KEY": "0123456789",
+            "OPTIONS": "--header\nX-Key: ${KEY}\n",
+            "GITHUB_STEP_SUMMARY": str(summary),
+            "GITHUB_OUTPUT": str(outputs),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        }
+        # The action's own script, which is part of the project.
+        ran = subprocess.run(["bash", "-e", "-c", script], env=environment, check=False, timeout=120)
+    assert outputs.read_text(encoding="utf-8").strip() == f"exit-code={ran.returncode}"
+    assert ran.returncode in {ExitCode.DONE, ExitCode.INCONCLUSIVE, ExitCode.INVALID}  # what else the machine does
+    assert "1.2.3" in summary.read_text(encoding="utf-8")
+    assert {path.name for path in folder.iterdir()} == {f"load.{suffix}" for suffix in ("html", "md", "xml", "json")}

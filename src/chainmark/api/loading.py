@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote
 
 from pydantic import BaseModel
 
 from chainmark.api.comparing import compared
 from chainmark.api.context import Cancellation, Settings, as_settings, relay, resolve_profile, store_at
 from chainmark.api.runs import Run, RunReference, runs_of
-from chainmark.capacity.model import Target, Tls
+from chainmark.capacity.access import NOBODY, Access, hidden_in_errors
+from chainmark.capacity.model import UNIX, Target, Tls
+from chainmark.capacity.requirements import read_requirements, requirements, requirements_text
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
+from chainmark.core.secrets import without_password
+from chainmark.core.storage import storage_errors
 from chainmark.core.verdict import Verdict, worst
 from chainmark.lab.corpora import CorpusSystem, KeptCorpus, WrongRequest
 from chainmark.lab.loading import LoadTest, Tester, at_levels_of, kept_corpus
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.profiles import apply_setting
-from chainmark.lab.protocols import ServiceOrder
+from chainmark.lab.protocols import ServedSystem, ServiceOrder
+from chainmark.network.server_watch import BY_ADDRESS, ServerSources
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import served
+
+# Other tools write a socket's path percent-encoded, as the host of a URL.
+_UNIX_URL = "http+unix://"
 
 
 class LoadResult:
@@ -40,7 +50,8 @@ class LoadResult:
     """
 
     def __init__(self, tests: Sequence[LoadTest], comparisons: Sequence[Document]) -> None:
-        self.documents = [document_of(test.report) for test in tests]
+        self._reports = [test.report for test in tests]
+        self.documents = [document_of(report) for report in self._reports]
         self.comparisons = list(comparisons)
         self.runs = [Run(run) for test in tests for run in test.runs]
         self.is_interrupted = any(test.interrupted for test in tests)
@@ -50,6 +61,35 @@ class LoadResult:
     def verdict(self) -> Verdict:
         """The worst of all documents'."""
         return worst(document.verdict for document in [*self.documents, *self.comparisons])
+
+    def requirements(self) -> dict[str, dict[str, float]]:
+        """Capacities that an unchanged server reaches with 95 % probability, by endpoint and kind.
+
+        Raises:
+            UsageError: these tests are no measure for others, for they did not pass.
+
+        Example:
+            >>> result = cm.load(profile, url)
+            >>> sorted(result.requirements()["work"])
+            ['clients']
+        """
+        if self.verdict is not Verdict.PASS:
+            raise UsageError(
+                f"nothing can be required of the next test by this one, which ended as {self.verdict}",
+                "only a test that passed says what a good server reaches",
+            )
+        return requirements(self._reports)
+
+    def write_requirements(self, path: Path) -> None:
+        """Write them as the section of a profile that `load` reads as ``require``.
+
+        Raises:
+            UsageError: as `requirements`.
+            EnvironmentFailure: the file cannot be written.
+        """
+        text = requirements_text(self.requirements(), (run.id for run in self.runs))
+        with storage_errors(path):
+            path.write_text(text, encoding="utf-8")
 
     def _repr_html_(self) -> str:
         return "\n".join(document._repr_html_() for document in [*self.documents, *self.comparisons])
@@ -64,9 +104,12 @@ def load(
     corpus: Path | None = None,
     like: RunReference | Sequence[RunReference] | None = None,
     against: RunReference | Sequence[RunReference] | None = None,
+    require: Path | None = None,
     repeat: int = 1,
     ca_file: Path | None = None,
     insecure: bool = False,
+    access: Access = NOBODY,
+    sources: ServerSources = BY_ADDRESS,
     settings: Settings | None = None,
     seed: int = 1,
     store: Store | Path | str | None = None,
@@ -82,8 +125,11 @@ def load(
         endpoints: only these, by id or path.
         corpus: requests pinned before.
         like: a run whose requests and levels are asked again; ``against`` the same, compared with it at the end.
+        require: a file of capacities that must be reached, beside those of the profile.
         repeat: how many times the whole test is made.
         ca_file, insecure: whose certificate is trusted.
+        access: headers, a user, a client's certificate: what lets the requests in.
+        sources: what is watched of the server meanwhile: processes, metrics, a database.
         settings, seed, store, progress, cancel: as in `run`.
 
     Raises:
@@ -97,9 +143,14 @@ def load(
     """
     kept = store_at(store)
     system, resolved = resolve_profile(profile, settings)
-    tester = Tester(kept, served(system))
+    if require is not None:
+        resolved = _requiring(served(system), resolved, require)
+    tester = Tester(kept, served(system), sources=sources)
     tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
-    chosen = targets_of(targets, tls)
+    chosen = targets_of(targets, tls, access)
+    if sources.is_given and len(chosen) > 1:
+        hint = "test one of them at a time, or leave out what is watched"
+        raise UsageError("processes, metrics and databases are watched of one server, and several are tested", hint)
     reference = like if against is None else against
     former = runs_of(reference, kept) if reference is not None else []
     if former:
@@ -119,15 +170,15 @@ def load(
             )
             for index, target in enumerate(chosen)
         ]
-        with machine_to_itself(listener):
+        with hidden_in_errors(target.access for target in chosen), machine_to_itself(listener):
             made = _repeated(tester, resolved, orders, repeat=repeat, seed=seed, progress=listener)
     if any(test.interrupted for test in made):
         return LoadResult(made, [])
     return LoadResult(made, _comparisons(made, former if against is not None else [], kept))
 
 
-def parse_target(text: str, index: int, tls: Tls) -> Target:
-    """`NAME=URL`, or a URL, which is then called by its place.
+def parse_target(text: str, index: int, tls: Tls, access: Access = NOBODY) -> Target:
+    """`NAME=URL`, or a URL, which is then called by its place. A URL's name and password go to the headers.
 
     Raises:
         UsageError: it is no address of a server.
@@ -135,12 +186,27 @@ def parse_target(text: str, index: int, tls: Tls) -> Target:
     name, separator, url = text.partition("=")
     if not separator or "/" in name:
         name, url = ("server" if index == 0 else f"server-{index + 1}"), text
-    if not url.startswith(("http://", "https://")):
-        raise UsageError(f"`--target {text}` is no address of a server", "for example `http://127.0.0.1:8082`")
-    return Target(name.strip(), url.rstrip("/"), tls)
+    if not url.startswith(("http://", "https://", f"{UNIX}/", _UNIX_URL)):
+        shown = without_password(text)
+        raise UsageError(f"`--target {shown}` is no address of a server", "for example `http://127.0.0.1:8082`")
+    return _target(name.strip(), url, tls, access)
 
 
-def targets_of(targets: str | Sequence[str] | Mapping[str, str], tls: Tls) -> list[Target]:
+def _target(name: str, url: str, tls: Tls, access: Access) -> Target:
+    if url.startswith(_UNIX_URL):
+        url = UNIX + unquote(url.removeprefix(_UNIX_URL))
+    if url.startswith(UNIX):
+        return Target(name, f"{UNIX}/{url.removeprefix(UNIX).lstrip('/')}", tls, access)
+    scheme, separator, rest = url.partition("://")
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
+    user, at, host = authority.rpartition("@")
+    if at:
+        url = f"{scheme}{separator}{host}{rest.removeprefix(authority)}"
+        access = replace(access, user=unquote(user))
+    return Target(name, url.rstrip("/"), tls, access)
+
+
+def targets_of(targets: str | Sequence[str] | Mapping[str, str], tls: Tls, access: Access) -> list[Target]:
     """The servers by their names.
 
     Raises:
@@ -150,12 +216,19 @@ def targets_of(targets: str | Sequence[str] | Mapping[str, str], tls: Tls) -> li
         texts = [f"{name}={url}" for name, url in targets.items()]
     else:
         texts = [targets] if isinstance(targets, str) else list(targets)
-    chosen = [parse_target(text, index, tls) for index, text in enumerate(texts)]
+    chosen = [parse_target(text, index, tls, access) for index, text in enumerate(texts)]
     names = [target.name for target in chosen]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"two targets are called `{twice}`", "`--target old=http://… --target new=http://…`")
     return chosen
+
+
+def _requiring(system: ServedSystem, profile: BaseModel, path: Path) -> BaseModel:
+    """The same profile with a file's required capacities."""
+    content = profile.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    content["require"] = {**content.get("require", {}), **read_requirements(path)}
+    return system.profile(content)
 
 
 def _repeated(
@@ -197,6 +270,7 @@ def corpus(
     seed: int | None = None,
     ca_file: Path | None = None,
     insecure: bool = False,
+    access: Access = NOBODY,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> KeptCorpus:
@@ -210,7 +284,7 @@ def corpus(
         network: which one, where the server has several.
         settings: of the sampling.
         seed: of what is drawn.
-        ca_file, insecure: whose certificate is trusted.
+        ca_file, insecure, access: as in `load`.
         progress, cancel: as in `run`.
 
     Raises:
@@ -231,8 +305,9 @@ def corpus(
     chosen += [f'{system}.network="{network}"'] if network else []
     for setting in [*chosen, *as_settings(settings)]:
         content = apply_setting(content, setting)
-    order = ServiceOrder(_server(url, ca_file, insecure), corpus=source, pinned=Path(path))
-    return keeper.keep_corpus(keeper.profile(content), order, relay(progress, cancel))
+    order = ServiceOrder(_server(url, ca_file, insecure, access), corpus=source, pinned=Path(path))
+    with hidden_in_errors([order.target.access]):
+        return keeper.keep_corpus(keeper.profile(content), order, relay(progress, cancel))
 
 
 def check_corpus(
@@ -242,6 +317,7 @@ def check_corpus(
     *,
     ca_file: Path | None = None,
     insecure: bool = False,
+    access: Access = NOBODY,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> tuple[KeptCorpus, list[WrongRequest]]:
@@ -256,8 +332,9 @@ def check_corpus(
         >>> wrong
         []
     """
-    server = _server(url, ca_file, insecure)
-    return corpus_system(system).check_corpus(Path(path), server, relay(progress, cancel))
+    server = _server(url, ca_file, insecure, access)
+    with hidden_in_errors([server.access]):
+        return corpus_system(system).check_corpus(Path(path), server, relay(progress, cancel))
 
 
 def corpus_system(name: str) -> CorpusSystem:
@@ -272,5 +349,5 @@ def corpus_system(name: str) -> CorpusSystem:
     return system
 
 
-def _server(url: str, ca_file: Path | None, insecure: bool) -> Target:
-    return Target("server", url.rstrip("/"), Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure))
+def _server(url: str, ca_file: Path | None, insecure: bool, access: Access) -> Target:
+    return _target("server", url, Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure), access)

@@ -10,11 +10,12 @@ from chainmark.api.context import Cancellation, Settings, as_settings, relay, st
 from chainmark.api.loading import targets_of
 from chainmark.api.noting import noted
 from chainmark.api.qualifying import Experiment
+from chainmark.capacity.access import NOBODY, Access
 from chainmark.capacity.model import Tls
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.lab.loading import Tester
-from chainmark.lab.matrix import MatrixMade, MatrixOrder, MatrixTester, read_plan, shipped_plans, with_targets
+from chainmark.lab.matrix import MatrixMade, MatrixOrder, MatrixTester, read_plan, with_targets
 from chainmark.report.layouts import document_of
 from chainmark.store.experiments import find_experiment
 from chainmark.store.runs import Store
@@ -33,6 +34,7 @@ def load_plan(
     like: str | None = None,
     ca_file: Path | None = None,
     insecure: bool = False,
+    access: Access = NOBODY,
     settings: Settings | None = None,
     seed: int = 1,
     store: Store | Path | str | None = None,
@@ -51,6 +53,7 @@ def load_plan(
         like: a former plan's experiment: cells that it has, too, are asked the same at its levels, so that `compare`
             can hold the releases against each other cell by cell.
         ca_file, insecure: whose certificate is trusted.
+        access: what lets the requests in, as in `load`; no plan keeps it, so whoever resumes one gives it again.
         settings: changes of every cell's profile.
         seed, store, progress, cancel: as in `run`.
 
@@ -60,23 +63,26 @@ def load_plan(
     Example:
         >>> made = cm.load_plan(plan, {"server": url})
         >>> made.document.kind, [(suite.name, len(suite.cases)) for suite in made.document.suites]
-        ('load-plan', [('standard on server', 1), ('many on server', 1)])
+        ('load-plan', [('quick on server', 1), ('slow on server', 1)])
     """
     kept, listener = store_at(store), relay(progress, cancel)
     if resume is not None:
         if plan or targets or settings or endpoints or corpus or like or version:
             raise UsageError(f"`{resume}` has its plan and servers already", "leave out everything else to resume")
         system = str(find_experiment(kept, resume).read().get("system", ""))
-        made = MatrixTester(Tester(kept, served(load_system(system)))).resume(resume, listener)
+        made = MatrixTester(Tester(kept, served(load_system(system))), access).resume(resume, listener)
         return _experiment(made, kept)
     if plan is None:
-        raise UsageError("there is no plan to make", f"shipped: {', '.join(shipped_plans())}; or a TOML file")
+        raise UsageError("there is no plan to make", "name one with `--plan`: one that is shipped, or a TOML file")
     read = read_plan(str(plan))
     tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
-    named = {target.name: target.url for target in targets_of(targets, tls)}
+    servers = targets_of(targets, tls, access)
+    named = {target.name: target.url for target in servers}
     order = MatrixOrder(with_targets(read, named), seed=seed, tls=tls, version=version, corpus=corpus)
     order = replace(order, settings=tuple(as_settings(settings)), endpoints=tuple(endpoints), like=like or "")
-    return _experiment(MatrixTester(Tester(kept, served(load_system(read.system)))).make(order, listener), kept)
+    tester = Tester(kept, served(load_system(read.system)))
+    accesses = {target.name: target.access for target in servers}
+    return _experiment(MatrixTester(tester, access, accesses).make(order, listener), kept)
 
 
 def _experiment(made: MatrixMade, store: Store) -> Experiment:

@@ -16,6 +16,7 @@ from chainmark.capacity.sla import Sla
 from chainmark.capacity.step import StepRunner, StepSettings
 from chainmark.capacity.witness import Watching
 from chainmark.core.progress import LiveSource, Progress, Silent, live_figures
+from chainmark.network.server_series import Watched
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,11 @@ class Found:
 
 @dataclass
 class ServerResult:
-    """What one server gave, endpoint by endpoint."""
+    """What one server gave, endpoint by endpoint, and what was read of it meanwhile."""
 
     server: Server
     found: list[Found] = field(default_factory=list)
+    watched: Watched = field(default_factory=Watched)
 
 
 @dataclass

@@ -10,11 +10,14 @@ from typing import Any, Literal, Self
 
 from pydantic import ValidationError
 
+from chainmark.capacity.access import NOBODY, Access
 from chainmark.capacity.engine import GENERATOR_LIMIT, IDLE_CLOSE, UNANSWERED
 from chainmark.capacity.measured import Finished
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, InternalError
 
+# Before the path of a socket in the file system.
+UNIX = "unix:"
 # A server that has answered nothing for so long may be gone.
 SILENCE_S = 2.0
 
@@ -100,11 +103,27 @@ class Tls:
 
 @dataclass(frozen=True)
 class Target:
-    """A server under test."""
+    """A server under test.
+
+    Attributes:
+        url: without anything secret; ``unix:/path`` of a socket in the file system.
+        access: what lets its requests in.
+    """
 
     name: str
     url: str
     tls: Tls = Tls()
+    access: Access = field(default=NOBODY, compare=False, repr=False)
+
+    @property
+    def socket_path(self) -> str:
+        """Of a socket in the file system; "" of a host."""
+        return self.url.removeprefix(UNIX) if self.url.startswith(UNIX) else ""
+
+    @property
+    def base_url(self) -> str:
+        """The URL that a request's path follows; a socket's host is called as curl calls it."""
+        return "http://localhost" if self.socket_path else self.url
 
 
 @dataclass(frozen=True, order=True)
@@ -143,6 +162,7 @@ class StepOrder:
     schedule: Literal["even", "poisson"] = "even"
     connections: int = 1024
     requests_per_connection: int = 0
+    request_coding: Literal["gzip", "br"] | None = None
     drawing: Literal["sequence", "random"] = "sequence"
     give_up: GiveUp | None = None
     max_records: int = 0
@@ -153,6 +173,7 @@ class StepOrder:
         """The order as the engine reads it."""
         order = {
             "url": self.target.url,
+            "headers": [list(header) for header in self.target.access.values()],
             "requests": [
                 {
                     "method": request.method,
@@ -164,11 +185,12 @@ class StepOrder:
                 }
                 for request in self.endpoint.requests
             ],
+            "request_coding": self.request_coding,
             "order": self.drawing,
             "mode": self._mode(),
             "error_pointers": list(self.endpoint.error_pointers),
             "give_up": asdict(self.give_up) if self.give_up else None,
-            "tls": asdict(self.target.tls),
+            "tls": {**asdict(self.target.tls), **self.target.access.files()},
         }
         same = ("warm_up_s", "duration_s", "drain_s", "timeout_s", "requests_per_connection", "max_records")
         return json.dumps({**order, **{key: getattr(self, key) for key in (*same, "threads", "seed")}})
@@ -201,8 +223,10 @@ class StepResult(Finished):
             InternalError: it holds other figures than :class:`.measured.Finished`.
         """
         asked = {"endpoint": order.endpoint.id, "level": order.level, "warm_up_s": order.warm_up_s}
+        # A server may repeat what it was asked with in its errors.
+        told = {key: order.target.access.hide_in(finished[key]) for key in ("classes", "warm_up_classes")}
         try:
-            result = cls.model_validate({**finished, **asked})
+            result = cls.model_validate({**finished, **told, **asked})
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from chainmark.capacity.model import SILENCE_S, Gone, Target
+from chainmark.capacity.model import SILENCE_S, UNIX, Gone, Target
 from chainmark.core import units
 
 # So often in turn, and so long apart: a server that somebody restarts at once is back by then.
@@ -25,6 +25,11 @@ def takes_connections(url: str) -> bool:
     """Whether anybody listens there; a host that does not react within a second does not."""
     parts = urlsplit(url)
     try:
+        if url.startswith(UNIX):
+            with socket.socket(socket.AF_UNIX) as local:
+                local.settimeout(_CONNECT_S)
+                local.connect(url.removeprefix(UNIX))
+                return True
         with socket.create_connection((parts.hostname or "", parts.port or _PORTS[parts.scheme]), _CONNECT_S):
             return True
     except OSError:

@@ -38,6 +38,8 @@ class Steps(BaseModel):
     connections: Annotated[int, Field(ge=1, le=100_000)] = 1024
     # 0: a connection is kept as long as the server keeps it; 1: a new one for every request.
     requests_per_connection: Annotated[int, Field(ge=0)] = 0
+    # How the bodies of requests are compressed; answers are, where `--header "Accept-Encoding: gzip"` asks for that.
+    request_coding: Literal["gzip", "br"] | None = None
     drawing: Literal["sequence", "random"] = "random"
     # Threads of the generator; 0 chooses by the machine.
     threads: Annotated[int, Field(ge=0, le=256)] = 0
@@ -145,7 +147,10 @@ class LoadProfile(BaseModel):
         shared: dict[str, Any] = {
             "sla": self.sla.model_dump(),
             **{f"sla_of.{endpoint}": sla.model_dump() for endpoint, sla in sorted(self.sla_of.items())},
-            "steps": self.steps.model_dump(exclude={"threads"}),
+            # What was not there before is left out where it does nothing, so that older runs stay comparable.
+            "steps": self.steps.model_dump(
+                exclude={"threads", *(() if self.steps.request_coding else ("request_coding",))}
+            ),
             "search": self.search.model_dump(exclude={"kinds"}),
         }
         return {f"{section}.{key}": value for section, content in shared.items() for key, value in content.items()}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from chainmark.capacity.advice import clients_for_enough, give_up, lengthened_seconds, step_seconds
 from chainmark.capacity.engine import (
@@ -49,6 +49,7 @@ _COUNT_EVERY_S = 0.005
 _MORE_THAN_BEFORE = 2.0
 _WARM_UP_LONGEST_S = 10.0
 _TIMEOUT_SHORTEST_S = 10.0
+_WHO_ARE_YOU = 401
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class StepSettings:
     schedule: Literal["even", "poisson"] = "even"
     connections: int = 1024
     requests_per_connection: int = 0
+    request_coding: Literal["gzip", "br"] | None = None
     drawing: Literal["sequence", "random"] = "random"
     end_hopeless: bool = True
     records: int = 0
@@ -106,11 +108,19 @@ def run_step(
         finished = engine.finish()
     except KeyboardInterrupt:
         engine.stop()
-        return StepResult.of(order, {**engine.finish(), "ended": "stopped"})
+        return _result(order, {**engine.finish(), "ended": "stopped"})
     if finished["ended"] == "stopped":
         # Nobody but the watch has stopped it.
         finished["ended"] = "gave up"
-    return StepResult.of(order, finished)
+    return _result(order, finished)
+
+
+def _result(order: StepOrder, finished: Mapping[str, Any]) -> StepResult:
+    """What was measured; a server that does not know us any more has us ask for a new header before the next step."""
+    result = StepResult.of(order, finished)
+    if any(error.status == _WHO_ARE_YOU for error in result.errors):
+        order.target.access.outdate()
+    return result
 
 
 def _started(order: StepOrder, make_engine: MakeEngine) -> Engine:
@@ -293,7 +303,7 @@ class StepRunner:
         try:
             self._count(engine)
             engine.stop()
-            result = StepResult.of(order, engine.finish())
+            result = _result(order, engine.finish())
         except KeyboardInterrupt:
             # Its requests were made, and are counted.
             engine.stop()
@@ -326,6 +336,7 @@ class StepRunner:
             schedule=settings.schedule,
             connections=settings.connections,
             requests_per_connection=settings.requests_per_connection,
+            request_coding=settings.request_coding,
             drawing=settings.drawing,
             max_records=settings.records if ask.phase == "fixed" else 0,
             threads=settings.threads,

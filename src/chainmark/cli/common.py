@@ -75,8 +75,54 @@ Profiles = Annotated[
 Why = Annotated[
     bool, typer.Option("--why", help="Show what profiles of the nodes say, even where nothing became worse.")
 ]
+ServerPids = Annotated[
+    list[int] | None,
+    typer.Option("--server-pid", metavar="PID", help="A process of the server, watched with what it starts."),
+]
+ServerCgroup = Annotated[
+    Path | None,
+    typer.Option("--server-cgroup", metavar="PATH", help="The server's control group (version 2), watched."),
+]
+Scrapes = Annotated[
+    list[str] | None,
+    typer.Option("--scrape", metavar="[NAME=]URL", help="A page of metrics for Prometheus to read meanwhile."),
+]
+Postgres = Annotated[
+    str | None,
+    typer.Option(
+        "--postgres",
+        metavar="DSN",
+        help="The PostgreSQL behind the server, e.g. `dbname=app user=monitor`; a password is best in `PGPASSWORD`.",
+    ),
+]
 CaFile = Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate to trust.")]
 Insecure = Annotated[bool, typer.Option("--insecure", help="Trust any certificate.")]
+Headers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--header",
+        metavar="NAME: VALUE",
+        help="A header of every request, with `${VARIABLE}` from the environment, or `NAME: @FILE`; may be repeated.",
+    ),
+]
+HeaderCommands = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--header-command",
+        metavar="NAME: COMMAND",
+        help="A header whose value a command prints; run again when a step begins half a minute later, or after a 401.",
+    ),
+]
+User = Annotated[
+    str | None,
+    typer.Option(metavar="NAME:PASSWORD", help="Basic authentication, e.g. `'tester:${PASSWORD}'`."),
+]
+ClientCertificate = Annotated[
+    Path | None, typer.Option("--cert", metavar="FILE", help="The client's own certificate, with its chain.")
+]
+ClientKey = Annotated[
+    Path | None, typer.Option("--key", metavar="FILE", help="Its key, where that is not in the same file.")
+]
 Column = Annotated[
     str | None,
     typer.Option("--version", metavar="V", help="The column of a published report; its last one if left out."),
@@ -198,6 +244,37 @@ class Launch:
         return progress(self.expose, no_wait=self.no_wait, scenarios=scenarios)
 
 
+@dataclass(frozen=True)
+class Connection:
+    """How servers are asked.
+
+    Attributes:
+        ca_file, insecure: whose certificate is trusted.
+        access: what lets the requests in.
+    """
+
+    ca_file: Path | None
+    insecure: bool
+    access: cm.Access
+
+    def arguments(self) -> dict[str, Any]:
+        """As the library's functions take them."""
+        return {"ca_file": self.ca_file, "insecure": self.insecure, "access": self.access}
+
+
+def _connection(
+    headers: Headers = None,
+    header_commands: HeaderCommands = None,
+    user: User = None,
+    cert: ClientCertificate = None,
+    key: ClientKey = None,
+    ca_file: CaFile = None,
+    insecure: Insecure = False,
+) -> Connection:
+    access = cm.Access(headers or (), header_commands or (), user, cert, key)
+    return Connection(ca_file, insecure, access)
+
+
 def _launch(
     application: Application = None,
     settings: Settings = None,
@@ -208,6 +285,15 @@ def _launch(
 ) -> Launch:
     own = [] if application is None else [f"application={{ adapter = {{ extends = {json.dumps(application)} }} }}"]
     return Launch([*own, *(settings or [])] or None, seed, keep_homes, no_wait, expose)
+
+
+def _sources(
+    server_pids: ServerPids = None,
+    server_cgroup: ServerCgroup = None,
+    scrapes: Scrapes = None,
+    postgres: Postgres = None,
+) -> cm.ServerSources:
+    return cm.ServerSources(server_pids or (), server_cgroup, scrapes or (), postgres)
 
 
 def _output(
@@ -250,6 +336,16 @@ def shows_result(command: Callable[..., None]) -> Callable[..., None]:
 def launches(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of `Launch`; it gets them as its keyword `launch`."""
     return _with_options(command, "launch", _launch)
+
+
+def connects(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `Connection`; it gets them as its keyword `connection`."""
+    return _with_options(command, "connection", _connection)
+
+
+def watches_server(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `ServerSources`; it gets them as its keyword `sources`."""
+    return _with_options(command, "sources", _sources)
 
 
 def exit_if_not_valid(runs: Sequence[cm.Run], hint: str) -> None:

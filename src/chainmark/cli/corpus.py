@@ -11,7 +11,7 @@ import typer
 from rich.table import Column, Table
 
 import chainmark as cm
-from chainmark.cli.common import AsJson, CaFile, Insecure, Settings
+from chainmark.cli.common import AsJson, Connection, Settings, connects
 from chainmark.cli.console import out, print_json, say
 from chainmark.cli.following import progress
 from chainmark.core import units
@@ -44,15 +44,16 @@ System = Annotated[str, typer.Option("--system", metavar="NAME", help="Whose req
 def _sampling(system: str) -> Callable[..., None]:
     """The command that samples from servers of one system."""
 
+    @connects
     def sample(
         url: Annotated[str, typer.Argument(metavar="URL", help="The server to sample from.")],
         path: Out,
         network: Network = None,
         settings: Settings = None,
         seed: Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")] = 1,
-        ca_file: CaFile = None,
-        insecure: Insecure = False,
         as_json: AsJson = False,
+        *,
+        connection: Connection,
     ) -> None:
         with progress() as listener:
             kept = cm.corpus(
@@ -62,8 +63,7 @@ def _sampling(system: str) -> Callable[..., None]:
                 network=network,
                 settings=settings,
                 seed=seed,
-                ca_file=ca_file,
-                insecure=insecure,
+                **connection.arguments(),
                 progress=listener,
             )
         _show(kept, path, as_json)
@@ -89,36 +89,38 @@ for _system, _texts in _OFFERED.items():
     ),
     epilog="Example: `chainmark corpus import data.csv --target http://127.0.0.1:8082 --out c.json`",
 )
+@connects
 def import_(
     source: Annotated[Path, typer.Argument(metavar="CSV", help="A CSV file, or a folder of them.")],
     target: Server,
     path: Out,
     network: Network = None,
     system: System = _FIRST,
-    ca_file: CaFile = None,
-    insecure: Insecure = False,
     as_json: AsJson = False,
+    *,
+    connection: Connection,
 ) -> None:
     """Take the requests of other tools' load tests; the help above says of which."""
     with progress() as listener:
         kept = cm.corpus(
-            system, target, path, source=source, network=network, ca_file=ca_file, insecure=insecure, progress=listener
+            system, target, path, source=source, network=network, **connection.arguments(), progress=listener
         )
     _show(kept, path, as_json)
 
 
 @app.command("check", epilog="Example: `chainmark corpus check corpus.json --target http://127.0.0.1:8083`")
+@connects
 def check(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="A corpus.")],
     target: Server,
     system: System = _FIRST,
-    ca_file: CaFile = None,
-    insecure: Insecure = False,
     as_json: AsJson = False,
+    *,
+    connection: Connection,
 ) -> None:
     """Ask a server every request of a corpus once. Exit code 0: all are answered rightly; 1: some are not."""
     with progress() as listener:
-        kept, wrong = cm.check_corpus(system, path, target, ca_file=ca_file, insecure=insecure, progress=listener)
+        kept, wrong = cm.check_corpus(system, path, target, **connection.arguments(), progress=listener)
     total = sum(sum(counts.values()) for counts in kept.requests.values())
     if as_json:
         print_json({"hash": kept.hash, "requests": total, "wrong": [asdict(one) for one in wrong]})

@@ -8,13 +8,25 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import CaFile, Expose, Insecure, NoWait, Output, Seed, Settings, shows_result
+from chainmark.cli.common import (
+    Connection,
+    Expose,
+    NoWait,
+    Output,
+    Seed,
+    Settings,
+    connects,
+    shows_result,
+    watches_server,
+)
 from chainmark.cli.console import say
 from chainmark.cli.following import progress
 from chainmark.core.errors import ExitCode, UsageError
 
 
 @shows_result
+@connects
+@watches_server
 def load(
     profile: Annotated[
         str | None,
@@ -54,14 +66,21 @@ def load(
         str | None,
         typer.Option(metavar="RUN", help="`--like` that run, and compare with it at the end."),
     ] = None,
+    require: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Capacities that must be reached, as `--write-require` writes.")
+    ] = None,
+    write_require: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write what later tests must reach; only where this one passes."),
+    ] = None,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="How many times the whole test is made.")] = 1,
-    ca_file: CaFile = None,
-    insecure: Insecure = False,
     settings: Settings = None,
     seed: Seed = 1,
     no_wait: NoWait = False,
     expose: Expose = None,
     *,
+    connection: Connection,
+    sources: cm.ServerSources,
     output: Output,
 ) -> None:
     """Find how much each endpoint of an API takes before its answers are too slow or wrong.
@@ -71,12 +90,23 @@ def load(
     Example: `chainmark load --plan mesh/matrix --target mid=http://10.0.0.1:8082 --target big=http://10.0.0.2:8082`
 
     Every endpoint is searched for the most clients and the highest rate that keep to the agreement (`--set
-    sla.p99_s=0.5`), and then measured at fixed levels. Exit codes: 0 the agreement is met, 1 it is missed or the
-    server is worse than the one it is compared with, 3 undecided, 4 the machine had no time for the generator, 5 a
-    server went away. A plan ends with the worst of its cells; interrupted, it goes on with `--resume`.
+    sla.p99_s=0.5`), and then measured at fixed levels. What the server uses meanwhile is watched where it runs on this
+    machine, and where `--scrape` and `--postgres` say; the report names what was exhausted first. A target may be
+    `unix:/path/of/a/socket`.
+
+    Exit codes: 0 the agreement is met, 1 it is missed or the server is worse than the one it is compared with, 3
+    undecided, 4 the machine had no time for the generator, 5 a server went away. A plan ends with the worst of its
+    cells; interrupted, it goes on with `--resume`.
     """
     if plan or resume:
-        of_profile = {"PROFILE": profile, "--against": against, "--repeat": repeat > 1}
+        of_profile = {
+            "PROFILE": profile,
+            "--against": against,
+            "--repeat": repeat > 1,
+            "--require": require,
+            "--write-require": write_require,
+            "--scrape`, `--postgres`, `--server-pid` or `--server-cgroup": sources.is_given,
+        }
         wrong = next((name for name, value in of_profile.items() if value), None)
         if wrong:
             raise UsageError(f"`{wrong}` is for a single load test, not for a plan", "leave it out")
@@ -89,8 +119,7 @@ def load(
                 endpoints=endpoints or [],
                 corpus=corpus,
                 like=like,
-                ca_file=ca_file,
-                insecure=insecure,
+                **connection.arguments(),
                 settings=settings,
                 seed=seed,
                 progress=listener,
@@ -98,9 +127,7 @@ def load(
         output.finish_experiment(whole)
     if not profile or not targets:
         missing = "PROFILE" if not profile else "--target"
-        raise UsageError(
-            f"`{missing}` is missing", "for example `chainmark load PROFILE --target http://127.0.0.1:8082`"
-        )
+        raise UsageError(f"`{missing}` is missing", "as in `chainmark load PROFILE --target http://127.0.0.1:8082`")
     with progress(expose, no_wait=no_wait) as listener:
         made = cm.load(
             profile,
@@ -110,9 +137,10 @@ def load(
             corpus=corpus,
             like=like,
             against=against,
+            require=require,
             repeat=repeat,
-            ca_file=ca_file,
-            insecure=insecure,
+            **connection.arguments(),
+            sources=sources,
             settings=settings,
             seed=seed,
             progress=listener,
@@ -122,6 +150,8 @@ def load(
         say(f"run     {run.id}")
         for warning in run.manifest.warnings:
             say(f"warning {warning}")
+    if write_require is not None:
+        _write_requirements(made, write_require)
     if made.gone:
         say(f"error: {made.gone}")
         say("hint: the run is kept as a partial one, which is never compared; what does the server's log say?")
@@ -130,3 +160,12 @@ def load(
         say("interrupted: what was measured is kept as a partial run, which is never compared")
         raise typer.Exit(ExitCode.INCONCLUSIVE)
     raise typer.Exit(made.verdict.exit_code)
+
+
+def _write_requirements(made: cm.LoadResult, path: Path) -> None:
+    """A test that did not pass writes none, and says so: its exit code is of what it found."""
+    try:
+        made.write_requirements(path)
+        say(f"require {path}")
+    except UsageError as error:
+        say(f"warning {path} was not written: {error.message}")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from chainmark.core.errors import UsageError
 
 Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 Required = dict[str, dict[Literal["clients", "rate"], Annotated[float, Field(gt=0)]]]
@@ -61,6 +63,15 @@ class MatrixServer(_Part):
     hardware: str = ""
     deployment: str = ""
     settings: list[str] = []
+
+    @model_validator(mode="after")
+    def _url_holds_no_password(self) -> Self:
+        if "@" in self.url.partition("://")[2].partition("/")[0]:
+            raise UsageError(
+                f"the plan gives a name and a password for the server `{self.id}`, and every experiment keeps its plan",
+                "give them with the command: `--user 'name:${PASSWORD}'`",
+            )
+        return self
 
 
 class MatrixCell(_Part):

@@ -19,7 +19,7 @@ def server_hardware(profile: LoadProfile, target: Target) -> Fact:
     stated = profile.hardware if isinstance(profile.hardware, str) else profile.hardware.get(target.name, "")
     if stated:
         return Fact(label=LABEL, value=f"{stated} (stated, not read)")
-    if is_own(urlsplit(target.url).hostname or ""):
+    if target.socket_path or is_own(urlsplit(target.url).hostname or ""):
         return Fact(label=LABEL, value="the machine that made the load, unless forwarded")
     return Fact(label=LABEL, value=NOT_STATED)
 

@@ -12,7 +12,16 @@ import polars as pl
 from pydantic import BaseModel
 
 from chainmark.capacity.gates import load_gates
-from chainmark.capacity.loadtest import FixedPlan, LoadPlan, LoadResult, Server, ServerResult, Watch, run_load_test
+from chainmark.capacity.loadtest import (
+    FixedPlan,
+    Found,
+    LoadPlan,
+    LoadResult,
+    Server,
+    ServerResult,
+    Watch,
+    run_load_test,
+)
 from chainmark.capacity.measured import NO_REQUESTS, Books
 from chainmark.capacity.metrics import load_catalogue_of
 from chainmark.capacity.model import LevelKind, Phase
@@ -28,12 +37,13 @@ from chainmark.capacity.tables import (
     steps_frame,
 )
 from chainmark.capacity.verdict import gone_text
+from chainmark.capacity.watched import WATCH_SCHEMA, source_entries, watch_frame, with_watched
 from chainmark.capacity.witness import MachineWitness
 from chainmark.core import units
 from chainmark.core.caveats import Caveats
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.labels import ENDPOINT
-from chainmark.core.load_report import Departure, LoadReport, TargetEntry
+from chainmark.core.load_report import Departure, EndpointEntry, LoadReport, TargetEntry
 from chainmark.core.manifest import Configuration, ExperimentPlace, Fact
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
@@ -44,12 +54,15 @@ from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import UNVERSIONED, Findings, ServedSystem, Service, ServiceOrder
 from chainmark.lab.session import Content, Session, new_experiment_id
 from chainmark.network.host import host_facts
+from chainmark.network.server_series import Watched
+from chainmark.network.server_watch import BY_ADDRESS, ServerSources, ServerWatch
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 
 REPORT = "load.json"
 CORPUS = "corpus.json"
 STANDARD = "standard"  # the scenario of which nothing is special
+PAGES = "metrics"  # of the server, as they came
 _NO_VERSION = (
     "the server does not tell its version, so all its runs at one address count as repetitions of one build, whichever "
     "releases they were; name what you measure with `--as`"
@@ -76,11 +89,13 @@ class Tester:
 
     Attributes:
         watching: what sees whether the generator and the server waited for a processor; None: nobody looks.
+        sources: what else is watched of the server, which is only one then.
     """
 
     store: Store
     system: ServedSystem
     watching: Watch | None = MachineWitness
+    sources: ServerSources = BY_ADDRESS
 
     def make(
         self,
@@ -103,17 +118,20 @@ class Tester:
 
         Raises:
             UsageError: a server is none of this system, or there is nothing to ask.
-            EnvironmentFailure: a server cannot be reached, or the store cannot be written.
+            EnvironmentFailure: a server or what is watched of it cannot be reached, or the store cannot be written.
         """
         load = self.system.load_profile(profile)
         pinned = next((path for order in orders for path in (order.pinned, order.corpus) if path), None)
         services = [self._prepared(profile, order, progress) for order in orders]
         with machine_to_itself(progress), ExitStack() as stack:
+            watches = [stack.enter_context(ServerWatch(self.sources, one.target.url)) for one in services]
             started_at = utc_now()
             sessions = [stack.enter_context(self._session(load, service, started_at, place)) for service in services]
             servers = [Server(service.target, service.endpoints) for service in services]
             result = run_load_test(servers, _plan(load, seed), progress, watching=self.watching)
             progress.stage("summarising")
+            for watch, session, one in zip(watches, sessions, result.servers, strict=True):
+                one.watched = watch.finish(session.run.path / "raw" / PAGES)
             report = self._report(load, started_at, services, sessions, result)
             for session in sessions:
                 _keep_corpus(pinned, session.run)
@@ -174,6 +192,8 @@ class Tester:
         run.write_events("steps", steps_frame(found), STEP_SCHEMA)
         run.write_events("seconds", seconds_frame(found), SECOND_SCHEMA)
         run.write_events("errors", errors_frame(found), ERROR_SCHEMA)
+        if result.watched.sources:
+            run.write_events("server", watch_frame(result.watched, found), WATCH_SCHEMA)
         write_bytes(run.raw / REPORT, json_bytes(test.report))
         # Its own conditions as well: what else of its servers a comparison must know.
         catalogue = load_catalogue_of(self.system.name, self.system.title, found).model_copy(
@@ -252,31 +272,36 @@ def _plan(load: LoadProfile, seed: int) -> LoadPlan:
 
 
 def _server_facts(load: LoadProfile, service: Service) -> list[Fact]:
-    return [*service.facts, server_hardware(load, service.target)]
+    carried = service.target.access.described()
+    sent = [Fact(label="Sent with every request", value=carried)] if carried else []
+    return [*service.facts, *sent, server_hardware(load, service.target)]
 
 
 def _target_entry(
     load: LoadProfile, service: Service, run_id: str, result: ServerResult, whole: LoadResult
 ) -> TargetEntry:
     gone = whole.gone if whole.gone and whole.gone.server == service.target.name else None
+    measured = [found for found in result.found if found.steps() or not whole.interrupted]
     return TargetEntry(
         name=service.target.name,
         url=service.target.url,
         subject=service.subject,
         run_id=run_id,
         facts=[*_server_facts(load, service), *_looks_fact(result)],
-        endpoints=[
-            endpoint_entry(found, service.strata.get(found.endpoint.id, {}), notes_of(found)).model_copy(
-                update={"sizes": dict(service.sizes.get(found.endpoint.id, {}))}
-            )
-            for found in result.found
-            if found.steps() or not whole.interrupted
-        ],
+        endpoints=[_endpoint_entry(service, found, result.watched) for found in measured],
         skipped={**service.skipped, **_not_reached(load, service, result, whole)},
         interrupted=whole.interrupted,
         gone=Departure(at=utc_text(gone.at_ns), why=gone.why) if gone else None,
+        sources=source_entries(result.watched),
         warnings=list(service.warnings),
     )
+
+
+def _endpoint_entry(service: Service, found: Found, watched: Watched) -> EndpointEntry:
+    id_ = found.endpoint.id
+    entry = endpoint_entry(found, service.strata.get(id_, {}), notes_of(found))
+    sized = entry.model_copy(update={"sizes": dict(service.sizes.get(id_, {}))})
+    return with_watched(sized, found, watched)
 
 
 def _not_reached(load: LoadProfile, service: Service, result: ServerResult, whole: LoadResult) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import secrets
 import shlex
@@ -141,8 +142,10 @@ def _opened() -> int:
 
 
 def _own_name() -> str:
+    """The command without its options, which may hold what nobody else should read."""
     program, *rest = sys.argv or ["python"]
-    return f"process {os.getpid()} ({shlex.join([Path(program).name, *rest])})"
+    words = itertools.takewhile(lambda word: not word.startswith("-"), rest)
+    return f"process {os.getpid()} ({shlex.join([Path(program).name, *words])})"
 
 
 def _name(content: bytes) -> str:

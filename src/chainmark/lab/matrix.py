@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from chainmark.capacity.access import NOBODY, Access
 from chainmark.capacity.model import Target, Tls
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.load_report import LoadReport, TargetEntry
@@ -175,9 +176,15 @@ class _Cell:
 
 @dataclass(frozen=True)
 class MatrixTester:
-    """Makes the load tests of a plan, one cell after the other."""
+    """Makes the load tests of a plan, one cell after the other.
+
+    Attributes:
+        access: what lets the requests in; accesses: the same of single servers, by their names. No record keeps it.
+    """
 
     tester: Tester
+    access: Access = NOBODY
+    accesses: Mapping[str, Access] = field(default_factory=dict)
 
     def make(self, order: MatrixOrder, progress: Progress) -> MatrixMade:
         """Begin a plan and make it to its end, or until it is interrupted.
@@ -303,7 +310,10 @@ class MatrixTester:
         given = given or (pinned if pinned.is_file() else None)
         return ServiceOrder(
             target=Target(
-                cell.server.id, cell.server.url.rstrip("/"), Tls(ca_file=record.ca_file, verify=record.verify)
+                cell.server.id,
+                cell.server.url.rstrip("/"),
+                Tls(ca_file=record.ca_file, verify=record.verify),
+                self.accesses.get(cell.server.id, self.access),
             ),
             version=cell.server.version or record.version,
             endpoints=tuple(record.endpoints or cell.scenario.endpoints),

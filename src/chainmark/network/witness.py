@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from urllib.parse import urlsplit
@@ -91,6 +91,8 @@ class Witness:
 
 def listening_processes(url: str) -> set[int]:
     """The processes that listen at this address, and their descendants; none where it is not on this machine."""
+    if url.startswith("unix:"):
+        return with_descendants(_listening_at(url.removeprefix("unix:")))
     parts = urlsplit(url)
     port = parts.port or _PORTS.get(parts.scheme, 0)
     try:
@@ -100,8 +102,20 @@ def listening_processes(url: str) -> set[int]:
         listening = psutil.net_connections("tcp")
     except (OSError, psutil.Error):
         return set()
-    here = [one for one in listening if one.status == psutil.CONN_LISTEN and tuple(one.laddr)[1:2] == (port,)]
-    found = {one.pid for one in here if one.pid}
+    here = (one for one in listening if one.status == psutil.CONN_LISTEN and tuple(one.laddr)[1:2] == (port,))
+    return with_descendants(one.pid for one in here)
+
+
+def _listening_at(socket_path: str) -> list[int | None]:
+    try:
+        return [one.pid for one in psutil.net_connections("unix") if str(one.laddr) == socket_path]
+    except (OSError, psutil.Error):
+        return []
+
+
+def with_descendants(pids: Iterable[int | None]) -> set[int]:
+    """Those of these processes that are known, and all that they started."""
+    found = {pid for pid in pids if pid}
     for pid in list(found):
         try:
             found |= {child.pid for child in psutil.Process(pid).children(recursive=True)}

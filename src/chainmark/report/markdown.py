@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from chainmark.report.blocks import (
@@ -12,8 +13,10 @@ from chainmark.report.blocks import (
     Details,
     Listing,
     Remarks,
+    Section,
     Table,
     TableCell,
+    TableRow,
 )
 from chainmark.report.chart import Chart
 from chainmark.report.content import Content
@@ -23,8 +26,17 @@ from chainmark.report.vega import on_paper
 _SIGNS = {"pass": "🟢 ", "fail": "🔴 ", "inconclusive": "🟡 ", "invalid": "⚪ ", "neutral": ""}
 
 
-def comment_of(document: Content) -> str:
-    """The document as GitHub-flavoured Markdown; the same document gives the same text."""
+# GitHub takes no longer comment, and no longer summary of a job's step.
+MOST_CHARACTERS = 65_536
+_LEFT_OUT_CHARACTERS = 2_000  # for saying what was left out
+_ROWS_LEFT_OUT = "Rows are left out for want of room."
+
+
+def comment_of(document: Content, most_characters: int = MOST_CHARACTERS) -> str:
+    """The document as GitHub-flavoured Markdown; the same document gives the same text.
+
+    What does not fit is left out from the end on, and named; of a long table its loudest rows stay.
+    """
     document = document.seen_on("markdown")
     lines = [
         f"## {plain(document.title)}",
@@ -35,17 +47,55 @@ def comment_of(document: Content) -> str:
         plain(document.subtitle),
         "",
     ]
+    end = [*bullets("Notes", document.notes), _origin(document)]
+    room = most_characters - _size(lines) - _size(end) - _LEFT_OUT_CHARACTERS
+    left_out: list[str] = []
     for index, section in enumerate(document.sections):
-        content = _blocks(section.blocks)
-        if index == 0:
-            lines += content
-        elif section.folded:
-            lines += folded(escaped(section.title), content)
-        else:
-            lines += [f"**{plain(section.title)}**", "", *content]
-    lines += bullets("Notes", document.notes)
-    lines.append(_origin(document))
-    return "\n".join(lines) + "\n"
+        content, whole = _within(section, is_first=index == 0, room=room)
+        lines += content
+        room -= _size(content)
+        left_out += [] if whole else [section.title]
+    if left_out:
+        names = "; ".join(f"*{plain(title)}*" for title in left_out)
+        lines += [_cut(f"Left out here, or in part, for want of room: {names}. The HTML report has all."), ""]
+    return "\n".join([*lines, *end]) + "\n"
+
+
+def _size(lines: Sequence[str]) -> int:
+    return sum(len(line) + 1 for line in lines)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) < _LEFT_OUT_CHARACTERS else f"{text[: _LEFT_OUT_CHARACTERS - 2]}…"
+
+
+def _within(section: Section, *, is_first: bool, room: int) -> tuple[list[str], bool]:
+    """As much of a section as there is room for, and whether that is the whole."""
+    blocks = list(section.blocks)
+    lines = _section(section, blocks, is_first=is_first)
+    while blocks and _size(lines) > room:
+        last = blocks.pop()
+        if isinstance(last, Table) and len(last.rows) > 1:
+            # A second row says the same of the row above it, and stays below it.
+            in_order = any(row.second for row in last.rows)
+            rows = last.rows if in_order else sorted(last.rows, key=lambda row: not _is_worse(row))
+            notes = list(dict.fromkeys([*last.notes, _ROWS_LEFT_OUT]))
+            blocks.append(dataclasses.replace(last, rows=rows[: len(rows) // 2], notes=notes))
+        lines = _section(section, blocks, is_first=is_first)
+    return (lines if blocks else []), blocks == list(section.blocks)
+
+
+def _is_worse(row: TableRow) -> bool:
+    return "worse" in {row.emphasis, *(cell.emphasis for cell in row.cells)}
+
+
+def _section(section: Section, blocks: Sequence[Block], *, is_first: bool) -> list[str]:
+    content = _blocks(blocks)
+    if is_first:
+        return content
+    if section.folded:
+        return folded(escaped(section.title), content)
+    return [f"**{plain(section.title)}**", "", *content]
 
 
 def page_of(document: Content, folder: str) -> tuple[str, dict[str, str]]:

@@ -128,13 +128,8 @@ def test_the_example_of_a_load_test_is_true(tmp_path: Path, url: str, monkeypatc
     profile = tmp_path / "work.toml"
     profile.write_text(PROFILE, encoding="utf-8")
     examples.execute("load", profile=profile, url=url)
-
-
-def test_the_example_that_makes_a_plan_is_true(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
-    profile, plan = tmp_path / "work.toml", tmp_path / "plan.toml"
-    profile.write_text(PROFILE, encoding="utf-8")
-    scenarios = '[[scenario]]\nid = "standard"\n\n[[scenario]]\nid = "many"\n'
+    plan = tmp_path / "plan.toml"
+    scenarios = '[[scenario]]\nid = "quick"\n[[scenario]]\nid = "slow"\n'
     plan.write_text(f'system = "http"\nprofile = "{profile}"\n{scenarios}', encoding="utf-8")
     examples.execute("load_plan", plan=plan, url=url)
 

@@ -2,6 +2,7 @@
 //!
 //! RFC 9112: framing by chunks, by length, or by the end of the connection; informational answers are skipped.
 
+use super::coding::Coded;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use thiserror::Error;
@@ -10,6 +11,7 @@ use thiserror::Error;
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 const MAX_HEADERS: usize = 128;
 const SWITCHING_PROTOCOLS: u16 = 101;
+const REDIRECTS: std::ops::RangeInclusive<u16> = 300..=399;
 
 /// Why bytes are no answer; after it the connection is of no use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -62,6 +64,8 @@ enum State {
 pub struct AnswerParser {
     state: State,
     status: u16,
+    coded: Coded,
+    location: Option<Box<str>>,
     keep_alive: bool,
     /// The beginning of a head that has not arrived whole.
     head: Vec<u8>,
@@ -69,7 +73,8 @@ pub struct AnswerParser {
 
 impl Default for AnswerParser {
     fn default() -> Self {
-        Self { state: State::Head, status: 0, keep_alive: true, head: Vec::new() }
+        let (status, coded, location) = (0, Coded::Plain, None);
+        Self { state: State::Head, status, coded, location, keep_alive: true, head: Vec::new() }
     }
 }
 
@@ -83,6 +88,16 @@ impl AnswerParser {
     /// The status, once a head has been found.
     pub fn status(&self) -> u16 {
         self.status
+    }
+
+    /// How the body is compressed, once a head has been found.
+    pub fn coded(&self) -> Coded {
+        self.coded
+    }
+
+    /// Where a redirect leads to.
+    pub fn location(&self) -> Option<&str> {
+        self.location.as_deref()
     }
 
     /// Whether the server lets the connection be used again after this answer.
@@ -213,6 +228,8 @@ impl AnswerParser {
             _ => {}
         }
         self.status = head.status;
+        self.coded = head.coded;
+        self.location = head.location;
         self.state = match head.framing {
             _ if matches!(head.status, 204 | 304) => State::Done,
             Framing::Chunked => State::ChunkSize { size: 0, digits: 0 },
@@ -239,6 +256,8 @@ struct Head {
     status: u16,
     framing: Framing,
     keep_alive: bool,
+    coded: Coded,
+    location: Option<Box<str>>,
 }
 
 impl Head {
@@ -261,23 +280,32 @@ impl Head {
         let ambiguous = fields.transfer_encoding.is_some() && fields.length.is_some();
         let keep_alive = !fields.close && !ambiguous && (response.version == Some(1) || fields.keep_alive);
         let status = response.code.unwrap_or(0);
-        Ok(Some(Self { bytes: length, status, framing, keep_alive }))
+        let location = fields.location.filter(|_| REDIRECTS.contains(&status));
+        let location = location.map(|text| String::from_utf8_lossy(text).into());
+        Ok(Some(Self { bytes: length, status, framing, keep_alive, coded: fields.coded, location }))
     }
 }
 
 #[derive(Debug, Default)]
-struct Fields {
+struct Fields<'h> {
     length: Option<u64>,
     /// Whether the last coding is chunked.
     transfer_encoding: Option<bool>,
     close: bool,
     keep_alive: bool,
+    coded: Coded,
+    location: Option<&'h [u8]>,
 }
 
-impl Fields {
-    fn read(&mut self, name: &str, value: &[u8]) -> Result<(), Malformed> {
-        // The lengths of the three names that matter differ, which spares most comparisons.
+impl<'h> Fields<'h> {
+    fn read(&mut self, name: &str, value: &'h [u8]) -> Result<(), Malformed> {
+        // The lengths of the names that matter differ, which spares most comparisons.
         match name.len() {
+            8 if name.eq_ignore_ascii_case("location") => self.location = Some(value),
+            16 if name.eq_ignore_ascii_case("content-encoding") => {
+                // Of two fields, the body has been through both.
+                self.coded = if self.coded == Coded::Plain { Coded::of(value) } else { Coded::SEVERAL };
+            }
             10 if name.eq_ignore_ascii_case("connection") => {
                 for option in list(value) {
                     self.close |= option.eq_ignore_ascii_case(b"close");

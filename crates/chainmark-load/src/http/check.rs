@@ -3,7 +3,10 @@
 use super::error::HttpError;
 use super::order::{CheckOrder, ExpectOrder, TypeName, check_pointer};
 use serde_json::Value;
+use serde_json::error::Category;
 
+/// How a gzip file begins.
+const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
 /// Longer values are cut in messages.
 const SHOWN_CHARACTERS: usize = 80;
 
@@ -92,7 +95,18 @@ impl Expectation {
 }
 
 fn not_json(body: &[u8], error: &serde_json::Error) -> String {
-    if body.is_empty() { "the body is empty".into() } else { format!("the body is not JSON: {:?}", error.classify()) }
+    if body.is_empty() {
+        return "the body is empty".into();
+    }
+    match error.classify() {
+        // serde_json goes 128 levels deep, and then calls it a fault of syntax.
+        Category::Syntax if error.to_string().starts_with("recursion limit") => {
+            "the body is JSON of more than 128 levels, which is not read".into()
+        }
+        Category::Eof => "the body is not JSON: it ends too early".into(),
+        _ if body.starts_with(&GZIP) => "the body is not JSON: it is gzip without a Content-Encoding".into(),
+        _ => "the body is not JSON".into(),
+    }
 }
 
 /// Naive search: bodies are checked once each.

@@ -4,8 +4,10 @@
 
 use super::answer::{AnswerParser, Piece};
 use super::classes::Kind;
+use super::coding::Coded;
 use super::failure::{Failure, Refusals, reason, tls_reason};
 use super::plan::Plan;
+use super::target::Address;
 use crate::socket::has_unacknowledged;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
@@ -13,7 +15,6 @@ use rustix::net::sockopt::{set_socket_linger, set_tcp_nodelay, socket_error};
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustls::ClientConnection;
 use std::io::{BufRead, Read, Write};
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -86,6 +87,7 @@ pub(super) enum Body {
 #[derive(Debug)]
 pub(super) struct Answered {
     pub status: u16,
+    pub coded: Coded,
     pub body: Body,
     /// Whether the connection may carry another request.
     pub reusable: bool,
@@ -190,6 +192,11 @@ impl Connection {
         self.close();
     }
 
+    /// Where a complete answer leads to, if it is a redirect.
+    pub fn location(&self) -> Option<&str> {
+        self.parser.location()
+    }
+
     /// The body of a complete answer.
     pub fn body<'b>(&'b self, body: &Body, buffers: &'b Buffers) -> &'b [u8] {
         match body {
@@ -278,7 +285,7 @@ impl Connection {
     fn connect(&mut self, slot: u32, io: &mut Io) -> Option<Failure> {
         let addresses = &io.plan.addresses;
         while self.tried < addresses.len() {
-            match open(addresses[io.address % addresses.len()]) {
+            match open(&addresses[io.address % addresses.len()]) {
                 Ok(socket) => {
                     let token = u64::from(self.generation) << 32 | u64::from(slot);
                     if let Err(error) = epoll::add(&io.epoll, &socket, EventData::new_u64(token), INTERESTS) {
@@ -466,12 +473,17 @@ impl Connection {
             }
         };
         let reusable = self.parser.keep_alive() && nothing_follows && !self.last;
-        Answered { status: self.parser.status(), body, reusable }
+        Answered { status: self.parser.status(), coded: self.parser.coded(), body, reusable }
     }
 
     fn end_of_stream(&mut self) -> Result<Answered, Failure> {
         if self.parser.ends_with_connection() && self.tls.is_none() {
-            return Ok(Answered { status: self.parser.status(), body: Body::Collected, reusable: false });
+            return Ok(Answered {
+                status: self.parser.status(),
+                coded: self.parser.coded(),
+                body: Body::Collected,
+                reusable: false,
+            });
         }
         if self.is_handshaking() {
             return Err(Failure::new(Kind::Tls, "the server closed the connection during the handshake"));
@@ -539,7 +551,12 @@ impl Connection {
             }
             if state.peer_has_closed() && outcome.is_none() {
                 return Some(match self.parser.ends_with_connection() {
-                    true => Ok(Answered { status: self.parser.status(), body: Body::Collected, reusable: false }),
+                    true => Ok(Answered {
+                        status: self.parser.status(),
+                        coded: self.parser.coded(),
+                        body: Body::Collected,
+                        reusable: false,
+                    }),
                     false => self.end_of_stream(),
                 });
             }
@@ -549,12 +566,22 @@ impl Connection {
 }
 
 /// A socket that is connecting.
-fn open(address: SocketAddr) -> Result<OwnedFd, Errno> {
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+fn open(address: &Address) -> Result<OwnedFd, Errno> {
+    let family = match address {
+        Address::Ip(address) if address.is_ipv4() => AddressFamily::INET,
+        Address::Ip(_) => AddressFamily::INET6,
+        Address::Unix(_) => AddressFamily::UNIX,
+    };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
-    set_tcp_nodelay(&socket, true)?;
-    match net::connect(&socket, &address) {
+    let begun = match address {
+        Address::Ip(address) => {
+            set_tcp_nodelay(&socket, true)?;
+            net::connect(&socket, address)
+        }
+        Address::Unix(address) => net::connect(&socket, address),
+    };
+    match begun {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
         Err(error) => Err(error),
     }

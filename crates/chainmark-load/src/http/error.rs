@@ -15,6 +15,8 @@ pub enum HttpError {
     Resolve { host: String, reason: String },
     #[error("the certificates of {source_name} cannot be used: {reason}")]
     Certificates { source_name: String, reason: String },
+    #[error("the client's certificate or key in {source_name} cannot be used: {reason}")]
+    Identity { source_name: String, reason: String },
     #[error("the load generator cannot use the operating system's {what}: {reason}")]
     OperatingSystem { what: &'static str, reason: String },
     #[error("{connections} connections need more open files than the {limit} that this process may have")]
@@ -33,9 +35,12 @@ impl HttpError {
         match self {
             Self::Order { .. } => "see crates/chainmark-load/src/http/order.rs for what it holds",
             Self::Value { .. } => "correct the order",
-            Self::Url { .. } => "give http://host:port or https://host:port, and a path if all requests share one",
+            Self::Url { .. } => {
+                "give http://host:port, https://host:port or unix:/path, and a path if all requests share one"
+            }
             Self::Resolve { .. } => "check the spelling of the host, and that this machine can resolve names",
             Self::Certificates { .. } => "give a PEM file with the authority's certificate, or verify nothing",
+            Self::Identity { .. } => "give PEM files: the certificate with its chain, and the key without a password",
             Self::OperatingSystem { .. } => "raise the limit of open files or threads",
             Self::OpenFiles { .. } => "raise the limit with `ulimit -n`, or load with fewer connections",
             Self::Histogram { .. } => "give the base64 text of an HdrHistogram in V2 form",

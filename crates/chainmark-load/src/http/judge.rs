@@ -2,14 +2,24 @@
 
 use super::check::{Expectation, Fault, first_line};
 use super::classes::{Class, Classes, Kind};
+use super::coding::Coded;
 use rustc_hash::{FxHashMap, FxHasher};
 use serde_json::{Map, Value};
-use std::hash::Hasher;
+use std::hash::{Hash, Hasher};
 
 /// Verdicts that are remembered: about 1 MiB.
 const MAX_VERDICTS: usize = 32_768;
 /// Number of no class.
 const RIGHT: u32 = u32::MAX;
+
+/// An answer as it came.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Received<'a> {
+    pub status: u16,
+    pub coded: Coded,
+    pub location: Option<&'a str>,
+    pub body: &'a [u8],
+}
 
 /// The verdicts of one thread.
 #[derive(Debug)]
@@ -28,28 +38,34 @@ impl Judge {
         &mut self,
         request: u32,
         expectation: &Expectation,
-        (status, body): (u16, &[u8]),
+        received: &Received,
         classes: &mut Classes,
     ) -> Option<u32> {
-        let admitted = expectation.admits(status);
+        let admitted = expectation.admits(received.status);
         if admitted && !expectation.needs_body() {
             return None;
         }
-        let key = key(request, status, body);
+        let key = key(request, received);
         let verdict = match self.verdicts.get(&key) {
             Some(&verdict) => verdict,
             None => {
-                let class = if admitted {
-                    self.find_fault(expectation, status, body)
-                } else {
-                    Some(self.refusal(status, body))
-                };
+                let class = self.class(expectation, received, admitted);
                 let verdict = class.map_or(RIGHT, |class| classes.number(class));
                 self.remember(key, verdict);
                 verdict
             }
         };
         (verdict != RIGHT).then_some(verdict)
+    }
+
+    /// None: the answer is right.
+    fn class(&self, expectation: &Expectation, received: &Received, admitted: bool) -> Option<Class> {
+        let status = received.status;
+        match (received.coded.decoded(received.body), admitted) {
+            (Ok(body), true) => self.find_fault(expectation, status, &body),
+            (Err(reason), true) => Some(Class::new(Kind::Answer, Some(status), reason)),
+            (body, false) => Some(self.refusal(received, &body.unwrap_or_default())),
+        }
     }
 
     fn remember(&mut self, key: u64, verdict: u32) {
@@ -60,8 +76,12 @@ impl Judge {
     }
 
     /// What the body of another status says: the members that tell errors apart, or else its first line.
-    fn refusal(&self, status: u16, body: &[u8]) -> Class {
-        let mut class = Class::new(Kind::Status, Some(status), String::new());
+    fn refusal(&self, received: &Received, body: &[u8]) -> Class {
+        let mut class = Class::new(Kind::Status, Some(received.status), String::new());
+        if let Some(location) = received.location {
+            class.detail = first_line(format!("a redirect to {location}, which is not followed").as_bytes());
+            return class;
+        }
         let value: Value = serde_json::from_slice(body).unwrap_or_default();
         class.told = self.told(&value);
         if class.told.is_empty() {
@@ -91,10 +111,12 @@ impl Judge {
 }
 
 /// Two answers of a load are taken for the same with a chance of 1 to 2⁶⁴.
-fn key(request: u32, status: u16, body: &[u8]) -> u64 {
+fn key(request: u32, received: &Received) -> u64 {
     let mut hasher = FxHasher::default();
-    hasher.write(body);
+    hasher.write(received.body);
     hasher.write_u32(request);
-    hasher.write_u16(status);
+    hasher.write_u16(received.status);
+    received.coded.hash(&mut hasher);
+    received.location.hash(&mut hasher);
     hasher.finish()
 }

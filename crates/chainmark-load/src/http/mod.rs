@@ -11,6 +11,7 @@
 pub mod answer;
 mod check;
 mod classes;
+mod coding;
 mod connection;
 mod error;
 mod failure;

@@ -1,5 +1,6 @@
 //! What is to be loaded, how and for how long: the JSON that a load is made from.
 
+use super::coding::Coding;
 use super::error::HttpError;
 use crate::schedule::ScheduleKind;
 use serde::{Deserialize, Deserializer};
@@ -14,9 +15,16 @@ const MAX_RATE_PER_S: f64 = 10_000_000.0;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
-    /// `http://host:port` or `https://host:port`; a path in it stands before that of each request.
+    /// `http://host:port` or `https://host:port`, with a path that stands before that of each request; or
+    /// `unix:/path/of/a/socket`.
     pub url: String,
+    /// Sent with every request that does not set them itself; their values are in no message.
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
     pub requests: Vec<RequestOrder>,
+    /// How bodies are compressed.
+    #[serde(default)]
+    pub request_coding: Option<Coding>,
     /// Which request comes next.
     #[serde(default)]
     pub order: Drawing,
@@ -213,6 +221,11 @@ pub struct TlsOrder {
     /// None: the host of the URL.
     #[serde(default)]
     pub server_name: Option<String>,
+    /// PEM: by which the server knows the client.
+    #[serde(default)]
+    pub cert_file: Option<String>,
+    #[serde(default)]
+    pub key_file: Option<String>,
 }
 
 fn default_verify() -> bool {
@@ -221,7 +234,7 @@ fn default_verify() -> bool {
 
 impl Default for TlsOrder {
     fn default() -> Self {
-        Self { ca_file: None, verify: true, server_name: None }
+        Self { ca_file: None, verify: true, server_name: None, cert_file: None, key_file: None }
     }
 }
 

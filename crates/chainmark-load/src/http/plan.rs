@@ -2,13 +2,12 @@
 
 use super::error::{HttpError, refused};
 use super::order::{Drawing, GiveUp, Mode, Order};
-use super::request::Request;
-use super::target::Target;
+use super::request::{Common, Request};
+use super::target::{Address, Target};
 use super::tls::Tls;
 use crate::clock::NS_PER_S;
 use crate::schedule::ScheduleKind;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::net::SocketAddr;
 
 /// What a process has open besides connections, at most.
 const OTHER_FILES: u64 = 256;
@@ -36,7 +35,7 @@ pub(super) struct Plan {
     pub threads: usize,
     pub target: Target,
     /// Resolved when the load starts.
-    pub addresses: Vec<SocketAddr>,
+    pub addresses: Vec<Address>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -90,10 +89,12 @@ fn nanoseconds(time_s: f64) -> i64 {
 impl Plan {
     pub fn new(order: &Order) -> Result<Self, HttpError> {
         let target = Target::parse(&order.url)?;
+        let common = Common { target: &target, headers: &order.headers, coding: order.request_coding };
+        common.check()?;
         let with_close = order.requests_per_connection > 0;
         let requests = order.requests.iter().enumerate();
         let requests: Result<_, _> =
-            requests.map(|(index, request)| Request::new(index, request, &target, with_close)).collect();
+            requests.map(|(index, request)| Request::new(index, request, &common, with_close)).collect();
         let load = Load::new(&order.mode);
         let give_up = |give_up: GiveUp| GiveUpPlan {
             slow_ns: nanoseconds(give_up.slow_s),

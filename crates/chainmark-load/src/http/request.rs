@@ -1,6 +1,7 @@
 //! Requests as the bytes that go out, made once.
 
 use super::check::Expectation;
+use super::coding::Coding;
 use super::error::HttpError;
 use super::order::RequestOrder;
 use super::target::Target;
@@ -18,12 +19,12 @@ pub(super) struct Request {
 
 impl Request {
     /// `index` is its place in the order, for messages.
-    pub fn new(index: usize, order: &RequestOrder, target: &Target, with_close: bool) -> Result<Self, HttpError> {
+    pub fn new(index: usize, order: &RequestOrder, common: &Common, with_close: bool) -> Result<Self, HttpError> {
         check(index, order)?;
-        let close = if with_close { serialise(order, target, "Connection: close\r\n") } else { Box::default() };
+        let close = if with_close { serialise(order, common, "Connection: close\r\n") } else { Box::default() };
         let expectation = Expectation::new(index, &order.expect)?;
         let repeatable = order.repeatable.unwrap_or_else(|| IDEMPOTENT.contains(&order.method.as_str()));
-        Ok(Self { keep_alive: serialise(order, target, ""), close, expectation, repeatable })
+        Ok(Self { keep_alive: serialise(order, common, ""), close, expectation, repeatable })
     }
 
     /// `last`: the server shall close the connection after the answer.
@@ -32,28 +33,55 @@ impl Request {
     }
 }
 
+/// What all requests of an order share.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Common<'o> {
+    pub target: &'o Target,
+    pub headers: &'o [(String, String)],
+    pub coding: Option<Coding>,
+}
+
+impl Common<'_> {
+    /// # Errors
+    /// A header that cannot be; its value is not repeated.
+    pub fn check(&self) -> Result<(), HttpError> {
+        for (name, value) in self.headers {
+            check_header("headers", name, value, "hidden")?;
+        }
+        Ok(())
+    }
+}
+
 /// RFC 9110, 9.2.2; what has no body to wait for is refused anyway.
 const IDEMPOTENT: [&str; 5] = ["GET", "PUT", "DELETE", "OPTIONS", "TRACE"];
 
-fn serialise(order: &RequestOrder, target: &Target, connection: &str) -> Box<[u8]> {
+fn serialise(order: &RequestOrder, common: &Common, connection: &str) -> Box<[u8]> {
+    let target = common.target;
     let mut head = format!("{} {}{} HTTP/1.1\r\n", order.method, target.base_path, order.path);
-    let given = |name: &str| order.headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name));
+    let own = |name: &str| order.headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name));
+    let given = |name: &str| own(name) || common.headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name));
     if !given("Host") {
         head += &format!("Host: {}\r\n", target.authority);
     }
     if !given("User-Agent") {
         head += concat!("User-Agent: chainmark/", env!("CARGO_PKG_VERSION"), "\r\n");
     }
-    for (name, value) in &order.headers {
+    for (name, value) in order.headers.iter().chain(common.headers.iter().filter(|(name, _)| !own(name))) {
         head += &format!("{name}: {value}\r\n");
     }
-    if !order.body.is_empty() || matches!(order.method.as_str(), "POST" | "PUT" | "PATCH") {
-        head += &format!("Content-Length: {}\r\n", order.body.len());
+    let coding = common.coding.filter(|_| !order.body.is_empty() && !given("Content-Encoding"));
+    let body = coding.map_or_else(|| order.body.clone().into_bytes(), |coding| coding.encoded(order.body.as_bytes()));
+    if let Some(coding) = coding {
+        head += &format!("Content-Encoding: {}\r\n", coding.name());
+    }
+    if !body.is_empty() || matches!(order.method.as_str(), "POST" | "PUT" | "PATCH") {
+        head += &format!("Content-Length: {}\r\n", body.len());
     }
     head += connection;
     head += "\r\n";
-    head += &order.body;
-    head.into_bytes().into_boxed_slice()
+    let mut bytes = head.into_bytes();
+    bytes.extend(body);
+    bytes.into_boxed_slice()
 }
 
 fn check(index: usize, order: &RequestOrder) -> Result<(), HttpError> {
@@ -71,15 +99,23 @@ fn check(index: usize, order: &RequestOrder) -> Result<(), HttpError> {
         return refuse("path", &order.path, "a path that begins with a slash, percent-encoded where it must be");
     }
     for (name, value) in &order.headers {
-        if !is_token(name) {
-            return refuse("headers", name, "a header name");
-        }
-        if value.bytes().any(|byte| byte < b' ' && byte != b'\t' || byte == 0x7f) {
-            return refuse("headers", value, "a header value without control characters");
-        }
-        if OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
-            return refuse("headers", name, "another header, as the load sets this one itself");
-        }
+        check_header(&format!("requests[{index}].headers"), name, value, value)?;
+    }
+    Ok(())
+}
+
+/// `shown`: the value as a message may repeat it.
+fn check_header(place: &str, name: &str, value: &str, shown: &str) -> Result<(), HttpError> {
+    let refuse =
+        |value: &str, condition| Err(HttpError::Value { name: place.into(), value: format!("{value:?}"), condition });
+    if !is_token(name) {
+        return refuse(name, "a header name");
+    }
+    if value.bytes().any(|byte| byte < b' ' && byte != b'\t' || byte == 0x7f) {
+        return refuse(shown, "a header value without control characters");
+    }
+    if OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+        return refuse(name, "another header, as the load sets this one itself");
     }
     Ok(())
 }
@@ -102,7 +138,8 @@ mod tests {
 
     fn bytes(json: &str, last: bool) -> String {
         let target = Target::parse("http://host:81/base/").unwrap();
-        let request = Request::new(0, &order(json), &target, true).unwrap();
+        let common = Common { target: &target, headers: &[], coding: None };
+        let request = Request::new(0, &order(json), &common, true).unwrap();
         String::from_utf8(request.bytes(last).to_vec()).unwrap()
     }
 
@@ -125,6 +162,7 @@ mod tests {
     #[test]
     fn what_would_break_the_framing_is_refused() {
         let target = Target::parse("http://host").unwrap();
+        let common = Common { target: &target, headers: &[], coding: None };
         for json in [
             r#"{"method":"HEAD","path":"/"}"#,
             r#"{"method":"GET /","path":"/"}"#,
@@ -135,8 +173,24 @@ mod tests {
             r#"{"method":"GET","path":"/","headers":[["A","1\r\nB: 2"]]}"#,
             r#"{"method":"GET","path":"/","headers":[["content-length","3"]]}"#,
         ] {
-            let error = Request::new(7, &order(json), &target, false).unwrap_err();
+            let error = Request::new(7, &order(json), &common, false).unwrap_err();
             assert!(error.to_string().starts_with("requests[7]."), "{error}");
         }
+    }
+
+    #[test]
+    fn shared_headers_are_sent_where_a_request_has_no_own_and_never_repeated_in_messages() {
+        let target = Target::parse("http://host").unwrap();
+        let headers = [("X-Api-Key", "abc"), ("Accept", "text/plain")].map(|(name, value)| (name.into(), value.into()));
+        let common = Common { target: &target, headers: &headers, coding: Some(Coding::Gzip) };
+        common.check().unwrap();
+        let order = order(r#"{"method":"GET","path":"/","headers":[["accept","application/json"]]}"#);
+        let request = Request::new(0, &order, &common, false).unwrap();
+        let text = String::from_utf8(request.bytes(false).to_vec()).unwrap();
+        assert!(text.contains("\r\nX-Api-Key: abc\r\n") && text.contains("\r\naccept: application/json\r\n"), "{text}");
+        assert!(!text.contains("text/plain") && !text.contains("Content-Encoding"), "{text}");
+        let headers = [("X-Api-Key".to_owned(), "secret\r\nX: 1".to_owned())];
+        let error = Common { headers: &headers, ..common }.check().unwrap_err();
+        assert!(!error.to_string().contains("secret"), "{error}");
     }
 }

@@ -1,7 +1,18 @@
 //! Where the requests go.
 
 use super::error::HttpError;
+use rustix::net::SocketAddrUnix;
 use std::net::{SocketAddr, ToSocketAddrs};
+
+/// Where a connection goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    Ip(SocketAddr),
+    Unix(SocketAddrUnix),
+}
+
+/// What requests over a socket in the file system call their host, as curl does.
+const LOCAL: &str = "localhost";
 
 /// The parts of a base URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +25,8 @@ pub struct Target {
     pub authority: String,
     /// Stands before the path of each request; no slash at its end.
     pub base_path: String,
+    /// A socket in the file system instead of a host and a port.
+    pub socket_path: Option<String>,
 }
 
 impl Target {
@@ -21,12 +34,25 @@ impl Target {
     /// No URL, or one of another scheme, or one with parts that a base of paths cannot have.
     pub fn parse(url: &str) -> Result<Self, HttpError> {
         let refuse = |reason| HttpError::Url { url: url.to_owned(), reason };
+        if let Some(path) = strip_scheme(url, "unix:") {
+            if !path.starts_with('/') {
+                return Err(refuse("a socket's path begins with a slash"));
+            }
+            return Ok(Self {
+                tls: false,
+                host: LOCAL.into(),
+                port: 0,
+                authority: LOCAL.into(),
+                base_path: String::new(),
+                socket_path: Some(path.to_owned()),
+            });
+        }
         let (tls, rest) = if let Some(rest) = strip_scheme(url, "http://") {
             (false, rest)
         } else if let Some(rest) = strip_scheme(url, "https://") {
             (true, rest)
         } else {
-            return Err(refuse("it begins with neither http:// nor https://"));
+            return Err(refuse("it begins with neither http:// nor https:// nor unix:/"));
         };
         if !rest.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(refuse("it holds a space or a character that is not ASCII"));
@@ -48,6 +74,7 @@ impl Target {
             port: port.unwrap_or(if tls { 443 } else { 80 }),
             authority: authority.to_owned(),
             base_path: path.trim_end_matches('/').to_owned(),
+            socket_path: None,
         })
     }
 
@@ -55,10 +82,16 @@ impl Target {
     ///
     /// # Errors
     /// The name has none.
-    pub fn resolve(&self) -> Result<Vec<SocketAddr>, HttpError> {
+    pub fn resolve(&self) -> Result<Vec<Address>, HttpError> {
+        if let Some(path) = &self.socket_path {
+            let refuse =
+                |error: rustix::io::Errno| HttpError::Resolve { host: path.clone(), reason: error.to_string() };
+            return Ok(vec![Address::Unix(SocketAddrUnix::new(path.as_str()).map_err(refuse)?)]);
+        }
         let refuse = |reason| HttpError::Resolve { host: self.host.clone(), reason };
-        let mut addresses: Vec<SocketAddr> = Vec::new();
+        let mut addresses: Vec<Address> = Vec::new();
         for address in (self.host.as_str(), self.port).to_socket_addrs().map_err(|error| refuse(error.to_string()))? {
+            let address = Address::Ip(address);
             if !addresses.contains(&address) {
                 addresses.push(address);
             }
@@ -96,7 +129,9 @@ mod tests {
             ("http://[::1]:8082/a", false, "::1", 8082, "[::1]:8082", "/a"),
         ] {
             let (host, authority, base_path) = (host.to_owned(), authority.to_owned(), base_path.to_owned());
-            assert_eq!(Target::parse(url), Ok(Target { tls, host, port, authority, base_path }), "{url}");
+            let socket_path = None;
+            let target = Target { tls, host, port, authority, base_path, socket_path };
+            assert_eq!(Target::parse(url), Ok(target), "{url}");
         }
     }
 
@@ -105,6 +140,7 @@ mod tests {
         for url in [
             "127.0.0.1:80",
             "ftp://host",
+            "unix:relative.sock",
             "http://",
             "http://host:port",
             "http://host:99999",

@@ -7,7 +7,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
@@ -33,12 +33,18 @@ impl Tls {
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(|error| super::error::refused("TLS", error))?;
-        let mut config = if order.verify {
+        let config = if order.verify {
             let verifier = Arc::new(Trusting::new(order, provider)?);
-            builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
+            builder.dangerous().with_custom_certificate_verifier(verifier)
         } else {
             let verifier = Arc::new(AcceptAny(provider));
-            builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
+            builder.dangerous().with_custom_certificate_verifier(verifier)
+        };
+        let mut config = match Identity::of(order)? {
+            Some(Identity { name, chain, key }) => config
+                .with_client_auth_cert(chain, key)
+                .map_err(|error| HttpError::Identity { source_name: name, reason: error.to_string() })?,
+            None => config.with_no_client_auth(),
         };
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self { config: Arc::new(config), server_name })
@@ -49,6 +55,29 @@ impl Tls {
         // A request is written before the handshake ends, and waits in the buffer whatever its size.
         connection.set_buffer_limit(None);
         Ok(connection)
+    }
+}
+
+/// By what the server knows the client.
+struct Identity {
+    name: String,
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
+
+impl Identity {
+    fn of(order: &TlsOrder) -> Result<Option<Self>, HttpError> {
+        let Some(name) = order.cert_file.clone() else { return Ok(None) };
+        let key_name = order.key_file.as_ref().unwrap_or(&name);
+        let refuse =
+            |source_name: &str, reason: String| HttpError::Identity { source_name: source_name.into(), reason };
+        let chain = CertificateDer::pem_file_iter(&name).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let chain = chain.map_err(|error| refuse(&name, error.to_string()))?;
+        if chain.is_empty() {
+            return Err(refuse(&name, "there is no certificate in it".into()));
+        }
+        let key = PrivateKeyDer::from_pem_file(key_name).map_err(|error| refuse(key_name, error.to_string()))?;
+        Ok(Some(Self { name, chain, key }))
     }
 }
 

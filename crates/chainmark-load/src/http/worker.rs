@@ -3,7 +3,7 @@
 use super::classes::{Class, Kind};
 use super::connection::{Answered, Connection, Io, Outcome, State, Task};
 use super::failure::Failure;
-use super::judge::Judge;
+use super::judge::{Judge, Received};
 use super::pace::{Pace, draw};
 use super::plan::{Load, Plan};
 use super::tally::{Common, Ended, Gauges, Part, Tally};
@@ -360,7 +360,9 @@ impl<'p> Worker<'p> {
         let ended = ended(&connection.task, end_ns);
         let expectation = &self.plan.requests[ended.request as usize].expectation;
         let body = connection.body(&answered.body, &self.io.buffers);
-        match self.judge.judge(ended.request, expectation, (answered.status, body), &mut self.tally.classes) {
+        let received =
+            Received { status: answered.status, coded: answered.coded, location: connection.location(), body };
+        match self.judge.judge(ended.request, expectation, &received, &mut self.tally.classes) {
             None => self.tally.ok(&ended),
             Some(class) => self.count_failure(&ended, class),
         }

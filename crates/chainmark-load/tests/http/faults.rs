@@ -74,7 +74,7 @@ fn each_fault_has_its_class_or_nobody_could_say_what_broke() {
     assert_eq!((result.books.due, result.books.failed, result.books.ok), (160, 160, 0));
     let class = |class, status, detail: &str| (class, status, detail.to_owned());
     let mut expected = vec![
-        class("answer", Some(200), "the body is not JSON: Syntax"),
+        class("answer", Some(200), "the body is not JSON"),
         class("closed", None, "before any answer"),
         class("closed", None, "in the middle of an answer"),
         class("protocol", None, "invalid HTTP version"),
@@ -93,6 +93,82 @@ fn each_fault_has_its_class_or_nobody_could_say_what_broke() {
     assert_eq!(records.due_ns.len(), 160);
     assert!(records.due_ns.is_sorted());
     assert!((0..160).all(|row| [1, 1, 9, 2, 7, 5, 5, 4][records.request[row] as usize] == records.class[row]));
+}
+
+#[test]
+fn the_same_body_is_judged_by_how_it_came_and_where_it_leads() {
+    // A memory of verdicts by bodies alone would judge the second of each as the first.
+    let turns = std::sync::atomic::AtomicUsize::new(0);
+    let server = Server::answering(move |_, stream| {
+        let turn = turns.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % 4;
+        let answer = match turn {
+            0 => "HTTP/1.1 302 Moved\r\nLocation: /one\r\nContent-Length: 2\r\n\r\n{}",
+            1 => "HTTP/1.1 302 Moved\r\nLocation: /two\r\nContent-Length: 2\r\n\r\n{}",
+            2 => "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+            _ => "HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\nContent-Length: 2\r\n\r\n{}",
+        };
+        write(stream, answer)
+    });
+    let result = run(&order(&server.url, closed(1), vec![post("/", json!({"json": true}))]));
+    let details: Vec<_> = classes(&result).into_iter().map(|(.., detail)| detail).collect();
+    for told in ["to /one", "to /two", "compressed by deflate"] {
+        assert_eq!(details.iter().filter(|detail| detail.contains(told)).count(), 1, "{details:?}");
+    }
+    assert!(details.len() == 3 && result.books.ok > 0, "{details:?}");
+}
+
+#[test]
+fn compressed_answers_are_checked_as_they_were_meant_and_redirects_say_where_they_lead() {
+    // {"ok":true} by gzip, made by Python's gzip module.
+    const GZIP: [u8; 31] = [
+        31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 171, 86, 202, 207, 86, 178, 42, 41, 42, 77, 173, 5, 0, 144, 95, 212, 167, 11,
+        0, 0, 0,
+    ];
+    let server = Server::answering(|request, stream| match request.path.as_str() {
+        "/moved" => write(stream, "HTTP/1.1 301 Moved\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"),
+        "/zstd" => write(stream, "HTTP/1.1 200 OK\r\nContent-Encoding: zstd\r\nContent-Length: 2\r\n\r\n{}"),
+        "/deep" => write(stream, &with_length("200 OK", &"[".repeat(1000))),
+        path => {
+            let coding = if path == "/gzip" { "Content-Encoding: gzip\r\n" } else { "" };
+            let head = format!("HTTP/1.1 200 OK\r\n{coding}Content-Length: {}\r\n\r\n", GZIP.len());
+            stream.write_all(head.as_bytes()).is_ok() && stream.write_all(&GZIP).is_ok()
+        }
+    });
+    let expect = json!({"json": true, "checks": [{"pointer": "/ok", "is": true}]});
+    let paths = ["/gzip", "/moved", "/zstd", "/deep", "/unsaid"];
+    let requests: Vec<_> = paths.iter().map(|path| post(path, expect.clone())).collect();
+    let result = run(&order(&server.url, open(100.0, 8), requests));
+    let details: Vec<_> = classes(&result).into_iter().map(|(_, status, detail)| (status, detail)).collect();
+    for (status, detail) in [
+        (200, "the body is compressed by zstd, and only gzip and br are read"),
+        (200, "the body is JSON of more than 128 levels, which is not read"),
+        (200, "the body is not JSON: it is gzip without a Content-Encoding"),
+        (301, "a redirect to /elsewhere, which is not followed"),
+    ] {
+        assert!(details.contains(&(Some(status), detail.to_owned())), "{details:?}");
+    }
+    assert_eq!(details.len(), 4, "{details:?}");
+    assert!(result.books.ok > 0, "{:?}", result.books);
+}
+
+#[test]
+fn a_socket_in_the_file_system_is_loaded_as_a_port_is() {
+    let path = std::env::temp_dir().join(format!("chainmark-load-{}.sock", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let server = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut stream = stream;
+        while read_request(&mut reader).is_some() {
+            stream.write_all(with_length("200 OK", "{}").as_bytes()).unwrap();
+        }
+    });
+    let url = format!("unix:{}", path.display());
+    let result = run(&order(&url, closed(1), vec![post("/x", json!({"json": true}))]));
+    assert!(result.books.ok > 0 && result.classes.is_empty(), "{:?}", result.classes);
+    server.join().unwrap();
+    std::fs::remove_file(&path).unwrap();
 }
 
 /// Ends every connection after three answers without saying so, as a server does whose keep-alive time is over.

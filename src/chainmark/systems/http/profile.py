@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from chainmark.capacity.profile import LoadProfile
 from chainmark.core.errors import UsageError
+from chainmark.core.secrets import is_secret_name
 from chainmark.lab.protocols import UNVERSIONED
 
 _SECTION = ConfigDict(extra="forbid", frozen=True)
@@ -83,6 +84,16 @@ class RequestEntry(BaseModel):
     repeatable: bool | None = None
     rows: list[dict[str, Cell]] = []
     csv: str | None = None
+
+    @model_validator(mode="after")
+    def _headers_are_no_secrets(self) -> RequestEntry:
+        name = next((name for name in self.headers if is_secret_name(name)), None)
+        if name is not None:
+            raise UsageError(
+                f"the profile gives the header `{name}`, and every run keeps its profile",
+                f"give it with the command: `--header '{name}: ${{VARIABLE}}'`",
+            )
+        return self
 
 
 class HttpProfile(LoadProfile):

@@ -9,15 +9,15 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import blake3
-import httpx
 from pydantic import BaseModel
 
 from chainmark.capacity.engine import UNANSWERED
 from chainmark.capacity.metrics import typical_catalogue
 from chainmark.capacity.model import Endpoint, Level, LevelKind, Request, StepOrder, Target
+from chainmark.capacity.probing import server_header
 from chainmark.capacity.profile import LoadProfile
 from chainmark.capacity.step import run_step
 from chainmark.core.catalogue import Catalogue
@@ -59,8 +59,8 @@ class HttpApi:
         """Ask every request once."""
         http = cast(HttpProfile, profile)
         endpoints = chosen(endpoints_of(http), order.endpoints)
-        check_right(order.target, endpoints, progress)
-        header, version = _server_header(order.target), order.version or http.version
+        check_right(order.target, endpoints, progress, http.steps.request_coding)
+        header, version = server_header(order.target, PROBE_TIMEOUT_S), order.version or http.version
         return Service(
             subject=Subject(system=self.name, name=http.title, version=version),
             target=order.target,
@@ -152,7 +152,9 @@ def corpus_hash(endpoints: Sequence[Endpoint]) -> str:
     return blake3.blake3(text.encode()).hexdigest()
 
 
-def check_right(target: Target, endpoints: Sequence[Endpoint], progress: Progress) -> None:
+def check_right(
+    target: Target, endpoints: Sequence[Endpoint], progress: Progress, coding: Literal["gzip", "br"] | None = None
+) -> None:
     """Ask every request once, by the engine that will ask it under load.
 
     Raises:
@@ -163,13 +165,22 @@ def check_right(target: Target, endpoints: Sequence[Endpoint], progress: Progres
     for number, endpoint in enumerate(endpoints):
         progress.update(number / len(endpoints), endpoint.label)
         for request in endpoint.requests:
-            _ask_once(target, Endpoint(endpoint.id, endpoint.label, (request,), endpoint.error_pointers))
+            _ask_once(target, Endpoint(endpoint.id, endpoint.label, (request,), endpoint.error_pointers), coding)
 
 
-def _ask_once(target: Target, endpoint: Endpoint) -> None:
+def _ask_once(target: Target, endpoint: Endpoint, coding: Literal["gzip", "br"] | None) -> None:
     # One request is due within the window, at its begin; a list may have thousands, so the window is short.
     level = Level(LevelKind.RATE, 1.0 / PROBE_WINDOW_S)
-    order = StepOrder(target, endpoint, level, 0.0, PROBE_WINDOW_S, timeout_s=PROBE_TIMEOUT_S, drain_s=PROBE_TIMEOUT_S)
+    order = StepOrder(
+        target,
+        endpoint,
+        level,
+        0.0,
+        PROBE_WINDOW_S,
+        timeout_s=PROBE_TIMEOUT_S,
+        drain_s=PROBE_TIMEOUT_S,
+        request_coding=coding,
+    )
     result = run_step(order, pause=lambda _: time.sleep(PROBE_LOOK_S))
     if not result.books.failed:
         return
@@ -199,14 +210,6 @@ def contradictions(header: str, title: str, version: str) -> tuple[str, ...]:
         for name, told in _PRODUCT.findall(header)
         if name.lower() in words and contradicts(version, told)
     )
-
-
-def _server_header(target: Target) -> str:
-    try:
-        answer = httpx.get(target.url, timeout=PROBE_TIMEOUT_S, verify=False)  # noqa: S501 - only its name is read
-    except httpx.HTTPError:
-        return "not stated"
-    return str(answer.headers.get("server", "not stated"))
 
 
 SYSTEM = HttpApi()

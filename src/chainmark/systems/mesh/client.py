@@ -15,7 +15,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from chainmark.capacity.model import Target
+from chainmark.capacity.access import NOBODY, Access
+from chainmark.capacity.model import UNIX, Target, Tls
+from chainmark.capacity.probing import TooMuch, Whole, headers_of, http_client, whole_answer
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.systems.mesh.bodies import HEADERS, canonical
@@ -62,7 +64,11 @@ class ToldError:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer; ``document`` is None where the body is no JSON, ``size_bytes`` that of the body."""
+    """An answer; ``document`` is None where the body is no JSON, ``size_bytes`` that of the body.
+
+    Attributes:
+        obstacle: why the body says nothing, such as a redirect; "" where it may.
+    """
 
     status: int
     document: Any
@@ -70,6 +76,7 @@ class Answer:
     content_type: str
     seconds: float
     size_bytes: int
+    obstacle: str = ""
 
     @property
     def told_error(self) -> ToldError | None:
@@ -86,6 +93,8 @@ class Answer:
         """The answer in short: `500 code 12 “invalid hash”`, `404 text/plain “404 page not found”`."""
         if (told := self.told_error) is not None:
             return f"{self.status} {told}"
+        if self.obstacle:
+            return f"{self.status}, {self.obstacle}"
         begin = " ".join(self.text.split())
         shown = begin[:SHOWN_CHARACTERS] + ("…" if len(begin) > SHOWN_CHARACTERS else "")
         return f"{self.status} {self.content_type or 'without a content type'} “{shown}”"
@@ -100,6 +109,7 @@ class MeshClient:
         ca_file: certificates to trust instead of the machine's.
         verify: False accepts any certificate.
         server_name: what the certificate must be of, where that is not the URL's host.
+        access: what lets the requests in; its secrets are in no answer that this returns.
 
     Raises:
         UsageError: ``url`` is none that can be asked, or ``ca_file`` holds no certificate.
@@ -113,24 +123,30 @@ class MeshClient:
         ca_file: Path | None = None,
         verify: bool = True,
         server_name: str | None = None,
+        access: Access = NOBODY,
     ) -> None:
         self.url = _checked_url(url)
+        tls = Tls(str(ca_file) if ca_file else None, verify, server_name)
+        self._target = Target("server", self.url, tls, access)
         self._timeout_s = timeout_s
         # By path and body, of the last answer to each: what is asked under load was asked here before.
         self.answer_bytes: dict[tuple[str, str], int] = {}
         self._extensions = {"sni_hostname": server_name} if server_name else {}
-        # Loading certificates takes 35 ms, and there is nothing to verify on plain HTTP. The engine knows no proxy,
-        # so a proxy named by the environment must not answer here either.
-        self._client = httpx.Client(
-            timeout=timeout_s, verify=_tls(self.url, ca_file, verify), trust_env=False, follow_redirects=False
-        )
+        self._client = http_client(self._target, timeout_s)
 
     @classmethod
     def of(cls, target: Target, timeout_s: float = DEFAULT_TIMEOUT_S) -> MeshClient:
         """A client of a load test's target."""
         ca_file = Path(target.tls.ca_file) if target.tls.ca_file else None
         tls = target.tls
-        return cls(target.url, timeout_s=timeout_s, ca_file=ca_file, verify=tls.verify, server_name=tls.server_name)
+        return cls(
+            target.url,
+            timeout_s=timeout_s,
+            ca_file=ca_file,
+            verify=tls.verify,
+            server_name=tls.server_name,
+            access=target.access,
+        )
 
     def __enter__(self) -> MeshClient:
         return self
@@ -150,13 +166,18 @@ class MeshClient:
         content = body if isinstance(body, str) else canonical(body)
         started = time.perf_counter()
         try:
-            response = self._client.post(
-                self.url + path, content=content.encode(), headers=dict(HEADERS), extensions=self._extensions
+            request = self._client.build_request(
+                "POST",
+                self._target.base_url + path,
+                content=content.encode(),
+                headers=headers_of(self._target, HEADERS),
+                extensions=self._extensions,
             )
+            whole = whole_answer(self._client, request, self._timeout_s)
         except httpx.HTTPError as error:
             raise self._error(path, error) from error
-        self.answer_bytes[path, content] = len(response.content)
-        return _answer(response, time.perf_counter() - started)
+        self.answer_bytes[path, content] = len(whole.body)
+        return _answer(whole, time.perf_counter() - started, self._target.access)
 
     def _error(self, path: str, error: httpx.HTTPError) -> EnvironmentFailure:
         for cause in _causes(error):
@@ -177,7 +198,8 @@ class MeshClient:
             )
         if isinstance(error, httpx.ConnectError):
             return ServerDown(f"{self.url} cannot be connected to ({error})", "is the server running there?")
-        return NoAnswer(f"{self.url}{path} broke off without an answer ({error})", "the server's log may say why")
+        what = "answers too much" if isinstance(error, TooMuch) else "broke off without an answer"
+        return NoAnswer(f"{self.url}{path} {what} ({error})", "the server's log may say why")
 
     def _tls_error(self, cause: ssl.SSLError) -> WrongCertificate:
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -191,6 +213,8 @@ class MeshClient:
 
 def _checked_url(url: str) -> str:
     hint = "it looks like `http://127.0.0.1:8082` or `https://host/rosetta`"
+    if url.startswith(f"{UNIX}/"):
+        return url
     try:
         parts = urlsplit(url)
         usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
@@ -204,28 +228,20 @@ def _checked_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def _tls(url: str, ca_file: Path | None, verify: bool) -> ssl.SSLContext | bool:
-    if not url.startswith("https:") or not verify:
-        return False
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except OSError as error:
-        raise UsageError(f"{ca_file} holds no certificates ({error})", "a PEM file is wanted") from error
-
-
-def _answer(response: httpx.Response, seconds: float) -> Answer:
+def _answer(whole: Whole, seconds: float, access: Access) -> Answer:
     try:
         # NaN and Infinity are Python's, not JSON's; the load engine refuses them as well.
-        document = json.loads(response.content, parse_constant=_refuse_constant)
+        document = access.hide_in(json.loads(whole.body, parse_constant=_refuse_constant))
     except (ValueError, RecursionError):
         document = None
     return Answer(
-        status=response.status_code,
+        status=whole.status,
         document=document,
-        text=response.text,
-        content_type=response.headers.get("content-type", "").partition(";")[0].strip(),
+        text=access.hide(whole.text),
+        content_type=whole.headers.get("content-type", "").partition(";")[0].strip(),
         seconds=seconds,
-        size_bytes=len(response.content),
+        size_bytes=len(whole.body),
+        obstacle=access.hide(whole.obstacle),
     )
 
 

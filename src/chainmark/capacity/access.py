@@ -1,0 +1,256 @@
+"""What every request to a server carries so that it is let in: headers from the environment, files and commands."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chainmark.core import units
+from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
+from chainmark.core.secrets import HIDDEN, Secrets, is_secret_name
+
+# A command's header is made anew before a step that begins so long after the last time.
+RENEWED_AFTER_S = 30.0
+COMMAND_LONGEST_S = 30.0
+_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+# They follow from the request and the connection.
+_OWN = {"connection", "content-length", "expect", "host", "transfer-encoding", "upgrade"}
+_FORM = "for example `--header 'Authorization: Bearer ${TOKEN}'`"
+
+
+@dataclass
+class _Header:
+    """One header, and when its command, if it has one, was run last."""
+
+    name: str
+    value: str
+    command: str = ""
+    made_at_s: float = 0.0
+
+
+@dataclass(frozen=True, repr=False)
+class Access:
+    """Who asks: headers that every request carries, and the client's certificate.
+
+    A value with ``${NAME}`` takes it from the environment; one that is ``@FILE`` is the file's text. Such values, and
+    those of headers whose name says that they let somebody in, are secret: nothing that is written holds them.
+
+    Attributes:
+        headers: ``"NAME: VALUE"``.
+        commands: ``"NAME: COMMAND"``, whose output is the value; run again before a step that begins
+            `RENEWED_AFTER_S` later, or follows one in which the server answered 401.
+        user: ``"NAME:PASSWORD"`` of basic authentication, with ``${…}``.
+        certificate, key: PEM files by which the server knows the client; the key may be in the same file.
+
+    Raises:
+        UsageError: a header is not one, a variable or a file is missing.
+        EnvironmentFailure: a command fails.
+
+    Example:
+        >>> access = cm.Access(headers=["X-Network: preprod", "X-Api-Key: 123456"])
+        >>> access.described()
+        'X-Network: preprod, X-Api-Key: [hidden]'
+    """
+
+    headers: Sequence[str] = ()
+    commands: Sequence[str] = ()
+    user: str | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False, compare=False)
+    clock: Callable[[], float] = field(default=time.monotonic, repr=False, compare=False)
+    _made: list[_Header] = field(default_factory=list, init=False, repr=False, compare=False)
+    _secrets: Secrets = field(default_factory=Secrets, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.key is not None and self.certificate is None:
+            raise UsageError("a key was given without its certificate", "`--cert FILE --key FILE`")
+        for path in filter(None, (self.certificate, self.key)):
+            if not path.is_file():
+                raise UsageError(f"there is no file `{path}`", "a client's certificate and key are PEM files")
+        for text in self.headers:
+            name, value = _split(text)
+            filled = self._filled(value)
+            if filled != value or is_secret_name(name):
+                self._keep_secret(filled)
+            if name.lower() == "cookie":
+                for cookie in filled.split(";"):
+                    self._secrets.add(cookie.partition("=")[2].strip())
+            self._add(_Header(name, filled))
+        for text in self.commands:
+            name, command = _split(text)
+            self._add(_Header(name, "", command, made_at_s=-RENEWED_AFTER_S + self.clock()))
+        if self.user is not None:
+            self._add(_Header("Authorization", self._basic(self.user)))
+
+    def __repr__(self) -> str:
+        return f"Access({self.described()!r})"
+
+    def values(self) -> list[tuple[str, str]]:
+        """The headers as they are sent now, in their order.
+
+        Raises:
+            EnvironmentFailure: a command fails.
+        """
+        for header in self._made:
+            if header.command and self.clock() - header.made_at_s >= RENEWED_AFTER_S:
+                header.value, header.made_at_s = self._output(header), self.clock()
+        return [(header.name, header.value) for header in self._made]
+
+    def outdate(self) -> None:
+        """Have the commands run again before the next step, as the server refuses what they made."""
+        for header in self._made:
+            header.made_at_s = self.clock() - RENEWED_AFTER_S
+
+    def files(self) -> dict[str, str]:
+        """The client's certificate and key, as the engine reads them; {} without any."""
+        if self.certificate is None:
+            return {}
+        return {"cert_file": str(self.certificate), "key_file": str(self.key or self.certificate)}
+
+    def hide(self, text: str) -> str:
+        """The text without the secrets."""
+        return self._secrets.hide(text)
+
+    def hide_in(self, value: Any) -> Any:
+        """A JSON value without them."""
+        return self._secrets.hide_in(value)
+
+    def described(self) -> str:
+        """What every request carries, for a report; "" if that is nothing."""
+        shown = [
+            f"{one.name}: {HIDDEN if one.command or is_secret_name(one.name) else self.hide(one.value)}"
+            for one in self._made
+        ]
+        return ", ".join([*shown, *(["a client's certificate"] if self.certificate else [])])
+
+    def _add(self, header: _Header) -> None:
+        if any(one.name.lower() == header.name.lower() for one in self._made):
+            raise UsageError(f"the header `{header.name}` was given twice", "a request has each header once")
+        self._made.append(header)
+
+    def _filled(self, template: str) -> str:
+        if template.startswith("@"):
+            return _checked(_read(Path(template[1:])), f"the file `{template[1:]}`")
+
+        def value(match: re.Match[str]) -> str:
+            found = self.environment.get(match[1])
+            if not found:
+                raise UsageError(f"the environment has no `{match[1]}`, which `{template}` takes", "export it before")
+            return found
+
+        return _checked(_VARIABLE.sub(value, template).strip(), "a header's value")
+
+    def _keep_secret(self, value: str) -> None:
+        """The whole, and what follows a scheme's name: `Bearer abc` is told by `abc`, too."""
+        self._secrets.add(value)
+        self._secrets.add(value.partition(" ")[2])
+
+    def _basic(self, user: str) -> str:
+        filled = self._filled(user)
+        name, separator, password = filled.partition(":")
+        if not separator or not name:
+            raise UsageError("basic authentication takes a name and a password", "`--user 'name:${PASSWORD}'`")
+        encoded = base64.b64encode(filled.encode()).decode()
+        # Some APIs take their key as the name, and no password.
+        for secret in (password or name, filled, encoded):
+            self._secrets.add(secret)
+        return f"Basic {encoded}"
+
+    def _output(self, header: _Header) -> str:
+        what = f"the command of the header `{header.name}`"
+        # What follows the program's name may be secret.
+        hint = f"it is `{header.command.split()[0]} …`"
+        try:
+            status, output, said = _run(header.command)
+        except subprocess.TimeoutExpired as error:
+            longest = units.duration(COMMAND_LONGEST_S)
+            raise EnvironmentFailure(f"{what} did not end within {longest}", hint) from error
+        except (OSError, ValueError) as error:
+            raise EnvironmentFailure(f"{what} cannot be run: {error}", hint) from error
+        if status:
+            last = self.hide((said.strip().splitlines() or ["it says nothing"])[-1])
+            raise EnvironmentFailure(f"{what} ended with {status}: {last}", hint)
+        value = _checked(output.strip(), f"the output of {what}")
+        if not value:
+            raise EnvironmentFailure(f"{what} printed nothing", "its output is the header's value")
+        self._keep_secret(value)
+        return value
+
+
+NOBODY = Access()
+
+
+@contextmanager
+def hidden_in_errors(accesses: Iterable[Access]) -> Iterator[None]:
+    """No error that leaves this holds a secret of any of them, nor has a cause that might."""
+    try:
+        yield
+    except ChainmarkError as error:
+        shown = [error.message, error.hint or ""]
+        for access in accesses:
+            shown = [access.hide(text) for text in shown]
+        if shown == [error.message, error.hint or ""]:
+            raise
+        error.message, error.hint = shown[0], shown[1] or None
+        error.args = (error.message,)
+        raise error from None
+
+
+def _run(command: str) -> tuple[int, str, str]:
+    """The user's own command, with the user's own rights: its status, output and errors.
+
+    Raises:
+        OSError, ValueError: it cannot be run, or prints what is no text.
+        subprocess.TimeoutExpired: it does not end.
+    """
+    pipe = subprocess.PIPE
+    words = shlex.split(command)
+    with subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as process:
+        try:
+            output, said = process.communicate(timeout=COMMAND_LONGEST_S)
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # a script may have started something that would go on
+            raise
+    return process.returncode, output, said
+
+
+def _split(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition(":")
+    name, value = name.strip(), value.strip()
+    if not separator or not _NAME.fullmatch(name) or not value:
+        shown = f"{name}: …" if separator and is_secret_name(name) else text
+        raise UsageError(f"`{shown}` is not a header", _FORM)
+    if name.lower() in _OWN:
+        raise UsageError(f"the header `{name}` follows from the request and cannot be set", _FORM)
+    return name, value
+
+
+def _checked(value: str, what: str) -> str:
+    """Raises UsageError for what would end the header; the value itself is not repeated."""
+    if any((ord(character) < ord(" ") and character != "\t") or ord(character) == 0x7F for character in value):
+        raise UsageError(f"{what} holds a line break or another control character", "a header has one line")
+    if not value.isascii():
+        raise UsageError(f"{what} holds characters that are not ASCII", "a header takes ASCII only")
+    return value
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"`{path}` cannot be read: {error}", "a header's value from a file is `@FILE`") from error

@@ -1,0 +1,315 @@
+"""Load tests of servers that let in only whom they know: what is sent, and that nothing of it is written anywhere."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import html
+import json
+import shutil
+import ssl
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
+
+import polars as pl
+import pypdfium2  # type: ignore[import-untyped]  # it has no stubs
+import pytest
+from typer.testing import Result
+
+import chainmark.api.loading
+from chainmark.core.errors import EnvironmentFailure, ExitCode, UsageError
+from chainmark.lab import loading
+
+from tests.real.load_servers import Asked, Behaviour, Reply, self_signed, serving
+from tests.unit.cli.commands import chainmark as command
+from tests.unit.systems.mesh.scripted_server import chain
+
+PROFILE = """
+system = "http"
+error_pointers = ["/message"]
+sla = { p99_s = 10.0, error_share = 0.5, min_requests = 300 }
+steps = { duration_s = 1, longest_s = 1, warm_up_s = 0.1, cool_down_s = 0, recovery_longest_s = 0 }
+search = { kinds = ["clients"], clients_first = 2, clients_last = 2, times = 1 }
+fixed = { times = 0, duration_s = 1, shares = [0.5] }
+
+[[request]]
+endpoint = "work"
+path = "/work"
+method = "POST"
+body = "{\\"ask\\": 1}"
+checks = [{ pointer = "/right", is = true }]
+"""
+TOKEN, KEY, SESSION, PASSWORD = "tok3n/with+odd=signs", "key-0123456789", "session-abcdef", "pa55:word!"
+# Errors leave the agreement missed or undecided; what is looked at is what was written.
+MEASURED = {ExitCode.DONE, ExitCode.FAIL, ExitCode.INCONCLUSIVE}
+MEDIA = ("html", "pdf", "md", "xml", "json")
+
+
+@pytest.fixture
+def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A profile in short steps, and a store of the test's own; what others do on this machine is no matter here."""
+    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
+    monkeypatch.setattr(chainmark.api.loading, "Tester", partial(loading.Tester, watching=None))
+    path = tmp_path / "work.toml"
+    path.write_text(PROFILE, encoding="utf-8")
+    return path
+
+
+def _load(profile: Path, url: str, *more: str) -> Result:
+    folder = profile.parent
+    options = {"html": "--html", "pdf": "--pdf", "md": "--md", "xml": "--junit", "json": "--json-file"}
+    targets = [text for suffix, option in options.items() for text in (option, str(folder / f"load.{suffix}"))]
+    return command("load", str(profile), "--target", url, *targets, *more)
+
+
+def _told(headers: dict[str, str]) -> Behaviour:
+    """Lets in who sends these headers; every fourth answer is an error that repeats all that was sent."""
+
+    def behave(asked: Asked) -> Reply:
+        if any(asked.headers.get(name) != value for name, value in headers.items()):
+            return Reply(json.dumps({"message": f"who are you? {dict(asked.headers)}"}).encode(), 401)
+        if asked.number % 4 == 3:
+            encoded = base64.b64encode(headers.get("authorization", "").encode()).decode()
+            sent = " ".join([*asked.headers.values(), quote(TOKEN, safe=""), encoded])
+            return Reply(json.dumps({"message": f"tired of {sent}"}).encode(), 500, after_s=0.002)
+        return Reply(after_s=0.002)
+
+    return behave
+
+
+def _everything(folder: Path, result: Result) -> Iterator[tuple[str, str]]:
+    """All that was written or printed, as text."""
+    yield "terminal", result.output
+    for path in folder.rglob("*"):
+        if path.suffix == ".parquet":
+            yield str(path), str(pl.read_parquet(path).to_dict(as_series=False))
+        elif path.suffix == ".pdf":
+            document = pypdfium2.PdfDocument(path)
+            yield str(path), "".join(page.get_textpage().get_text_range() for page in document)
+        elif path.is_file() and path.name != "key.txt":
+            yield str(path), path.read_bytes().decode(errors="replace")
+
+
+def _forms(secret: str) -> set[str]:
+    encoded = base64.b64encode(secret.encode()).decode().rstrip("=")
+    return {secret, quote(secret, safe=""), json.dumps(secret)[1:-1], encoded}
+
+
+def test_no_secret_is_written_whatever_the_server_repeats(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run is copied to colleagues and attached to issues: who has it must not be able to use the API."""
+    monkeypatch.setenv("API_TOKEN", TOKEN)
+    (profile.parent / "key.txt").write_text(KEY + "\n", encoding="utf-8")
+    wanted = {"authorization": f"Bearer {TOKEN}", "x-thing": KEY, "x-session": SESSION, "x-network": "preprod"}
+    with serving(_told(wanted)) as server:
+        result = _load(
+            profile,
+            server.url,
+            *("--header", "Authorization: Bearer ${API_TOKEN}", "--header", f"X-Thing: @{profile.parent}/key.txt"),
+            *("--header-command", f"X-Session: printf {SESSION}", "--header", "X-Network: preprod"),
+        )
+    assert result.exit_code in MEASURED, result.output
+    texts = dict(_everything(profile.parent, result))
+    assert {Path(name).suffix[1:] for name in texts} >= {*MEDIA, "parquet"}
+    for secret in (TOKEN, KEY, SESSION):
+        for form in _forms(secret):
+            holders = [name for name, text in texts.items() if form in text]
+            assert not holders, (form, holders)
+    report = (profile.parent / "load.json").read_text(encoding="utf-8")
+    assert "tired of [hidden]" in report or ("tired of" in report and "[hidden]" in report)
+    assert "X-Network: preprod" in report
+
+
+def test_a_password_in_a_url_is_sent_and_never_printed(profile: Path) -> None:
+    """Operators paste such URLs."""
+    encoded = base64.b64encode(f"tester:{PASSWORD}".encode()).decode()
+    with serving(_told({"authorization": f"Basic {encoded}"})) as server:
+        url = server.url.replace("://", f"://tester:{quote(PASSWORD, safe='')}@")
+        result = _load(profile, url)
+    assert result.exit_code in MEASURED, result.output
+    for name, text in _everything(profile.parent, result):
+        for form in {*_forms(PASSWORD), encoded}:
+            assert form not in text, (name, form)
+
+
+def test_what_is_cut_escaped_or_another_s_is_hidden_too(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages are cut before anybody can look for secrets in them, and servers have many ways to write a text."""
+    token, other = f'Zq8<&>+"/{"0123456789abcdef" * 4}', "somebody-elses"
+    monkeypatch.setenv("API_TOKEN", token)
+    in_json = json.dumps(token)[1:-1]
+    as_go_writes_it = in_json.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    around = base64.b64encode(f"Host: here\nAuthorization: Bearer {token}\n".encode()).decode()
+    echoes = [
+        *("x" * before + " " + token for before in range(0, 76, 5)),
+        *(html.escape(token), in_json.replace("/", "\\/"), as_go_writes_it),
+        *(
+            quote(token, safe="")
+            .replace("%3C", "%3c")
+            .replace("%3E", "%3e")
+            .replace("%2B", "%2b")
+            .replace("%2F", "%2f"),
+            around[:76],
+            around[12:],
+            f"Cookie: id={other}; {other}",
+        ),
+    ]
+
+    def behave(asked: Asked) -> Reply:
+        number, right = divmod(asked.number, 4)
+        return Reply(after_s=0.002) if right != 3 else Reply(echoes[number % len(echoes)].encode(), 500, after_s=0.002)
+
+    with serving(behave) as server:
+        result = _load(profile, server.url, "--header", "Authorization: Bearer ${API_TOKEN}")
+        assert server.asked.total() > 4 * len(echoes)
+    assert result.exit_code in MEASURED, result.output
+    assert (profile.parent / "load.json").read_text(encoding="utf-8").count("[hidden]") >= len(echoes)
+    parts = ["Zq8<", "Zq8&", "Zq8%3c", "Zq8%3C", "Zq8\\", "456789abcd", "NDU2Nzg5", "Q1Njc4O", "0NTY3ODk", other]
+    for name, text in _everything(profile.parent, result):
+        for part in parts:
+            assert part not in text, (name, part)
+
+
+def test_a_header_that_is_refused_is_made_anew_for_the_next_step(profile: Path, tmp_path: Path) -> None:
+    """A token may be withdrawn before its time; the step in which that happens is lost, and no other."""
+    tokens = tmp_path / "tokens"
+    script = tmp_path / "token.sh"
+    script.write_text(f'echo made >> {tokens}; echo "Bearer token-$(wc -l < {tokens})"\n', encoding="utf-8")
+
+    def behave(asked: Asked) -> Reply:
+        wanted = "Bearer token-1" if asked.number == 0 else "Bearer token-2"
+        right = asked.headers["authorization"] == wanted
+        return Reply(after_s=0.002) if right else Reply(b"{}", 401, after_s=0.002)
+
+    with serving(behave) as server:
+        result = _load(
+            profile, server.url, "--header-command", f"Authorization: sh {script}", "--set", "search.times=2"
+        )
+    assert result.exit_code in MEASURED, result.output
+    assert tokens.read_text(encoding="utf-8") == "made\n" * 2
+    steps = json.loads((profile.parent / "load.json").read_text(encoding="utf-8"))
+    assert steps
+
+
+def test_who_is_not_let_in_is_told_so_before_any_load(profile: Path) -> None:
+    """And not after an hour of errors."""
+    with serving(_told({"authorization": "Bearer right-one"})) as server:
+        with pytest.raises(UsageError, match="status 401") as refused:
+            _load(profile, server.url, "--header", "Authorization: Bearer wrong-one")
+        assert server.asked.total() == 1
+    assert "wrong-one" not in refused.value.message
+
+
+def test_a_socket_in_the_file_system(profile: Path) -> None:
+    """Deployments behind a proxy on the same machine listen on nothing else."""
+    path = profile.parent / "api.sock"
+    with serving(lambda _: Reply(after_s=0.002), socket_path=path) as server:
+        result = _load(profile, server.url)
+    assert result.exit_code == ExitCode.DONE, result.output
+    assert "known" in (profile.parent / "load.json").read_text(encoding="utf-8")
+    with pytest.raises(EnvironmentFailure, match="was not answered"):
+        _load(profile, f"unix:{profile.parent}/nobody.sock")
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
+def test_a_clients_certificate(profile: Path, tmp_path: Path) -> None:
+    """The server asks for one, and ends the handshake of whoever has none."""
+    (tmp_path / "client").mkdir()
+    _, identity = self_signed(tmp_path / "client", "tester")
+    context, authority = self_signed(tmp_path, "127.0.0.1")
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(identity)
+    with serving(lambda _: Reply(after_s=0.002), context) as server:
+        known = ("--cert", str(identity), "--key", str(tmp_path / "client" / "key.pem"), "--insecure")
+        assert _load(profile, server.url, *known).exit_code == ExitCode.DONE
+        with pytest.raises(EnvironmentFailure, match="was not answered"):
+            _load(profile, server.url, "--ca-file", str(authority), "--insecure")
+
+
+def test_bodies_are_compressed_both_ways_where_that_is_asked_for(profile: Path) -> None:
+    """What such an API costs its server is measured only so."""
+    wrong: list[Asked] = []
+
+    def behave(asked: Asked) -> Reply:
+        codings = [asked.headers.get(name) for name in ("accept-encoding", "content-encoding")]
+        if codings != ["gzip", "gzip"] or gzip.decompress(asked.body) != b'{"ask": 1}':
+            wrong.append(asked)
+        right = gzip.compress(b'{"right":true}', mtime=0)
+        return Reply(right, after_s=0.002, content_type="application/json\r\nContent-Encoding: gzip")
+
+    with serving(behave) as server:
+        result = _load(profile, server.url, "--header", "Accept-Encoding: gzip", "--set", "steps.request_coding=gzip")
+    # What looks for the server's name wants no body.
+    assert {(asked.method, asked.path) for asked in wrong} == {("GET", "/")}
+    assert result.exit_code == ExitCode.DONE, result.output
+
+
+def test_a_redirect_is_told_and_not_followed(profile: Path) -> None:
+    """Or another server would be loaded than the one that was named."""
+    with serving(lambda _: Reply(b"", 301, content_type="text/plain\r\nLocation: /login?session=of-nobody")) as server:
+        with pytest.raises(UsageError, match="a redirect to /login"):
+            _load(profile, server.url)
+        assert set(server.asked) == {"/work"}
+
+
+MESH_PROFILE = """
+system = "mesh"
+sla = { p99_s = 10.0, error_share = 0.5 }
+steps = { duration_s = 1, longest_s = 1, warm_up_s = 0.1, cool_down_s = 0, recovery_longest_s = 0 }
+search = { kinds = [] }
+fixed = { times = 1, duration_s = 1, clients = { block = [2] } }
+corpus = { settled_blocks = 0, blocks = 10, transactions = 10, accounts = 10, per_stratum = 3 }
+"""
+
+
+def _mesh(token: str) -> Behaviour:
+    """A Mesh server for those with the token, which stands in its documents and, when it is tired, in its errors."""
+    script = chain()
+
+    def behave(asked: Asked) -> Reply:
+        if asked.headers.get("authorization") != f"Bearer {token}":
+            return Reply(b"who are you?", 401)
+        reply = script.get(asked.path, lambda _: (404, "text/plain", "404 page not found"))(
+            json.loads(asked.body or b"{}")
+        )
+        status, content_type, text = reply
+        document = json.loads(text) if content_type == "application/json" else {}
+        if "block" in document:
+            document["block"]["metadata"] = {"asked": dict(asked.headers), "by": [token]}
+            if asked.number > 150 and asked.number % 4 == 0:
+                status, document = 500, {"code": 1, "message": f"tired of {token}", "retriable": True}
+        return Reply(
+            json.dumps(document).encode() if document else text.encode(), status, 0.002, content_type=content_type
+        )
+
+    return behave
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
+def test_a_mesh_server_is_sampled_and_loaded_by_whom_it_knows(
+    profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The requests before the load are made by another client than the load, and need the same."""
+    monkeypatch.setenv("API_TOKEN", TOKEN)
+    profile.write_text(MESH_PROFILE, encoding="utf-8")
+    (tmp_path / "client").mkdir()
+    _, identity = self_signed(tmp_path / "client", "tester")
+    context, _ = self_signed(tmp_path, "127.0.0.1")
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(identity)
+    token = ("--header", "Authorization: Bearer ${API_TOKEN}")
+    known = (*token, "--cert", str(identity), "--key", str(tmp_path / "client" / "key.pem"), "--insecure")
+    with serving(_mesh(TOKEN), context) as server:
+        sampled = command("corpus", "mesh", server.url, "--out", str(tmp_path / "corpus.json"), *known)
+        result = _load(profile, server.url, *known)
+        assert server.asked["/block"] > 100
+        with pytest.raises(EnvironmentFailure):
+            _load(profile, server.url, *token, "--insecure")
+        with pytest.raises(UsageError, match="401"):
+            _load(profile, server.url, *known[2:])
+    assert result.exit_code in MEASURED, result.output
+    assert sampled.exit_code == ExitCode.DONE, sampled.output
+    assert "tired of [hidden]" in (profile.parent / "load.json").read_text(encoding="utf-8")
+    for name, text in [*_everything(profile.parent, result), ("corpus", sampled.output)]:
+        for form in _forms(TOKEN):
+            assert form not in text, (name, form)

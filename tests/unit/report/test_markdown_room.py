@@ -1,0 +1,47 @@
+"""A comment on a pull request has room for 65,536 characters; a longer one is refused by the website, as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from chainmark.report.blocks import Column, Remarks, Section, Table, TableCell, TableRow
+from chainmark.report.content import Content
+from chainmark.report.layouts import document_of
+from chainmark.report.markdown import MOST_CHARACTERS, comment_of
+
+from tests.unit.report.samples import sample
+
+
+def _table(rows: int, worse: int) -> Table:
+    cells = [
+        TableRow([TableCell(f"cell {row}"), TableCell("x" * 60, emphasis="worse" if row == worse else "plain")])
+        for row in range(rows)
+    ]
+    return Table("cells", "All cells", [Column("cell"), Column("what", "words")], cells)
+
+
+def _document(*sections: Section) -> Content:
+    document = document_of(sample())
+    assert isinstance(document, Content)
+    return replace(document, sections=[*sections])
+
+
+@pytest.mark.parametrize("rows", [10, 5_000, 100_000])
+def test_it_never_is_longer_and_keeps_what_is_worse(rows: int) -> None:
+    """Of many cells, the one that failed must be seen."""
+    summary = Section("first", "First", [Remarks("why", "Why", ["the point"])], folded=False)
+    text = comment_of(_document(summary, Section("cells", "Cells", [_table(rows, worse=rows - 1)])))
+    assert len(text) <= MOST_CHARACTERS
+    assert "the point" in text
+    assert f"cell {rows - 1} " in text
+    assert ("Left out here, or in part" in text) == (rows > 1000)
+    assert ("Rows are left out" in text) == (rows > 1000)
+    assert text.rstrip().endswith("</sub>")
+
+
+def test_what_fits_is_as_it_was_without_a_limit() -> None:
+    document = document_of(sample())
+    assert isinstance(document, Content)
+    assert comment_of(document) == comment_of(document, 10**9)

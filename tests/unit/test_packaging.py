@@ -1,0 +1,49 @@
+"""Files by which pipelines and containers use the project: what they name must be there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from tests.unit.cli.commands import chainmark as command
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def action() -> dict[str, Any]:
+    """The composite action."""
+    return cast(dict[str, Any], yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8")))
+
+
+def test_the_action_takes_every_input_that_it_declares() -> None:
+    """One that is not passed on does nothing, and says nothing."""
+    content = action()
+    text = (ROOT / "action.yml").read_text(encoding="utf-8")
+    for name in content["inputs"]:
+        assert f"${{{{ inputs.{name} }}}}" in text, name
+    assert set(re.findall(r"inputs\.([\w-]+)", text)) == set(content["inputs"])
+    load = next(step for step in content["runs"]["steps"] if step.get("id") == "load")
+    assert "${{" not in load["run"]  # an input that is pasted into a script is a script
+
+
+def test_the_action_asks_for_options_that_exist() -> None:
+    load = next(step for step in action()["runs"]["steps"] if step.get("id") == "load")
+    options = set(re.findall(r"(?<![\w-])--[a-z-]+", load["run"]))
+    help_text = command("load", "--help").output
+    assert options
+    assert not [option for option in options if option not in help_text]
+
+
+def test_the_container_copies_what_is_there() -> None:
+    text = (ROOT / "Containerfile").read_text(encoding="utf-8")
+    for line in re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.MULTILINE):
+        for name in line.split():
+            assert (ROOT / name).exists(), name
+    version = re.search(r"python:(\d\.\d+)", text)
+    required = re.search(r'requires-python = ">=(\d\.\d+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert version
+    assert required
+    assert version[1] >= required[1]
