@@ -63,7 +63,7 @@ def load_plan(
     Example:
         >>> made = cm.load_plan(plan, {"server": url})
         >>> made.document.kind, [(suite.name, len(suite.cases)) for suite in made.document.suites]
-        ('load-plan', [('server, quick', 1), ('server, slow', 1)])
+        ('load-plan', [('quick on server', 1), ('slow on server', 1)])
     """
     kept, listener = store_at(store), relay(progress, cancel)
     if resume is not None:

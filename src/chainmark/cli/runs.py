@@ -51,6 +51,8 @@ def list_runs(
         ]
         print_json([*rows, *({"run_id": name, "status": "unfinished"} for name in found.unfinished)])
         return
+    for entry, told in zip(found.sealed, summaries, strict=True):
+        told["cell"] = " · ".join(cell_of(entry.known_labels).values())
     extra = [name for name in ("cell", "badges", "notes") if any(told[name] for told in summaries)]
     columns = ("version", "profile", "side", "status", *extra)
     lines: list[tuple[str, ...]] = [("run", *columns)]
@@ -71,7 +73,6 @@ def _summary(entry: Entry, notes: Notes) -> dict[str, str]:
         "side": f"{entry.side} {entry.repetition}" if entry.experiment else "",
         "started_at": entry.started_at,
         "status": entry.status,
-        "cell": ", ".join(cell_of(entry.known_labels).values()),
         "badges": entry.badges,
         "notes": "; ".join(notes.of(entry.noted)),
     }

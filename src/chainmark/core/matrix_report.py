@@ -35,7 +35,7 @@ class CellEntry(BaseModel):
     @property
     def name(self) -> str:
         """What the cell is called."""
-        return f"{self.server}, {self.scenario}"
+        return f"{self.scenario} on {self.server}"
 
 
 class MatrixReport(Result):

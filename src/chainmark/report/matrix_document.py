@@ -170,9 +170,9 @@ def _cell(one: _Ruled) -> list[Block]:
 def _measured(one: _Ruled, target: TargetEntry) -> list[Block]:
     blocks: list[Block] = []
     if any(endpoint.capacities for endpoint in target.endpoints):
-        blocks.append(capacity_table(target, target.name, 0, several=False))
-        blocks.append(basis_table(target, target.name, 0, one.rulings, several=False))
-    blocks += [table for table in [error_table(target, target.name, 0, several=False)] if table]
+        blocks.append(capacity_table(target, one.cell.name, 0, several=True))
+        blocks.append(basis_table(target, one.cell.name, 0, one.rulings, several=True))
+    blocks += [table for table in [error_table(target, one.cell.name, 0, several=True)] if table]
     skipped = [f"{name}: {why}" for name, why in target.skipped.items()]
     told = [*target.warnings, *(f"{end.label}: {note}" for end in target.endpoints for note in end.notes)]
     if skipped:

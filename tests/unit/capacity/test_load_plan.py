@@ -139,13 +139,13 @@ def test_every_cell_is_a_run_with_its_words(plan: Path, url: str, tmp_path: Path
     assert made.verdict is Verdict.NOT_RUN
     assert made.verdict.exit_code is ExitCode.INCONCLUSIVE
     assert [suite.name for suite in made.document.suites] == [
-        "small, standard", "large, standard", "absent, standard", "large, many clients"
+        "standard on small", "standard on large", "standard on absent", "many clients on large"
     ]  # fmt: skip
     cases = [(case.label, case.verdict) for suite in made.document.suites for case in suite.cases]
     assert cases[3][0] == "/work (clients)"
-    assert cases[2] == ("absent, standard", Verdict.NOT_RUN)
+    assert cases[2] == ("standard on absent", Verdict.NOT_RUN)
     assert _report(made).cells[2].missing == "no `--target absent=URL` was given"
-    assert "absent, standard: no" in made.document.markdown()
+    assert "standard on absent: no" in made.document.markdown()
     store = Store(tmp_path / "store")
     versions = {run.manifest.labels["scenario"][0]: run.manifest.subject.version for run in store.select(made.id)}
     assert versions == {"standard": "v2.0.0", "many clients": "v2.0.0"}
@@ -155,7 +155,7 @@ def test_every_cell_is_a_run_with_its_words(plan: Path, url: str, tmp_path: Path
     ]  # fmt: skip
     junit = made.document.save(tmp_path / "plan.xml")
     names = [suite.get("name") for suite in Xml.parse(junit).getroot().iter("testsuite")]  # noqa: S314 - our own
-    assert "large, many clients" in names
+    assert "many clients on large" in names
 
 
 def test_an_interrupted_plan_goes_on_where_it_was(plan: Path, url: str, tmp_path: Path) -> None:
