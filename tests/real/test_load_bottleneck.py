@@ -35,7 +35,7 @@ SERVER = Path(__file__).parent / "servers" / "bounded.py"
 PROFILE = """
 system = "http"
 sla = { p99_s = 0.025, min_requests = 1 }
-steps = { warm_up_s = 1, cool_down_s = 0, recovery_longest_s = 0, drain_s = 5 }
+steps = { longest_s = 1, warm_up_s = 1, cool_down_s = 0, recovery_longest_s = 0, drain_s = 5 }
 search = { kinds = [] }
 fixed = { times = 1, duration_s = 1, clients = { work = [1, 4, 16] } }
 
@@ -144,14 +144,6 @@ def test_a_server_that_waits_for_its_disk(profile: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("unwatched")
-def test_a_server_of_which_nothing_that_is_watched_is_exhausted(profile: Path) -> None:
-    with bounded("idle") as (url, _):
-        entry, _ = _tested(profile, url)
-    assert _bent(entry).finding == "nothing"
-    assert "nothing of what was watched was exhausted; the fullest was" in _bent(entry).sentence
-
-
-@pytest.mark.usefixtures("unwatched")
 def test_a_pool_before_a_real_postgresql_and_no_word_of_its_password(profile: Path, tmp_path: Path) -> None:
     outputs = [tmp_path / f"load.{ending}" for ending in ("html", "md", "json", "xml")]
     options = [part for option, path in zip(("--html", "--md", "--json-file", "--junit"), outputs, strict=True)
@@ -178,8 +170,8 @@ def test_a_pool_before_a_real_postgresql_and_no_word_of_its_password(profile: Pa
 
 
 @pytest.mark.usefixtures("unwatched")
-def test_a_page_that_stops_answering_is_counted(profile: Path) -> None:
-    """The metrics are those of another server, which goes away after the first steps."""
+def test_nothing_is_exhausted_and_a_page_that_stops_answering_is_counted(profile: Path) -> None:
+    """The metrics are those of another server, which is idle, and goes away after the first steps."""
     with bounded("idle") as (url, _), bounded("pool") as (other, pid):
         ended = threading.Timer(3.0, psutil.Process(pid).kill)
         ended.start()
@@ -191,6 +183,9 @@ def test_a_page_that_stops_answering_is_counted(profile: Path) -> None:
     assert app.read > 0
     assert app.missed > 0
     assert app.why
+    bent = _bent(report.targets[0].endpoints[0])
+    assert bent.finding == "nothing"
+    assert "nothing of what was watched was exhausted; the fullest was" in bent.sentence
 
 
 def test_what_cannot_be_watched_is_said_before_anything_is_asked(profile: Path, tmp_path: Path) -> None:
