@@ -40,9 +40,17 @@ def clients_for_enough(latency_s: float, sla: Sla, longest_s: float) -> int:
     return max(1, math.ceil(requests_wanted(sla) * _RESERVE * latency_s / longest_s))
 
 
-def lengthened_seconds(step: Step, sla: Sla, usual_s: float, longest_s: float) -> float:
-    """How long to measure where this step was inconclusive: four times as long, or until there are enough requests."""
-    enough_s = step_seconds(step.result.due_per_s, sla, usual_s, longest_s)
+def rate_for_enough(sla: Sla, share: float, usual_s: float) -> float:
+    """The lowest rate at which a usual step has enough requests to the endpoint that has this share of them."""
+    return requests_wanted(sla) * _RESERVE / (share * usual_s)
+
+
+def lengthened_seconds(step: Step, sla: Sla, usual_s: float, longest_s: float, share: float = 1.0) -> float:
+    """How long to measure where this step was inconclusive: four times as long, or until there are enough requests.
+
+    ``share``: of the requests, those of the endpoint that is asked least.
+    """
+    enough_s = step_seconds(step.result.due_per_s * share, sla, usual_s, longest_s)
     few = any(limit.outcome is Outcome.INCONCLUSIVE and limit.name.value != "samples" for limit in step.limits)
     longer_s = max(usual_s, step.result.window_s) * LENGTHENING if few else usual_s
     return min(longest_s, max(enough_s, longer_s))

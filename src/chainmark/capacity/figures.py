@@ -46,7 +46,7 @@ def figures_of(step: Step) -> StepFigures:
 
 def centiles_of_due(step: StepFigures, conditions: Sequence[ConditionEntry]) -> Centiles:
     """The centiles of all that was due: as their conditions measured them, or else of what ended."""
-    measured = {one.name: one.measured for one in conditions if one.measured is not None}
+    measured = {one.name: one.measured for one in conditions if one.measured is not None and not one.part}
     return Centiles(
         p50=_of_due(step, 0.5, step.p50_s),
         p95=_of_due(step, 0.95, measured.get(Condition.P95.value, step.p95_s)),

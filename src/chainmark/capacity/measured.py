@@ -146,6 +146,18 @@ class Records(_Measured):
     classes: bytes = Field(alias="class")
 
 
+class PartFigures(_Measured):
+    """What became of the window's requests to one endpoint of a mix; ``latency`` of right answers, errors by kind."""
+
+    books: Books
+    latency: Latencies
+    errors: dict[Failure, int]
+
+    def failed_by(self, kind: str) -> int:
+        """How many failed so."""
+        return self.errors.get(kind, 0)
+
+
 class Finished(_Measured):
     """The engine's `finish()`; everything is of the window unless said otherwise.
 
@@ -161,6 +173,7 @@ class Finished(_Measured):
         wake: how late the generator's threads looked at their clock, which they do every 10 ms, whatever the load.
         cpu_s: of the generator's threads, over the whole step.
         server: what the server calls itself in its answers.
+        parts: of a mix, by its endpoints.
         records: of single requests, or None.
     """
 
@@ -184,5 +197,6 @@ class Finished(_Measured):
     wall_s: float
     threads: int
     server: str | None
+    parts: tuple[PartFigures, ...]
     records: Records | None
     records_left_out: int

@@ -69,7 +69,19 @@ def levels_of(found: Found) -> tuple[Level, ...]:
 
 def load_catalogue_of(system: str, title: str, found: Sequence[Found]) -> Catalogue:
     """The catalogue of a load test that found this."""
-    return _catalogue(system, title, [(one.endpoint, tuple(one.answers), levels_of(one)) for one in found])
+    measured = [(one.endpoint, tuple(one.answers), levels_of(one)) for one in found]
+    parts = [(part, (), levels_of(one)) for one in found for part, _ in parts_of(one.endpoint)]
+    return _catalogue(system, title, [*measured, *parts])
+
+
+def parts_of(mix: Endpoint) -> list[tuple[Endpoint, range]]:
+    """The endpoints of a mix as they are measured within it, and the places of their requests in its order."""
+    found, begin = [], 0
+    for part in mix.parts:
+        own = Endpoint(f"{mix.id}_{part.id}", f"{part.label} within the mix", ())
+        found.append((own, range(begin, begin + part.requests)))
+        begin += part.requests
+    return found
 
 
 def typical_catalogue(system: str, title: str, endpoints: Sequence[Endpoint]) -> Catalogue:

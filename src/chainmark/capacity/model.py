@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import ValidationError
 
@@ -15,6 +15,9 @@ from chainmark.capacity.engine import GENERATOR_LIMIT, IDLE_CLOSE, UNANSWERED
 from chainmark.capacity.measured import Finished
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, InternalError
+
+if TYPE_CHECKING:
+    from chainmark.capacity.sla import Sla
 
 # Before the path of a socket in the file system.
 UNIX = "unix:"
@@ -76,6 +79,23 @@ class Request:
 
 
 @dataclass(frozen=True)
+class MixPart:
+    """One endpoint of a mix.
+
+    Attributes:
+        weight: how often it is asked, in relation to the others' weights.
+        requests: how many of the mix's requests are its own; the parts' lie one after the other.
+        sla: what it is held to within the mix.
+    """
+
+    id: str
+    label: str
+    weight: float
+    requests: int
+    sla: Sla
+
+
+@dataclass(frozen=True)
 class Endpoint:
     """What is measured by itself.
 
@@ -84,12 +104,22 @@ class Endpoint:
         label: as a report calls it: "/account/balance".
         requests: its corpus, at least one.
         error_pointers: JSON pointers of the members that tell its errors apart.
+        parts: of a mix, its endpoints.
+        templates: methods and paths with `{names}` for what differs from request to request, where it has such.
     """
 
     id: str
     label: str
     requests: tuple[Request, ...]
     error_pointers: tuple[str, ...] = ()
+    parts: tuple[MixPart, ...] = ()
+    templates: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def rarest_share(self) -> float:
+        """Of its requests, those to the endpoint that is asked least; 1 where it is one."""
+        weights = [part.weight for part in self.parts]
+        return min(weights) / sum(weights) if weights else 1.0
 
 
 @dataclass(frozen=True)
@@ -164,6 +194,7 @@ class StepOrder:
     requests_per_connection: int = 0
     request_coding: Literal["gzip", "br"] | None = None
     drawing: Literal["sequence", "random"] = "sequence"
+    think_s: float = 0.0
     give_up: GiveUp | None = None
     max_records: int = 0
     threads: int = 0
@@ -185,6 +216,7 @@ class StepOrder:
                 }
                 for request in self.endpoint.requests
             ],
+            "parts": [{"weight": part.weight, "requests": part.requests} for part in self.endpoint.parts],
             "request_coding": self.request_coding,
             "order": self.drawing,
             "mode": self._mode(),
@@ -197,7 +229,7 @@ class StepOrder:
 
     def _mode(self) -> dict[str, Any]:
         if self.level.kind is LevelKind.CLIENTS:
-            return {"closed": {"clients": round(self.level.value)}}
+            return {"closed": {"clients": round(self.level.value), "think_s": self.think_s}}
         return {
             "open": {
                 "rate_per_s": self.level.value,
@@ -324,6 +356,7 @@ class ConditionResult:
         outcome: pass, fail or inconclusive.
         met: what the point estimate alone says.
         note: why there is no figure, or which of two limits it was.
+        part: the id of the mix's endpoint that it is about; "": the whole.
     """
 
     name: Condition
@@ -336,6 +369,7 @@ class ConditionResult:
     low: float | None = None
     high: float | None = None
     note: str = ""
+    part: str = ""
 
     @property
     def share(self) -> float | None:
@@ -392,6 +426,7 @@ class Step:
         outcome: what could be shown.
         leaning: what the point estimates say where nothing could be shown; otherwise the outcome. Never inconclusive.
         reason: the condition that ended it, if it did not pass.
+        reason_part: the id of the mix's endpoint that missed it; "": no single one.
         lengthened: it was run longer because a shorter one had been inconclusive.
         partial: it was interrupted, and decides nothing.
         waits: what the machine was seen to do; None: nobody looked.
@@ -406,6 +441,7 @@ class Step:
     lengthened: bool = False
     partial: bool = False
     waits: Waits | None = None
+    reason_part: str = ""
 
     @property
     def waited(self) -> bool:
@@ -424,5 +460,5 @@ class Step:
         return self.result.endpoint
 
     def condition(self, name: Condition) -> ConditionResult | None:
-        """The named condition, if the agreement has it."""
-        return next((limit for limit in self.limits if limit.name is name), None)
+        """The named condition of the whole, if the agreement has it."""
+        return next((limit for limit in self.limits if limit.name is name and not limit.part), None)

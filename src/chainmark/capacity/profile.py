@@ -10,6 +10,8 @@ from chainmark.capacity.model import Level, LevelKind
 from chainmark.capacity.plan import LINEAR_LADDER, SearchPlan
 from chainmark.capacity.sla import Sla
 from chainmark.capacity.step import StepSettings, timeout_of
+from chainmark.core import units
+from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Scalar
 
 _SECTION = ConfigDict(extra="forbid", frozen=True)
@@ -41,6 +43,8 @@ class Steps(BaseModel):
     # How the bodies of requests are compressed; answers are, where `--header "Accept-Encoding: gzip"` asks for that.
     request_coding: Literal["gzip", "br"] | None = None
     drawing: Literal["sequence", "random"] = "random"
+    # Between an answer and the same client's next request: exponential, this long on average; rates have no clients.
+    think_s: Annotated[float, Field(ge=0, le=3600, description="(seconds)")] = 0.0
     # Threads of the generator; 0 chooses by the machine.
     threads: Annotated[int, Field(ge=0, le=256)] = 0
 
@@ -110,6 +114,10 @@ class LoadProfile(BaseModel):
     sla_of: dict[str, Sla] = {}
     # Capacities that must be reached: `block = {clients = 100, rate = 500}`.
     require: dict[str, dict[Literal["clients", "rate"], Annotated[float, Field(gt=0)]]] = {}
+    # Several endpoints as one load, by their ids: how often each is asked in relation to the others.
+    mix: dict[str, Annotated[float, Field(gt=0, le=1e9)]] = {}
+    # The same learnt from an access log: nginx's and Apache's combined format, or JSON lines.
+    mix_from: str = ""
     steps: Steps = Steps()
     search: Search = Search()
     fixed: Fixed = Fixed()
@@ -117,6 +125,8 @@ class LoadProfile(BaseModel):
     @model_validator(mode="after")
     def _searches_have_levels(self) -> LoadProfile:
         self.search.plans()
+        if self.mix and self.mix_from:
+            raise UsageError("the profile has both `mix` and `mix_from`", "one of them says how often each is asked")
         return self
 
     def agreement(self, endpoint_id: str) -> Sla:
@@ -153,8 +163,11 @@ class LoadProfile(BaseModel):
             **{f"sla_of.{endpoint}": sla.model_dump() for endpoint, sla in sorted(self.sla_of.items())},
             # What was not there before is left out where it does nothing, so that older runs stay comparable.
             "steps": self.steps.model_dump(
-                exclude={"threads", *(() if self.steps.request_coding else ("request_coding",))}
+                exclude={"threads", *(name for name in ("request_coding", "think_s") if not getattr(self.steps, name))}
             ),
             "search": self.search.model_dump(exclude={"kinds"}),
         }
+        if self.mix:
+            total = sum(self.mix.values())
+            shared["mix"] = {name: units.rounded(weight / total, 4) for name, weight in sorted(self.mix.items())}
         return {f"{section}.{key}": value for section, content in shared.items() for key, value in content.items()}

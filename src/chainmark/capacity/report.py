@@ -9,8 +9,8 @@ from typing import Any
 from chainmark.capacity.engine import ReadHistogram, native_histogram
 from chainmark.capacity.figures import centiles_of_due, figures_of, fixed_levels
 from chainmark.capacity.loadtest import Found
-from chainmark.capacity.measured import ErrorClass, Series
-from chainmark.capacity.model import Level, LevelKind, Step, Waits
+from chainmark.capacity.measured import ErrorClass, PartFigures, Series
+from chainmark.capacity.model import Condition, Endpoint, Level, LevelKind, MixPart, Outcome, Step, Waits
 from chainmark.capacity.recovery import Looks
 from chainmark.capacity.search import Answer, Confirmation
 from chainmark.capacity.sla import Sla, machine_limits
@@ -22,6 +22,7 @@ from chainmark.core.load_report import (
     ContestedLevel,
     EndpointEntry,
     ErrorEntry,
+    PartEntry,
     SecondEntry,
     StepEntry,
 )
@@ -39,14 +40,14 @@ def endpoint_entry(
     """One endpoint of one server."""
     steps = found.steps()
     numbers = {id(step): number for number, step in enumerate(steps)}
-    entries = [_step(number, step, read_histogram) for number, step in enumerate(steps)]
+    entries = [_step(number, step, found.endpoint, read_histogram) for number, step in enumerate(steps)]
     return EndpointEntry(
         id=found.endpoint.id,
         label=found.endpoint.label,
         requests=len(found.endpoint.requests),
         strata=dict(strata),
         agreement=_agreement(found.agreement),
-        capacities=[_capacity(answer, numbers) for answer in found.answers.values() if answer.steps],
+        capacities=[_capacity(answer, numbers, found.endpoint) for answer in found.answers.values() if answer.steps],
         steps=entries,
         fixed=fixed_levels(entries),
         seconds=[second for number, step in enumerate(steps) for second in _seconds(number, step)],
@@ -112,8 +113,9 @@ def _contested(at: Confirmation) -> ContestedLevel:
     return ContestedLevel(level=at.level.value, passed=at.passed, measured=len(at.outcomes))
 
 
-def _capacity(answer: Answer, numbers: Mapping[int, int]) -> CapacityEntry:
+def _capacity(answer: Answer, numbers: Mapping[int, int], endpoint: Endpoint) -> CapacityEntry:
     contested = answer.contested
+    missed_by = answer.first_fail.reason_part if answer.first_fail else ""
     return CapacityEntry(
         kind=answer.steps[0].level.kind.value,
         capacity=contested.capacity if contested else answer.capacity,
@@ -121,6 +123,7 @@ def _capacity(answer: Answer, numbers: Mapping[int, int]) -> CapacityEntry:
         high=answer.high,
         stopped_by=answer.stopped_by.value,
         condition=answer.condition.value if answer.condition else None,
+        condition_part=next((part.label for part in endpoint.parts if part.id == missed_by), ""),
         finding=answer.finding.value,
         confirmed=answer.confirmed,
         contested=_contested(contested.at) if contested else None,
@@ -129,7 +132,7 @@ def _capacity(answer: Answer, numbers: Mapping[int, int]) -> CapacityEntry:
     )
 
 
-def _step(number: int, step: Step, read_histogram: ReadHistogram) -> StepEntry:
+def _step(number: int, step: Step, endpoint: Endpoint, read_histogram: ReadHistogram) -> StepEntry:
     ended = step.result.latency_all
     histogram = read_histogram(ended.hdr) if ended.n else None
     figures = figures_of(step)
@@ -142,6 +145,7 @@ def _step(number: int, step: Step, read_histogram: ReadHistogram) -> StepEntry:
             low=limit.low,
             high=limit.high,
             note=limit.note,
+            part=limit.part,
         )
         for limit in step.limits
     ]
@@ -151,7 +155,32 @@ def _step(number: int, step: Step, read_histogram: ReadHistogram) -> StepEntry:
         of_due=centiles_of_due(figures, conditions),
         conditions=conditions,
         errors=[_error(error) for error in step.result.errors],
+        parts=[_part(one, figures, step) for one, figures in zip(endpoint.parts, step.result.parts, strict=True)],
         curve=[(fraction, histogram.quantile(fraction)) for fraction in FRACTIONS] if histogram else [],
+    )
+
+
+def _part(part: MixPart, figures: PartFigures, step: Step) -> PartEntry:
+    limits = [limit for limit in step.limits if limit.part == part.id]
+    errors = next(limit for limit in limits if limit.name is Condition.ERRORS)
+    worst = next(
+        (one for one in (Outcome.FAIL, Outcome.INCONCLUSIVE) if one in {limit.outcome for limit in limits}), None
+    )
+    books, latency = figures.books, figures.latency
+    return PartEntry(
+        id=part.id,
+        label=part.label,
+        share=books.due / step.result.books.due if step.result.books.due else None,
+        due=books.due,
+        ok=books.ok,
+        failed=books.failed,
+        unsent=books.unsent,
+        p50_s=latency.p50_s,
+        p95_s=latency.p95_s,
+        p99_s=next(limit.measured for limit in limits if limit.name is Condition.P99),
+        error_share=errors.measured,
+        p99_limit_s=part.sla.p99_s,
+        outcome=(worst or Outcome.PASS).value,
     )
 
 

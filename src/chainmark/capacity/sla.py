@@ -6,17 +6,19 @@ docs/concepts/capacity.md gives the reasons for every rule.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from chainmark.capacity.engine import GENERATOR_LIMIT, Histogram, ReadHistogram, native_histogram
+from chainmark.capacity.engine import GENERATOR_LIMIT, IDLE_CLOSE, Histogram, ReadHistogram, native_histogram
+from chainmark.capacity.measured import Books, PartFigures
 from chainmark.capacity.model import (
     Condition,
     ConditionResult,
     LevelKind,
+    MixPart,
     Outcome,
     Phase,
     Step,
@@ -140,14 +142,45 @@ class _Evidence:
         return self.latency.count_over(limit_s) + self.never_answered
 
     @property
+    def books(self) -> Books:
+        return self.result.books
+
+    @property
+    def closed_idle(self) -> int:
+        return self.result.closed_idle
+
+    @property
+    def not_asked(self) -> int:
+        return self.result.not_asked
+
+    @property
     def asked(self) -> int:
         """Requests that count: not those whose connection had ended before the server could see them."""
-        return self.result.books.due - self.result.closed_idle
+        return self.books.due - self.closed_idle
 
     @property
     def never_answered(self) -> int:
         """Of those, failed or never sent."""
-        return self.asked - self.result.books.ok
+        return self.asked - self.books.ok
+
+
+@dataclass(frozen=True)
+class _PartEvidence(_Evidence):
+    """Of one endpoint of a mix."""
+
+    part: PartFigures
+
+    @property
+    def books(self) -> Books:
+        return self.part.books
+
+    @property
+    def closed_idle(self) -> int:
+        return self.part.failed_by(IDLE_CLOSE)
+
+    @property
+    def not_asked(self) -> int:
+        return self.part.failed_by(GENERATOR_LIMIT)
 
 
 def judge(
@@ -158,6 +191,7 @@ def judge(
     read_histogram: ReadHistogram = native_histogram,
     *,
     waits: Waits | None = None,
+    parts: Sequence[MixPart] = (),
 ) -> Step:
     """Hold a step against the agreement.
 
@@ -168,9 +202,10 @@ def judge(
         lengthened: whether it was run longer than others, because they had been inconclusive.
         read_histogram: how a stored histogram is read.
         waits: what the machine was seen to do.
+        parts: of a mix, its endpoints, each of which must keep to its own agreement.
     """
     evidence = _Evidence(result, read_histogram(result.latency.hdr), sla)
-    limits = _conditions(evidence) + _waited(waits)
+    limits = _conditions(evidence) + _of_parts(result, parts, read_histogram) + _waited(waits)
     generator = next(limit for limit in limits if limit.name is Condition.GENERATOR)
     judged = [limit for limit in limits if limit.name not in {Condition.GENERATOR, Condition.WAITED}]
     shown = [limit.name for limit in judged if limit.outcome is Outcome.FAIL]
@@ -185,11 +220,29 @@ def judge(
         leaning = _blame(missed, generator) if missed else Outcome.PASS
         outcome = Outcome.INCONCLUSIVE if undecided else Outcome.PASS
     partial = result.ended == "stopped"
-    reason = None
+    reason, reason_part = None, ""
     if leaning is not Outcome.PASS:
         limited = waited and outcome is Outcome.GENERATOR_LIMITED
         reason = Condition.WAITED if limited else _reason(shown or missed, evidence)
-    return Step(result, phase, limits, outcome, leaning, reason, lengthened, partial, waits)
+        decided = [
+            one for one in judged if one.name is reason and (one.outcome is Outcome.FAIL if shown else not one.met)
+        ]
+        reason_part = next((one.part for one in decided if one.part), "")
+    return Step(result, phase, limits, outcome, leaning, reason, lengthened, partial, waits, reason_part)
+
+
+def _of_parts(
+    result: StepResult, parts: Sequence[MixPart], read_histogram: ReadHistogram
+) -> tuple[ConditionResult, ...]:
+    """Latencies and errors of each endpoint of a mix; one that nobody asked decides nothing."""
+    found: list[ConditionResult] = []
+    for part, figures in zip(parts, result.parts, strict=True) if parts else ():
+        evidence = _PartEvidence(result, read_histogram(figures.latency.hdr), part.sla, figures)
+        limits = [_centile(evidence, Condition.P99, 0.99, part.sla.p99_s), _errors(evidence)]
+        if part.sla.p95_s is not None:
+            limits.insert(1, _centile(evidence, Condition.P95, 0.95, part.sla.p95_s))
+        found += [replace(one, part=part.id, met=one.met or not evidence.asked) for one in limits]
+    return tuple(found)
 
 
 def _waited(waits: Waits | None) -> tuple[ConditionResult, ...]:
@@ -262,7 +315,7 @@ def _centile(evidence: _Evidence, name: Condition, fraction: float, limit_s: flo
 
 def _centile_value(evidence: _Evidence, fraction: float) -> tuple[float | None, str]:
     """The centile of all that was due, what failed being slower than anything."""
-    ok, asked = evidence.result.books.ok, evidence.asked
+    ok, asked = evidence.books.ok, evidence.asked
     if not has_upper_bound(asked, fraction):
         return None, f"not estimable from {asked} requests"
     within = fraction * asked
@@ -273,8 +326,8 @@ def _centile_value(evidence: _Evidence, fraction: float) -> tuple[float | None, 
 
 def _errors(evidence: _Evidence) -> ConditionResult:
     """Of what the server was asked: the others count as slow and as not achieved already."""
-    books, limit = evidence.result.books, evidence.sla.error_share
-    failed = books.failed - evidence.result.not_asked - evidence.result.closed_idle
+    books, limit = evidence.books, evidence.sla.error_share
+    failed = books.failed - evidence.not_asked - evidence.closed_idle
     sent = books.ok + failed
     low, high = share_interval(failed, sent)
     share = failed / sent if sent else None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-from chainmark.capacity.advice import clients_for_enough, give_up, lengthened_seconds, step_seconds
+from chainmark.capacity.advice import clients_for_enough, give_up, lengthened_seconds, rate_for_enough, step_seconds
 from chainmark.capacity.engine import (
     UNANSWERED,
     Engine,
@@ -32,7 +32,7 @@ from chainmark.capacity.model import (
     Target,
     Waits,
 )
-from chainmark.capacity.plan import SearchPlan
+from chainmark.capacity.plan import SearchPlan, rounded
 from chainmark.capacity.presence import Presence, takes_connections
 from chainmark.capacity.recovery import LOOK_REQUESTS, LOOK_S, Looks, Recovery, Waiting, median_s
 from chainmark.capacity.search import Ask, Interrupted
@@ -64,6 +64,7 @@ class StepSettings:
         cool_down_s: pause after each step, always made.
         recovery_longest_s: how long to wait after each step until the server is as quick as before; 0: not at all.
         end_hopeless: end a step early that has failed whatever follows.
+        think_s: what a client waits on average between an answer and its next request.
         records: requests of a step at a fixed level that are recorded one by one.
     """
 
@@ -79,6 +80,7 @@ class StepSettings:
     requests_per_connection: int = 0
     request_coding: Literal["gzip", "br"] | None = None
     drawing: Literal["sequence", "random"] = "random"
+    think_s: float = 0.0
     end_hopeless: bool = True
     records: int = 0
     threads: int = 0
@@ -201,7 +203,9 @@ class StepRunner:
             self.recovery.owe(partial(self._rest, ask.level))
             begin_step(self.progress, f"{self.endpoint.label}: {ask.level} ({ask.phase})")
             result, waits = self._watched(self.order(ask))
-            step = judge(result, self.sla, ask.phase, ask.lengthened, self.read_histogram, waits=waits)
+            step = judge(
+                result, self.sla, ask.phase, ask.lengthened, self.read_histogram, waits=waits, parts=self.endpoint.parts
+            )
             self._expect_presence(step)
         except KeyboardInterrupt:
             # Before the step began, or again while it ended: what was measured before it is still worth keeping.
@@ -238,9 +242,14 @@ class StepRunner:
         """
         self.refer()
         reference_s = self.looks.reference_s
+        share = self.endpoint.rarest_share
+        if plan.kind is LevelKind.RATE and self.endpoint.parts:
+            least = rate_for_enough(self.sla, share, self.settings.duration_s)
+            return replace(plan, first=min(plan.last, max(plan.first, rounded(least))))
         if plan.kind is LevelKind.RATE or plan.ladder or reference_s is None:
             return plan
-        fewest = clients_for_enough(reference_s, self.sla, max(self.settings.duration_s, self.settings.longest_s))
+        longest_s = max(self.settings.duration_s, self.settings.longest_s)
+        fewest = clients_for_enough((reference_s + self.settings.think_s) / share, self.sla, longest_s)
         return replace(plan, first=min(plan.last, max(plan.first, float(fewest))))
 
     def _expect_presence(self, step: Step) -> None:
@@ -298,6 +307,7 @@ class StepRunner:
             warm_up_s=0.0,
             duration_s=LOOK_S,
             give_up=None,
+            think_s=0.0,
             threads=1,
             seed=self.settings.seed,
         )
@@ -341,6 +351,7 @@ class StepRunner:
             requests_per_connection=settings.requests_per_connection,
             request_coding=settings.request_coding,
             drawing=settings.drawing,
+            think_s=settings.think_s,
             max_records=settings.records if ask.phase == "fixed" else 0,
             threads=settings.threads,
             seed=settings.seed + len(self.done),
@@ -360,8 +371,10 @@ class StepRunner:
         before = [step for step in self.done if step.level == ask.level]
         if ask.lengthened and before:
             shortest = min(before, key=lambda step: step.result.window_s)
-            return lengthened_seconds(shortest, self.sla, usual_s, longest_s)
-        return step_seconds(self._expected_per_s(ask.level), self.sla, usual_s, longest_s)
+            return lengthened_seconds(shortest, self.sla, usual_s, longest_s, self.endpoint.rarest_share)
+        expected_per_s = self._expected_per_s(ask.level)
+        asked_per_s = None if expected_per_s is None else expected_per_s * self.endpoint.rarest_share
+        return step_seconds(asked_per_s, self.sla, usual_s, longest_s)
 
     def _expected_per_s(self, level: Level) -> float | None:
         """At least what fewer clients were answered; a rate is what it is."""
@@ -369,7 +382,7 @@ class StepRunner:
             return level.value
         lower = [step.result.due_per_s for step in self.done if step.level <= level]
         if not lower and self.looks.reference_s:
-            return level.value / self.looks.reference_s
+            return level.value / (self.looks.reference_s + self.settings.think_s)
         return max(lower, default=None)
 
     def _requests_at_most(self, order: StepOrder) -> int:

@@ -23,6 +23,7 @@ from chainmark.capacity.metrics import (
     capacity_id,
     level_name,
     levels_of,
+    parts_of,
     population_id,
 )
 from chainmark.capacity.model import Step
@@ -104,7 +105,7 @@ def _step_row(number: int, found: Found, step: Step) -> StepRow:
 
 
 def _condition(limit: Any) -> dict[str, Any]:
-    names = ("measured", "limit", "count", "n", "low", "high", "note")
+    names = ("measured", "limit", "count", "n", "low", "high", "note", "part")
     return {"name": limit.name.value, "outcome": limit.outcome.value, **{key: getattr(limit, key) for key in names}}
 
 
@@ -148,20 +149,22 @@ def samples_of(found: Sequence[Found]) -> dict[str, pl.DataFrame]:
     for one in found:
         for level in levels_of(one):
             steps = [step for step in one.fixed if step.level == level and not (step.partial or step.waited)]
-            samples[population_id(one.endpoint.id, level)] = _request_samples(one.endpoint.id, level_name(level), steps)
+            for endpoint, places in [(one.endpoint, None), *parts_of(one.endpoint)]:
+                frame = _request_samples(endpoint.id, level_name(level), steps, places)
+                samples[population_id(endpoint.id, level)] = frame
     return samples
 
 
-def _request_samples(endpoint_id: str, level: str, steps: Sequence[Step]) -> pl.DataFrame:
+def _request_samples(endpoint_id: str, level: str, steps: Sequence[Step], places: range | None) -> pl.DataFrame:
     """Every request of the steps at one level: its time, its latency (null if it failed), whether it failed.
 
-    What was due and never sent has failed, too.
+    What was due and never sent has failed, too. ``places``: only of the requests that stand there in the order.
     """
     name = f"{endpoint_id}_at_{level}"
     frames = []
     offset_s = 0.0
     for number, step in enumerate(steps):
-        due_s, latency_s, failed = _records(step)
+        due_s, latency_s, failed = _records(step, places)
         frames.append(
             pl.DataFrame(
                 {
@@ -177,7 +180,9 @@ def _request_samples(endpoint_id: str, level: str, steps: Sequence[Step]) -> pl.
     return pl.concat(frames) if frames else pl.DataFrame(schema=empty)
 
 
-def _records(step: Step) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _records(
+    step: Step, places: range | None
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Times since the window's begin, latencies (NaN: failed), failures (0 or 1), in the order of time."""
     records = step.result.records
     if records is None:
@@ -192,4 +197,7 @@ def _records(step: Step) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np
         raise EnvironmentFailure(f"the load engine kept {rows} records of the {due} requests at {step.level}")
     latency_s = np.where(right, latency_s, np.nan)
     order = np.argsort(due_s, kind="stable")
+    if places is not None:
+        asked = np.frombuffer(records.request, dtype="<u4")[order]
+        order = order[(asked >= places.start) & (asked < places.stop)]
     return due_s[order], latency_s[order], failed[order].astype(np.float64)

@@ -36,7 +36,7 @@ class ConditionEntry(_Part):
     """One condition of a step: ``measured`` against ``limit`` in its unit (s, fraction, requests).
 
     ``low`` and ``high`` are the 95 % interval of the share of requests that ``what`` counts (slower than the limit,
-    failed); None where there is none.
+    failed); None where there is none. ``part`` is the id of the mix's endpoint that it is about.
     """
 
     name: str
@@ -46,6 +46,31 @@ class ConditionEntry(_Part):
     low: float | None = None
     high: float | None = None
     note: str = ""
+    part: str = ""
+
+
+class PartEntry(_Part):
+    """One endpoint of a mix in one step: its books, latencies of right answers, whether it kept to its own.
+
+    Attributes:
+        share: of the requests that were due.
+        p99_limit_s: what it is held to.
+        outcome: the worst of its conditions.
+    """
+
+    id: str
+    label: str
+    share: float | None
+    due: int
+    ok: int
+    failed: int
+    unsent: int
+    p50_s: float | None
+    p95_s: float | None
+    p99_s: float | None
+    error_share: float | None
+    p99_limit_s: float
+    outcome: StepOutcome
 
 
 class ErrorEntry(_Part):
@@ -131,6 +156,7 @@ class StepEntry(StepFigures):
     Attributes:
         of_due: centiles of all that was due; the figures above them are of what ended.
         number: of its endpoint, by which seconds and answers name it: no two steps of an endpoint share one.
+        parts: of a mix, its endpoints.
         curve: fractions and latencies, the distribution of the step for drawing; empty where nothing ended.
     """
 
@@ -138,6 +164,7 @@ class StepEntry(StepFigures):
     of_due: Centiles
     conditions: list[ConditionEntry]
     errors: list[ErrorEntry]
+    parts: list[PartEntry] = []
     curve: list[tuple[float, float]] = []
 
 
@@ -182,7 +209,7 @@ class CapacityEntry(_Part):
         low, high: up to ``low`` every measurement passed clearly, from ``high`` on every one failed clearly.
         stopped_by: "p99", "p95", "errors", "achieved", "ladder end", "generator-limited", "waited", "first step",
             "budget", "interrupted", "server gone".
-        condition: what the first fail missed.
+        condition: what the first fail missed; condition_part: the label of the mix's endpoint that missed it.
         best_step, fail_step: numbers of the steps that stand for the answer.
     """
 
@@ -192,6 +219,7 @@ class CapacityEntry(_Part):
     high: float | None
     stopped_by: str
     condition: str | None
+    condition_part: str = ""
     finding: Literal["found", "lower bound", "nothing passed", "not confirmed", "unsettled"]
     confirmed: bool
     contested: ContestedLevel | None = None

@@ -24,7 +24,8 @@ from chainmark.capacity.loadtest import (
 )
 from chainmark.capacity.measured import NO_REQUESTS, Books
 from chainmark.capacity.metrics import load_catalogue_of
-from chainmark.capacity.model import LevelKind, Phase
+from chainmark.capacity.mix import MIX, learnt, loosest, mixed
+from chainmark.capacity.model import Endpoint, LevelKind, Phase
 from chainmark.capacity.profile import LoadProfile
 from chainmark.capacity.report import endpoint_entry, notes_of
 from chainmark.capacity.tables import (
@@ -123,6 +124,7 @@ class Tester:
         load = self.system.load_profile(profile)
         pinned = next((path for order in orders for path in (order.pinned, order.corpus) if path), None)
         services = [self._prepared(profile, order, progress) for order in orders]
+        load, services = _as_mixes(load, services)
         with machine_to_itself(progress), ExitStack() as stack:
             watches = [stack.enter_context(ServerWatch(self.sources, one.target.url)) for one in services]
             started_at = utc_now()
@@ -210,6 +212,32 @@ class Tester:
             place=place,
         )
         return session.seal(content)
+
+
+def _as_mixes(load: LoadProfile, services: list[Service]) -> tuple[LoadProfile, list[Service]]:
+    """Where the profile asks for a mix, every server has it as its only endpoint; of all servers the same one."""
+    told = ""
+    if load.mix_from:
+        found = learnt(Path(load.mix_from), services[0].endpoints)
+        load, told = load.model_copy(update={"mix": found.weights}), found.in_words()
+    if not load.mix:
+        return load, services
+    made = []
+    for service in services:
+        mix = mixed(service.endpoints, load.mix, load.agreement)
+        warnings = (*service.warnings, *([f"of {load.mix_from}, {told}"] if told else []))
+        facts = (*service.facts, _mix_fact(mix))
+        made.append(replace(service, endpoints=(mix,), warnings=warnings, facts=facts))
+    if MIX not in load.sla_of and made[0].endpoints[0].parts:
+        whole = loosest(made[0].endpoints[0].parts)
+        load = load.model_copy(update={"sla_of": {**load.sla_of, MIX: whole}})
+    return load, made
+
+
+def _mix_fact(mix: Endpoint) -> Fact:
+    total = sum(part.weight for part in mix.parts)
+    shares = [f"{part.label} {units.plain_percent(part.weight / total)}" for part in mix.parts]
+    return Fact(label="Mix", value=", ".join(shares) or mix.label)
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,13 @@ def stopped_text(found: CapacityEntry, agreement: Agreement) -> str:
         "interrupted": "interrupted",
         "server gone": "the server went away",
     }
-    return ends.get(found.stopped_by) or condition_text(found.stopped_by, agreement)
+    whose = f" of {found.condition_part}" if found.condition_part else ""
+    return ends.get(found.stopped_by) or _condition_of(found.stopped_by, whose, agreement)
+
+
+def _condition_of(name: str, whose: str, agreement: Agreement) -> str:
+    """A mix's endpoint has an agreement of its own, so that its limit is not the whole's."""
+    return f"{name}{whose}" if whose else condition_text(name, agreement)
 
 
 def condition_text(name: str, agreement: Agreement) -> str:

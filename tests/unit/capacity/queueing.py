@@ -115,6 +115,7 @@ def finished(
         "wall_s": window_s,
         "threads": 1,
         "server": None,
+        "parts": [],
         "records": None,
         "records_left_out": ok,
     }

@@ -22,6 +22,9 @@ pub struct Order {
     #[serde(default)]
     pub headers: Vec<(String, String)>,
     pub requests: Vec<RequestOrder>,
+    /// What `requests` is made of, in its order, each part drawn by its weight; empty: all requests are one.
+    #[serde(default)]
+    pub parts: Vec<PartOrder>,
     /// How bodies are compressed.
     #[serde(default)]
     pub request_coding: Option<Coding>,
@@ -83,6 +86,16 @@ pub struct RequestOrder {
     pub repeatable: Option<bool>,
     #[serde(default)]
     pub expect: ExpectOrder,
+}
+
+/// Requests that follow each other, and are measured by themselves as well.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartOrder {
+    /// How often they are asked, in relation to the other parts' weights.
+    pub weight: f64,
+    /// How many of them there are.
+    pub requests: usize,
 }
 
 /// What is right as an answer.
@@ -157,11 +170,14 @@ pub enum Mode {
     Open(Open),
 }
 
-/// So many clients, each of which asks again as soon as it is answered.
+/// So many clients, each of which asks again when it is answered and has thought.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Closed {
     pub clients: u32,
+    /// Between an answer and the client's next request: exponential, this long on average.
+    #[serde(default)]
+    pub think_s: f64,
 }
 
 /// Requests that are due whatever becomes of those before.
@@ -274,6 +290,22 @@ impl Order {
             let usable = (1e-3..=MAX_RATE_PER_S).contains(&rate);
             require("mode.open.rate_per_s", rate, usable, "from 0.001 to 10000000 requests per second")?;
         }
+        if let Mode::Closed(closed) = &self.mode {
+            let usable = (0.0..=MAX_SECONDS).contains(&closed.think_s);
+            require("mode.closed.think_s", closed.think_s, usable, "a time of up to 86400 seconds")?;
+        }
+        for (index, part) in self.parts.iter().enumerate() {
+            let usable = part.weight.is_finite() && part.weight > 0.0 && part.requests > 0;
+            require(
+                &format!("parts[{index}]"),
+                format_args!("{part:?}"),
+                usable,
+                "a positive weight of some requests",
+            )?;
+        }
+        let parted: usize = self.parts.iter().map(|part| part.requests).sum();
+        let whole = self.parts.is_empty() || parted == self.requests.len();
+        require("parts", format_args!("{parted} requests"), whole, "as many requests as there are")?;
         require("requests", "an empty list", !self.requests.is_empty(), "at least one request")?;
         require("threads", self.threads, self.threads <= 256, "at most 256")?;
         for pointer in &self.error_pointers {

@@ -3,12 +3,14 @@
 use chainmark_random::SplitMix64;
 
 use super::order::Drawing;
+use super::plan::Mix;
 use crate::clock::NS_PER_S;
 use crate::schedule::{ScheduleKind, exponential_gap_ns};
 
 /// Streams of the seed; the numbers are part of what a recorded seed means.
 const GAPS: u64 = 0x4854_5450_0001;
 const DRAWS: u64 = 0x4854_5450_0002;
+const THOUGHTS: u64 = 0x4854_5450_0003;
 
 /// The due times of one thread, in order. All threads together keep one schedule, whatever their number: thread `i` of
 /// `n` has the requests `i`, `i + n`, `i + 2n`, …
@@ -70,19 +72,37 @@ impl Pace {
     }
 }
 
-/// Which of `count` requests the one with this number is.
-pub(super) fn draw(drawing: Drawing, seed: u64, number: u64, count: usize) -> usize {
-    match drawing {
-        Drawing::Sequence => (number % count as u64) as usize,
-        Drawing::Random => {
-            let random = SplitMix64::new(seed ^ DRAWS, number).next_u64();
-            ((u128::from(random) * count as u128) >> 64) as usize
+/// Which request of a mix the one with this number is. A part is drawn by the seed, whatever the order within it.
+pub(super) fn draw(drawing: Drawing, seed: u64, number: u64, mix: &Mix) -> usize {
+    let mut random = SplitMix64::new(seed ^ DRAWS, number);
+    let (begin, count) = mix.alone().map_or_else(|| mix.drawn(random.next_u64()), |count| (0, count));
+    begin
+        + match drawing {
+            Drawing::Sequence => (number % count as u64) as usize,
+            Drawing::Random => ((u128::from(random.next_u64()) * count as u128) >> 64) as usize,
         }
+}
+
+/// How long the clients of a thread think.
+#[derive(Debug, Clone)]
+pub(super) struct Thinking {
+    random: SplitMix64,
+    mean_ns: f64,
+}
+
+impl Thinking {
+    pub fn new(mean_ns: f64, seed: u64, thread: usize) -> Self {
+        Self { random: SplitMix64::new(seed ^ THOUGHTS, thread as u64), mean_ns }
+    }
+
+    pub fn next_ns(&mut self) -> i64 {
+        exponential_gap_ns(&mut self.random, self.mean_ns) as i64
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::order::PartOrder;
     use super::*;
 
     fn times(kind: ScheduleKind, rate_per_s: f64, thread: u64, threads: u64, until_ns: i64) -> Vec<(u64, i64)> {
@@ -127,12 +147,32 @@ mod tests {
     #[test]
     fn random_draws_are_even_and_reach_every_request() {
         let mut counts = [0u32; 7];
+        let mix = Mix::new(&[], 7);
         for number in 0..70_000 {
-            counts[draw(Drawing::Random, 3, number, 7)] += 1;
+            counts[draw(Drawing::Random, 3, number, &mix)] += 1;
         }
         // Chi-square with 6 degrees of freedom: 22.5 is its 99.9 % quantile.
         let chi_square: f64 = counts.iter().map(|&count| (f64::from(count) - 1e4).powi(2) / 1e4).sum();
         assert!(chi_square < 22.5, "{counts:?}");
-        assert_eq!((0..4).map(|number| draw(Drawing::Sequence, 3, number, 3)).collect::<Vec<_>>(), [0, 1, 2, 0]);
+        assert_eq!(
+            (0..4).map(|number| draw(Drawing::Sequence, 3, number, &Mix::new(&[], 3))).collect::<Vec<_>>(),
+            [0, 1, 2, 0]
+        );
+    }
+
+    #[test]
+    fn parts_are_drawn_by_their_weights_and_all_of_their_requests() {
+        let part = |weight, requests| PartOrder { weight, requests };
+        let mix = Mix::new(&[part(1.0, 2), part(6.0, 3), part(3.0, 1)], 6);
+        for drawing in [Drawing::Random, Drawing::Sequence] {
+            let mut counts = [0u32; 6];
+            for number in 0..60_000 {
+                counts[draw(drawing, 3, number, &mix)] += 1;
+            }
+            for (count, expected) in counts.into_iter().zip([3_000, 3_000, 12_000, 12_000, 12_000, 18_000]) {
+                // Four standard deviations at most.
+                assert!(count.abs_diff(expected) < 500, "{drawing:?}: {counts:?}");
+            }
+        }
     }
 }

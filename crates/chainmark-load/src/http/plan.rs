@@ -2,7 +2,7 @@
 
 use super::body::Room;
 use super::error::{HttpError, refused};
-use super::order::{Drawing, GiveUp, Mode, Order};
+use super::order::{Drawing, GiveUp, Mode, Order, PartOrder};
 use super::request::{Common, Request};
 use super::target::{Address, Target};
 use super::tls::Tls;
@@ -20,6 +20,7 @@ const CLIENTS_PER_THREAD: usize = 64;
 #[derive(Debug)]
 pub(super) struct Plan {
     pub requests: Vec<Request>,
+    pub mix: Mix,
     pub drawing: Drawing,
     pub seed: u64,
     pub load: Load,
@@ -41,23 +42,71 @@ pub(super) struct Plan {
     pub addresses: Vec<Address>,
 }
 
+/// Which requests belong together, and how often each part is asked.
+#[derive(Debug)]
+pub(super) struct Mix {
+    /// The first request of each part, and how many there are.
+    parts: Vec<(usize, usize)>,
+    /// The shares of the parts up to each, of 2^64.
+    ends: Vec<u64>,
+}
+
+impl Mix {
+    pub fn new(parts: &[PartOrder], requests: usize) -> Self {
+        let one = [PartOrder { weight: 1.0, requests }];
+        let parts = if parts.is_empty() { &one } else { parts };
+        let weights: f64 = parts.iter().map(|part| part.weight).sum();
+        let (mut begin, mut weight) = (0, 0.0);
+        let mut mix = Self { parts: Vec::new(), ends: Vec::new() };
+        for part in parts {
+            mix.parts.push((begin, part.requests));
+            begin += part.requests;
+            weight += part.weight;
+            // Saturates for the last one.
+            mix.ends.push((weight / weights * 2f64.powi(64)) as u64);
+        }
+        mix
+    }
+
+    /// How many parts.
+    pub fn size(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// The first request of the part that this random number falls into, and how many there are.
+    pub fn drawn(&self, random: u64) -> (usize, usize) {
+        self.parts[self.ends.partition_point(|&end| end <= random).min(self.parts.len() - 1)]
+    }
+
+    /// The only part's requests, where there is only one.
+    pub fn alone(&self) -> Option<usize> {
+        if let [(_, count)] = self.parts[..] { Some(count) } else { None }
+    }
+
+    fn part_of(&self, request: usize) -> usize {
+        self.parts.partition_point(|&(begin, _)| begin <= request) - 1
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Load {
-    Closed { clients: usize },
+    Closed { clients: usize, think_ns: f64 },
     Open { kind: ScheduleKind, rate_per_s: f64, connections: usize },
 }
 
 impl Load {
     pub fn connections(&self) -> usize {
         match *self {
-            Self::Closed { clients } => clients,
+            Self::Closed { clients, .. } => clients,
             Self::Open { connections, .. } => connections,
         }
     }
 
     fn new(mode: &Mode) -> Self {
         match mode {
-            Mode::Closed(closed) => Self::Closed { clients: closed.clients as usize },
+            Mode::Closed(closed) => {
+                Self::Closed { clients: closed.clients as usize, think_ns: closed.think_s * NS_PER_S as f64 }
+            }
             Mode::Open(open) => Self::Open {
                 kind: open.schedule.into(),
                 rate_per_s: open.rate_per_s,
@@ -70,7 +119,7 @@ impl Load {
     fn threads(&self, asked: u32) -> usize {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let wanted = match (asked, self) {
-            (0, Self::Closed { clients }) => (clients / CLIENTS_PER_THREAD).min(cores / 2),
+            (0, Self::Closed { clients, .. }) => (clients / CLIENTS_PER_THREAD).min(cores / 2),
             (0, Self::Open { rate_per_s, .. }) => ((rate_per_s / RATE_PER_THREAD).ceil() as usize).min(cores / 2),
             (asked, _) => asked as usize,
         };
@@ -96,8 +145,14 @@ impl Plan {
         common.check()?;
         let with_close = order.requests_per_connection > 0;
         let requests = order.requests.iter().enumerate();
-        let requests: Result<_, _> =
-            requests.map(|(index, request)| Request::new(index, request, &common, with_close)).collect();
+        let mix = Mix::new(&order.parts, order.requests.len());
+        let requests: Result<_, _> = requests
+            .map(|(index, request)| {
+                let mut made = Request::new(index, request, &common, with_close)?;
+                made.part = mix.part_of(index);
+                Ok(made)
+            })
+            .collect();
         let load = Load::new(&order.mode);
         let give_up = |give_up: GiveUp| GiveUpPlan {
             slow_ns: nanoseconds(give_up.slow_s),
@@ -106,6 +161,7 @@ impl Plan {
         };
         Ok(Self {
             requests: requests?,
+            mix,
             drawing: order.order,
             seed: order.seed,
             load,

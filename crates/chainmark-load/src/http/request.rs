@@ -15,6 +15,8 @@ pub(super) struct Request {
     pub expectation: Expectation,
     /// Whether the server may be asked twice.
     pub repeatable: bool,
+    /// The part of the mix that it belongs to.
+    pub part: usize,
 }
 
 impl Request {
@@ -24,7 +26,7 @@ impl Request {
         let close = if with_close { serialise(order, common, "Connection: close\r\n") } else { Box::default() };
         let expectation = Expectation::new(index, &order.expect)?;
         let repeatable = order.repeatable.unwrap_or_else(|| IDEMPOTENT.contains(&order.method.as_str()));
-        Ok(Self { keep_alive: serialise(order, common, ""), close, expectation, repeatable })
+        Ok(Self { keep_alive: serialise(order, common, ""), close, expectation, repeatable, part: 0 })
     }
 
     /// `last`: the server shall close the connection after the answer.

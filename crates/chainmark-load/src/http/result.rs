@@ -1,14 +1,15 @@
 //! What a load has measured.
 
-use super::classes::ClassTold;
+use super::classes::{ClassTold, KINDS};
 use super::error::HttpError;
 use super::histogram::Times;
 use super::plan::Plan;
 use super::series::Columns;
-use super::tally::{Books, Records, Whole};
+use super::tally::{Books, PartTally, Records, Whole};
 use super::worker::{End, Shared};
 use crate::clock::NS_PER_S;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
 /// The result of one step.
@@ -45,9 +46,29 @@ pub struct HttpResult {
     pub threads: usize,
     /// What the server calls itself in the head of an answer.
     pub server: Option<String>,
+    /// The window's requests by the order's parts, where it has several.
+    pub parts: Vec<PartTold>,
     #[serde(skip)]
     pub records: Option<Records>,
     pub records_left_out: u64,
+}
+
+/// What became of the requests of one part of a mix.
+#[derive(Debug, Clone, Serialize)]
+pub struct PartTold {
+    pub books: Books,
+    /// Right answers.
+    pub latency: Times,
+    /// By kind; only those that were met.
+    pub errors: BTreeMap<&'static str, u64>,
+}
+
+impl PartTold {
+    fn new(part: &PartTally) -> Self {
+        let errors = KINDS.iter().zip(part.failed).filter(|(_, count)| *count > 0);
+        let errors = errors.map(|(kind, count)| (kind.name(), count)).collect();
+        Self { books: part.books, latency: part.latency.summarise(), errors }
+    }
 }
 
 /// How the connections fared.
@@ -99,6 +120,7 @@ impl HttpResult {
             wall_s: seconds(whole.end_ns),
             threads: plan.threads,
             server: whole.server,
+            parts: if plan.mix.size() > 1 { whole.parts.iter().map(PartTold::new).collect() } else { Vec::new() },
             records: (plan.max_records > 0).then_some(whole.records),
             records_left_out: if plan.max_records > 0 { whole.records_left_out } else { 0 },
         })

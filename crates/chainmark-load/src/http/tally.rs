@@ -77,10 +77,29 @@ impl Records {
     }
 }
 
+/// What became of a part's requests in the window; right answers' latencies.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PartTally {
+    pub books: Books,
+    pub failed: [u64; KINDS.len()],
+    pub latency: Recorder,
+}
+
+impl PartTally {
+    fn merge(&mut self, other: &Self) {
+        self.books.add(&other.books);
+        self.latency.merge(&other.latency);
+        for (sum, count) in self.failed.iter_mut().zip(other.failed) {
+            *sum += count;
+        }
+    }
+}
+
 /// How a request ended, in nanoseconds of the step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ended {
     pub request: u32,
+    pub part: usize,
     pub phase: usize,
     pub due_ns: i64,
     pub start_ns: i64,
@@ -101,7 +120,7 @@ pub(super) struct Tally {
     /// Of the warm-up, of the window.
     pub books: [Books; 2],
     pub classes: Classes,
-    latency: Recorder,
+    parts: Vec<PartTally>,
     failed_latency: Recorder,
     service: Recorder,
     lag: Recorder,
@@ -131,7 +150,7 @@ impl Tally {
             is_open: matches!(plan.load, Load::Open { .. }),
             books: [Books::default(); 2],
             classes: Classes::default(),
-            latency: Recorder::default(),
+            parts: vec![PartTally::default(); plan.mix.size()],
             failed_latency: Recorder::default(),
             service: Recorder::default(),
             lag: Recorder::default(),
@@ -150,9 +169,13 @@ impl Tally {
         }
     }
 
-    pub fn started(&mut self, phase: usize) {
+    pub fn started(&mut self, phase: usize, part: usize) {
         self.books[phase].due += 1;
         self.books[phase].sent += 1;
+        if phase == 1 {
+            self.parts[part].books.due += 1;
+            self.parts[part].books.sent += 1;
+        }
         self.second.started += 1;
     }
 
@@ -176,7 +199,9 @@ impl Tally {
         let latency_ns = ended.end_ns - ended.due_ns;
         self.second.latency(latency_ns);
         if ended.phase == 1 {
-            self.latency.record(latency_ns);
+            let part = &mut self.parts[ended.part];
+            part.books.ok += 1;
+            part.latency.record(latency_ns);
             // In a closed loop it is the latency.
             if self.is_open {
                 self.service.record(ended.end_ns - ended.start_ns);
@@ -194,13 +219,20 @@ impl Tally {
         self.second.latency(latency_ns);
         if ended.phase == 1 {
             self.failed_latency.record(latency_ns);
+            let part = &mut self.parts[ended.part];
+            part.books.failed += 1;
+            part.failed[kind as usize] += 1;
             self.record(ended, kind as u8 + 1);
         }
     }
 
-    pub fn unsent(&mut self, request: u32, phase: usize, due_ns: i64) {
+    pub fn unsent(&mut self, request: u32, part: usize, phase: usize, due_ns: i64) {
         self.books[phase].due += 1;
         self.books[phase].unsent += 1;
+        if phase == 1 {
+            self.parts[part].books.due += 1;
+            self.parts[part].books.unsent += 1;
+        }
         if phase == 1 && self.may_record() {
             self.records.push((due_ns, request, -1, -1, UNSENT));
         }
@@ -272,6 +304,7 @@ pub(super) struct Part {
 pub(super) struct Whole {
     pub books: [Books; 2],
     pub classes: Classes,
+    pub parts: Vec<PartTally>,
     pub latency: Recorder,
     pub latency_all: Recorder,
     pub service: Recorder,
@@ -291,6 +324,7 @@ impl Whole {
         let mut whole = Self {
             books: [Books::default(); 2],
             classes: Classes::default(),
+            parts: Vec::new(),
             latency: Recorder::default(),
             latency_all: Recorder::default(),
             service: Recorder::default(),
@@ -323,8 +357,12 @@ impl Whole {
         self.books[0].add(&tally.books[0]);
         self.books[1].add(&tally.books[1]);
         self.classes.merge(tally.classes);
-        self.latency.merge(&tally.latency);
-        self.latency_all.merge(&tally.latency);
+        self.parts.resize_with(tally.parts.len(), PartTally::default);
+        for (sum, part) in self.parts.iter_mut().zip(&tally.parts) {
+            sum.merge(part);
+            self.latency.merge(&part.latency);
+            self.latency_all.merge(&part.latency);
+        }
         self.latency_all.merge(&tally.failed_latency);
         self.service.merge(&tally.service);
         self.lag.merge(&tally.lag);
@@ -354,6 +392,11 @@ impl Whole {
             equal(&format!("{name}: failed, all classes"), books.failed, self.classes.total(phase))?;
         }
         let [warm_up, window] = &self.books;
+        let mut parts = Books::default();
+        self.parts.iter().for_each(|part| parts.add(&part.books));
+        if !self.parts.is_empty() && parts != *window {
+            return Err(HttpError::Books { what: format!("window, its parts: {window:?}, {parts:?}") });
+        }
         equal("ok, latencies", window.ok, latency)?;
         equal("ok + failed, all latencies", window.ok + window.failed, latency_all)?;
         equal("due, records", window.due, self.records.due_ns.len() as u64 + self.records_left_out)?;

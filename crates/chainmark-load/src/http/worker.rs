@@ -4,7 +4,7 @@ use super::classes::{Class, Kind};
 use super::connection::{Answered, Connection, Io, Outcome, State, Task};
 use super::failure::Failure;
 use super::judge::{Judge, Received};
-use super::pace::{Pace, draw};
+use super::pace::{Pace, Thinking, draw};
 use super::plan::{Load, Plan};
 use super::tally::{Common, Ended, Gauges, Part, Tally};
 use crate::clock::{NS_PER_S, monotonic_ns};
@@ -13,6 +13,8 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -122,6 +124,9 @@ pub(super) struct Worker<'p> {
     /// Requests of a closed loop so far.
     started: u64,
     pace: Option<OpenPace>,
+    /// How long clients think; None: not at all. And until when each does.
+    thinking: Option<Thinking>,
+    thinkers: BinaryHeap<Reverse<(i64, u32)>>,
     judge: Judge,
     tally: Tally,
     ticks: u32,
@@ -167,7 +172,11 @@ impl<'p> Worker<'p> {
                 Some(OpenPace { next: pace.clone(), due: pace, queued: 0 })
             }
         };
-        Self {
+        let thinking = match plan.load {
+            Load::Closed { think_ns, .. } if think_ns > 0.0 => Some(Thinking::new(think_ns, plan.seed, index)),
+            _ => None,
+        };
+        let mut worker = Self {
             plan,
             shared,
             index,
@@ -182,6 +191,8 @@ impl<'p> Worker<'p> {
             in_flight: 0,
             started: 0,
             pace,
+            thinking,
+            thinkers: BinaryHeap::new(),
             judge: Judge::new(plan.error_pointers.clone()),
             tally: Tally::new(plan, shared.common.clone()),
             ticks: 0,
@@ -189,6 +200,30 @@ impl<'p> Worker<'p> {
             round_trip_ns: i64::MAX,
             looked_ns: 0,
             seen_since_ns: 0,
+        };
+        if worker.thinking.is_some() {
+            // Clients come one after the other, as they will go on.
+            std::mem::take(&mut worker.free).into_iter().for_each(|slot| worker.think(slot, 0));
+        }
+        worker
+    }
+
+    /// The client asks again when it has thought.
+    fn think(&mut self, slot: u32, now_ns: i64) {
+        if let Some(thinking) = &mut self.thinking {
+            self.thinkers.push(Reverse((now_ns + thinking.next_ns(), slot)));
+        }
+    }
+
+    /// Starts the requests of those that have thought.
+    fn start_thinkers(&mut self, mut now_ns: i64) {
+        while let Some(&Reverse((due_ns, slot))) = self.thinkers.peek()
+            && due_ns <= now_ns
+            && now_ns < self.shared.end_ns()
+        {
+            self.thinkers.pop();
+            self.start(slot, due_ns, now_ns, None);
+            now_ns = self.now_ns();
         }
     }
 
@@ -210,6 +245,7 @@ impl<'p> Worker<'p> {
                 self.tick(now_ns);
                 next_tick_ns = now_ns + TICK_NS;
             }
+            self.start_thinkers(now_ns);
             self.start_free(now_ns);
             if self.is_over(now_ns) {
                 return self.finish();
@@ -247,8 +283,12 @@ impl<'p> Worker<'p> {
     }
 
     fn next_due_ns(&self) -> Option<i64> {
-        let due_ns = self.pace.as_ref()?.next.due_ns();
-        (!self.free.is_empty() && due_ns < self.shared.end_ns()).then_some(due_ns)
+        let due_ns = match &self.pace {
+            Some(pace) if !self.free.is_empty() => pace.next.due_ns(),
+            Some(_) => return None,
+            None => self.thinkers.peek()?.0.0,
+        };
+        (due_ns < self.shared.end_ns()).then_some(due_ns)
     }
 
     fn arm(&mut self, due_ns: i64) {
@@ -312,12 +352,12 @@ impl<'p> Worker<'p> {
                 number
             }
         };
-        let request = draw(self.plan.drawing, self.plan.seed, number, self.plan.requests.len()) as u32;
+        let request = draw(self.plan.drawing, self.plan.seed, number, &self.plan.mix) as u32;
         let phase = self.plan.phase(due_ns);
         if now_ns >= self.tally.second_end_ns {
             self.hand_in(now_ns, false);
         }
-        self.tally.started(phase);
+        self.tally.started(phase, self.plan.requests[request as usize].part);
         if self.pace.is_some() && lag_since_ns.is_some_and(|since_ns| due_ns >= since_ns) {
             self.tally.lag(phase, now_ns - due_ns);
         }
@@ -357,7 +397,7 @@ impl<'p> Worker<'p> {
         }
         self.in_flight -= 1;
         let connection = &mut self.connections[slot as usize];
-        let ended = ended(&connection.task, end_ns);
+        let ended = ended(self.plan, &connection.task, end_ns);
         let expectation = &self.plan.requests[ended.request as usize].expectation;
         let body = connection.body(&answered.body, &self.io.buffers);
         let received =
@@ -381,6 +421,9 @@ impl<'p> Worker<'p> {
     /// The connection is free: whoever waits longest takes it.
     fn reuse(&mut self, slot: u32) {
         let now_ns = self.now_ns();
+        if self.thinking.is_some() {
+            return self.think(slot, now_ns);
+        }
         match self.due_now(now_ns) {
             Some(due_ns) if self.free.is_empty() => self.start(slot, due_ns, now_ns, None),
             _ => {
@@ -449,6 +492,9 @@ impl<'p> Worker<'p> {
 
     /// Without starting anything at once: a failure may come while others are being started.
     fn free_later(&mut self, slot: u32, now_ns: i64) {
+        if self.thinking.is_some() {
+            return self.think(slot, now_ns);
+        }
         if self.free.is_empty() {
             self.free_since_ns = now_ns;
         }
@@ -461,7 +507,7 @@ impl<'p> Worker<'p> {
             self.hand_in(now_ns, false);
         }
         self.in_flight -= 1;
-        let ended = ended(&self.connections[slot as usize].task, now_ns);
+        let ended = ended(self.plan, &self.connections[slot as usize].task, now_ns);
         let class = self.tally.classes.number(Class::new(kind, None, detail.to_owned()));
         self.count_failure(&ended, class);
         self.count_slow(&ended);
@@ -585,8 +631,9 @@ impl<'p> Worker<'p> {
         if let Some(pace) = &mut self.pace {
             while pace.next.due_ns() < end_ns {
                 let (due_ns, number) = (pace.next.due_ns(), pace.next.number());
-                let request = draw(self.plan.drawing, self.plan.seed, number, self.plan.requests.len()) as u32;
-                self.tally.unsent(request, self.plan.phase(due_ns), due_ns);
+                let request = draw(self.plan.drawing, self.plan.seed, number, &self.plan.mix) as u32;
+                let part = self.plan.requests[request as usize].part;
+                self.tally.unsent(request, part, self.plan.phase(due_ns), due_ns);
                 pace.next.advance();
             }
             pace.queued = 0;
@@ -598,6 +645,7 @@ impl<'p> Worker<'p> {
     }
 }
 
-fn ended(task: &Task, end_ns: i64) -> Ended {
-    Ended { request: task.request, phase: task.phase, due_ns: task.due_ns, start_ns: task.start_ns, end_ns }
+fn ended(plan: &Plan, task: &Task, end_ns: i64) -> Ended {
+    let part = plan.requests[task.request as usize].part;
+    Ended { request: task.request, part, phase: task.phase, due_ns: task.due_ns, start_ns: task.start_ns, end_ns }
 }

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from chainmark.capacity.mix import MIX
 from chainmark.capacity.profile import LoadProfile
 from chainmark.core.errors import UsageError
 from chainmark.core.secrets import is_secret_name
@@ -113,6 +114,11 @@ class HttpProfile(LoadProfile):
     @model_validator(mode="after")
     def _agreements_are_of_endpoints(self) -> HttpProfile:
         known = {entry.endpoint for entry in self.request}
+        stranger = next((name for name in self.mix if name not in known), None)
+        if stranger is not None:
+            raise UsageError(f"`mix` names `{stranger}`, which no request has", f"endpoints: {_list(known)}")
+        if self.mix or self.mix_from:
+            known.add(MIX)
         named: dict[str, Mapping[str, object]] = {
             "sla_of": self.sla_of,
             "require": self.require,

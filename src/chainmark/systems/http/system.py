@@ -89,7 +89,14 @@ def endpoints_of(profile: HttpProfile) -> tuple[Endpoint, ...]:
         labels.setdefault(entry.endpoint, entry.label or entry.path)
         requests.setdefault(entry.endpoint, []).extend(_requests(entry))
     pointers = profile.error_pointers
-    return tuple(Endpoint(id_, labels[id_], tuple(found), pointers) for id_, found in requests.items())
+    return tuple(
+        Endpoint(id_, labels[id_], tuple(found), pointers, templates=_templates(profile, id_))
+        for id_, found in requests.items()
+    )
+
+
+def _templates(profile: HttpProfile, endpoint: str) -> tuple[tuple[str, str], ...]:
+    return tuple((entry.method, entry.path) for entry in profile.request if entry.endpoint == endpoint)
 
 
 def _requests(entry: RequestEntry) -> Iterator[Request]:
@@ -152,6 +159,8 @@ def corpus_hash(endpoints: Sequence[Endpoint]) -> str:
         for request in one["requests"]:
             # It says nothing of what is asked, only how often.
             del request["repeatable"]
+        # Nor do these: how often an endpoint is asked stands beside the hash.
+        del one["parts"], one["templates"]
     text = json.dumps(asked, sort_keys=True, ensure_ascii=False)
     return blake3.blake3(text.encode()).hexdigest()
 

@@ -1,0 +1,191 @@
+"""Several endpoints as one load: how often each is asked, given or learnt from an access log."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO, cast
+from urllib.parse import urlsplit
+
+from chainmark.capacity.model import Endpoint, MixPart
+from chainmark.capacity.sla import Sla
+from chainmark.core import units
+from chainmark.core.errors import UsageError
+
+# The id of a mix among endpoints: agreements, levels and required capacities name it so.
+MIX = "mix"
+_MOST_TOLD = 3
+# "GET /block/5?full=1 HTTP/1.1", wherever it stands in a line.
+_REQUEST = re.compile(r'"?(?P<method>[A-Z]{3,7}) (?P<path>/\S*) HTTP/[\d.]+"?')
+# Names of fields, as servers and their guides use them.
+_METHODS = ("method", "request_method", "verb")
+_PATHS = ("path", "uri", "request_uri", "url", "request_path")
+_REQUESTS = ("request", "request_line")
+
+
+def mixed(endpoints: Sequence[Endpoint], weights: Mapping[str, float], agreement: Callable[[str], Sla]) -> Endpoint:
+    """One endpoint that is asked all of their requests, each endpoint by its weight.
+
+    Args:
+        endpoints: of a server.
+        weights: by the endpoint's id; endpoints without one are left out.
+        agreement: what each is held to within the mix.
+
+    Raises:
+        UsageError: a weight's endpoint is not there.
+    """
+    by_id = {one.id: one for one in endpoints}
+    stranger = next((name for name in weights if name not in by_id), None)
+    if stranger is not None:
+        raise UsageError(
+            f"the mix names `{stranger}`, which is no endpoint that can be measured here",
+            f"endpoints: {', '.join(sorted(by_id))}",
+        )
+    chosen = [by_id[name] for name in weights]
+    parts = [MixPart(one.id, one.label, weights[one.id], len(one.requests), agreement(one.id)) for one in chosen]
+    return Endpoint(
+        id=MIX,
+        label=f"mix of {units.plural(len(parts), 'endpoint')}",
+        requests=tuple(request for one in chosen for request in one.requests),
+        error_pointers=tuple(dict.fromkeys(pointer for one in chosen for pointer in one.error_pointers)),
+        # Of a single endpoint the whole says everything.
+        parts=tuple(parts) if len(parts) > 1 else (),
+    )
+
+
+def loosest(parts: Iterable[MixPart]) -> Sla:
+    """What a mix as a whole is held to: no more than its endpoints are, each of which is judged by itself."""
+    slas = [part.sla for part in parts]
+    if not slas:
+        return Sla()
+    return Sla(
+        p99_s=max(one.p99_s for one in slas),
+        error_share=max(one.error_share for one in slas),
+        achieved_share=min(one.achieved_share for one in slas),
+        min_requests=max(one.min_requests for one in slas),
+    )
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What an access log says of a mix.
+
+    Attributes:
+        weights: requests by the endpoint's id, in the endpoints' order; of those that were asked at all.
+        requests: that the log has.
+        others: of them, those of no endpoint, by method and path.
+        unread: lines without a request.
+    """
+
+    weights: dict[str, float]
+    requests: int
+    others: Counter[str]
+    unread: int
+
+    def in_words(self) -> str:
+        """What was left out, in a sentence; "" if nothing."""
+        left = sum(self.others.values())
+        told = ", ".join(f"{path} ({count})" for path, count in self.others.most_common(_MOST_TOLD))
+        parts = [f"{units.count(left)} of {units.plural(self.requests, 'request')} are of no endpoint: {told}"] * bool(
+            left
+        )
+        parts += [f"{units.plural(self.unread, 'line')} without a request"] * bool(self.unread)
+        return "; ".join(parts)
+
+
+def learnt(path: Path, endpoints: Sequence[Endpoint]) -> Learnt:
+    """How often an access log asks each endpoint: nginx's and Apache's combined format, or JSON lines; gzip as well.
+
+    Raises:
+        UsageError: it cannot be read, or asks none of them.
+    """
+    known = _by_path(endpoints)
+    counts: Counter[str] = Counter()
+    others: Counter[str] = Counter()
+    unread = 0
+    try:
+        with _opened(path) as file:
+            for line in filter(str.strip, file):
+                asked = _asked(line)
+                if asked is None:
+                    unread += 1
+                elif (id_ := known(*asked)) is not None:
+                    counts[id_] += 1
+                else:
+                    others[f"{asked[0]} {_bare(asked[1])}"] += 1
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise UsageError(f"the access log {path} cannot be read: {error}", "text or gzip, in UTF-8") from error
+    if not counts:
+        told = ", ".join(name for name, _ in others.most_common(_MOST_TOLD)) or "no request at all"
+        raise UsageError(
+            f"the access log {path} has no request to an endpoint: it has {told}",
+            f"endpoints: {', '.join(one.label for one in endpoints)}",
+        )
+    weights = {one.id: float(counts[one.id]) for one in endpoints if counts[one.id]}
+    return Learnt(weights, counts.total() + others.total(), others, unread)
+
+
+def _opened(path: Path) -> TextIO:
+    if path.suffix == ".gz":
+        return cast(TextIO, gzip.open(path, "rt", encoding="utf-8"))
+    return path.open(encoding="utf-8")
+
+
+def _asked(line: str) -> tuple[str, str] | None:
+    """Method and path of a line's request."""
+    if not line.lstrip().startswith("{"):
+        return _of_text(line)
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(entry, dict):
+        return None
+    whole, path = _field(entry, _REQUESTS), _field(entry, _PATHS)
+    if path is None:
+        return _of_text(whole) if whole else None
+    parts = urlsplit(path)
+    return (_field(entry, _METHODS) or "GET").upper(), f"{parts.path}?{parts.query}" if parts.query else parts.path
+
+
+def _of_text(text: str) -> tuple[str, str] | None:
+    found = _REQUEST.search(text)
+    return (found["method"], found["path"]) if found else None
+
+
+def _field(entry: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    return next((value for name in names if isinstance(value := entry.get(name), str) and value), None)
+
+
+def _bare(path: str) -> str:
+    return path.partition("?")[0]
+
+
+def _by_path(endpoints: Sequence[Endpoint]) -> Callable[[str, str], str | None]:
+    """Whose request this is: what is asked as it is comes first, then a path without its query, then templates."""
+    exact: dict[tuple[str, str], str] = {}
+    for path_of in (str, _bare):
+        for one in endpoints:
+            for request in one.requests:
+                exact.setdefault((request.method, path_of(request.path)), one.id)
+    templates = [(method, re.compile(pattern), one.id) for one in endpoints for method, pattern in _patterns(one)]
+
+    def known(method: str, path: str) -> str | None:
+        for form in (path, _bare(path)):
+            if (id_ := exact.get((method, form))) is not None:
+                return id_
+        return next((id_ for asked, form, id_ in templates if asked == method and form.fullmatch(_bare(path))), None)
+
+    return known
+
+
+def _patterns(endpoint: Endpoint) -> Iterator[tuple[str, str]]:
+    """A template as an expression: each of its values is a part of the path."""
+    for method, template in endpoint.templates:
+        pieces = re.split(r"\{[A-Za-z_]\w*\}", _bare(template))
+        yield method, "[^/]+".join(map(re.escape, pieces))

@@ -1,0 +1,59 @@
+"""The endpoints of a mix, each by itself, at the levels that the mix's capacity stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chainmark.core import units
+from chainmark.core.load_report import EndpointEntry, PartEntry, StepEntry, TargetEntry
+from chainmark.report import load_text as text
+from chainmark.report.blocks import Column, Table, TableCell, TableRow, words
+from chainmark.report.phrases import Emphasis
+
+_EMPHASIS: dict[str, Emphasis] = {"pass": "plain", "fail": "worse"}
+_QUIET = TableCell(units.UNSET, emphasis="quiet")
+
+
+def mix_table(target: TargetEntry, name: str, number: int, *, several: bool) -> Table | None:
+    """What each endpoint was given within the mix; None where nothing is mixed."""
+    rows = [
+        TableRow(_cells(level, part))
+        for endpoint in target.endpoints
+        for level, step in _steps(endpoint)
+        for part in step.parts
+    ]
+    if not rows:
+        return None
+    figures = ("of the requests, %", "requests", "p50, ms", "p95, ms", "p99, ms", "its limit, ms", "error rate, %")
+    columns = [*words("level, endpoint"), *map(Column, figures), *words("keeps to it")]
+    notes = ["Each endpoint keeps to its own agreement, or the mix does not. p50 and p95: of right answers."]
+    return Table(f"mix-{number}", f"Within the mix{f': {name}' if several else ''}", columns, rows, notes)
+
+
+def _steps(endpoint: EndpointEntry) -> Iterator[tuple[str, StepEntry]]:
+    """The step that stands for each capacity, and for the level above it."""
+    for found in endpoint.capacities:
+        best = text.shown_step(endpoint, found)
+        fail = text.step_of(endpoint, found.kind, found.fail_step)
+        for step in dict.fromkeys(one.number for one in (best, fail) if one):
+            entry = text.step_of(endpoint, found.kind, step)
+            if entry is not None:
+                yield text.level_of(entry), entry
+
+
+def _cells(level: str, part: PartEntry) -> list[TableCell]:
+    return [
+        TableCell(f"{level}, {part.label}"),
+        text.percent_figure(part.share),
+        TableCell(units.count(part.due)),
+        *(_ms(value_s) for value_s in (part.p50_s, part.p95_s, part.p99_s, part.p99_limit_s)),
+        text.percent_figure(part.error_share),
+        TableCell(
+            {"pass": "yes", "fail": "no"}.get(part.outcome, "not clear"),
+            emphasis=_EMPHASIS.get(part.outcome, "caution"),
+        ),
+    ]
+
+
+def _ms(value_s: float | None) -> TableCell:
+    return _QUIET if value_s is None else text.milliseconds(value_s)

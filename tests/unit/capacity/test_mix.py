@@ -1,0 +1,142 @@
+"""Several endpoints as one load: what an access log teaches, and that each is judged by its own agreement."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chainmark.capacity.mix import MIX, learnt, loosest, mixed
+from chainmark.capacity.model import (
+    Condition,
+    Endpoint,
+    Level,
+    LevelKind,
+    Outcome,
+    Phase,
+    Request,
+    StepOrder,
+    StepResult,
+)
+from chainmark.capacity.sla import Sla, judge
+from chainmark.core.errors import UsageError
+
+from tests.unit.capacity.queueing import TARGET, Latencies, finished
+
+BLOCK = Endpoint(
+    "block", "/block", (Request("GET", "/block/1"), Request("GET", "/block/2")), templates=(("GET", "/block/{height}"),)
+)
+SEARCH = Endpoint("search", "/search", (Request("POST", "/search"),))
+BOTH = (BLOCK, SEARCH)
+_LINE = '10.0.0.1 - - [24/Nov/2026:03:01:35 +0000] "{}" 200 512 "-" "curl/8"\n'
+
+
+def _log(folder: Path, *asked: str, name: str = "access.log") -> Path:
+    path = folder / name
+    text = "".join(_LINE.format(f"{one} HTTP/1.1") for one in asked)
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(text.encode()))
+    else:
+        path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", ["access.log", "access.log.gz"])
+def test_weights_from_nginx(name: str, tmp_path: Path) -> None:
+    asked = (
+        ["GET /block/1"] * 3
+        + ["GET /block/77?full=1"] * 2
+        + ["POST /search"] * 5
+        + ["GET /favicon.ico", "POST /block/1"]
+    )
+    found = learnt(_log(tmp_path, *asked, name=name), BOTH)
+    assert found.weights == {"block": 5.0, "search": 5.0}
+    assert (found.requests, found.others.total(), found.unread) == (12, 2, 0)
+    assert "2 of 12 requests are of no endpoint" in found.in_words()
+    assert "GET /favicon.ico (1)" in found.in_words()
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"request": "GET /block/1 HTTP/2.0", "status": 200},
+        {"method": "GET", "path": "/block/9"},
+        {"request_method": "get", "request_uri": "/block/1?x=2"},
+        {"url": "https://api.example/block/1"},
+    ],
+)
+def test_weights_from_json_lines(entry: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(f"{json.dumps(entry)}\n\nno JSON, no request\n{{broken\n", encoding="utf-8")
+    found = learnt(path, BOTH)
+    assert (found.weights, found.unread) == ({"block": 1.0}, 2)
+    assert "2 lines without a request" in found.in_words()
+
+
+def test_a_log_of_something_else_is_refused(tmp_path: Path) -> None:
+    """And not taken for a mix of nothing."""
+    with pytest.raises(UsageError, match="no request to an endpoint: it has GET /other"):
+        learnt(_log(tmp_path, "GET /other"), BOTH)
+    with pytest.raises(UsageError, match="cannot be read"):
+        learnt(tmp_path / "none.log", BOTH)
+    (tmp_path / "cut.log.gz").write_bytes(gzip.compress(b"x" * 1000)[:20])
+    with pytest.raises(UsageError, match="cannot be read"):
+        learnt(tmp_path / "cut.log.gz", BOTH)
+
+
+def test_a_mix_is_one_order_of_parts() -> None:
+    mix = mixed(BOTH, {"search": 1.0, "block": 3.0}, lambda _: Sla())
+    assert (mix.id, mix.label, mix.rarest_share) == (MIX, "mix of 2 endpoints", 0.25)
+    order = StepOrder(TARGET, mix, Level(LevelKind.CLIENTS, 2.0), 0.0, 1.0, think_s=0.5)
+    sent = json.loads(order.to_json())
+    assert sent["parts"] == [{"weight": 1.0, "requests": 1}, {"weight": 3.0, "requests": 2}]
+    assert [one["path"] for one in sent["requests"]] == ["/search", "/block/1", "/block/2"]
+    assert sent["mode"]["closed"]["think_s"] == 0.5
+    with pytest.raises(UsageError, match="the mix names `nothing`"):
+        mixed(BOTH, {"nothing": 1.0}, lambda _: Sla())
+
+
+def _judged(slas: dict[str, Sla], parts: list[dict[str, Any]]) -> Any:
+    mix = mixed(BOTH, {"block": 1.0, "search": 1.0}, slas.__getitem__)
+    order = StepOrder(TARGET, mix, Level(LevelKind.CLIENTS, 2.0), 0.0, 10.0)
+    result = StepResult.of(order, {**finished([0.01] * 2000), "parts": parts})
+    return judge(result, loosest(mix.parts), Phase.PROBE, read_histogram=Latencies, parts=mix.parts)
+
+
+def _part(latencies_s: list[float], failed: int = 0) -> dict[str, Any]:
+    whole = finished(latencies_s)
+    n = len(latencies_s)
+    books = {"due": n + failed, "sent": n + failed, "ok": n, "failed": failed, "unsent": 0}
+    return {"books": books, "latency": whole["latency"], "errors": {"status": failed} if failed else {}}
+
+
+def test_each_endpoint_keeps_to_its_own_agreement() -> None:
+    """A mix of a quick endpoint and one that is too slow for its own limit has a good p99 as a whole."""
+    slas = {"block": Sla(p99_s=0.02), "search": Sla(p99_s=1.0)}
+    assert _judged(slas, [_part([0.01] * 1000), _part([0.5] * 1000)]).outcome is Outcome.PASS
+    late = _judged(slas, [_part([0.03] * 1000), _part([0.01] * 1000)])
+    assert (late.outcome, late.reason, late.reason_part) == (Outcome.FAIL, Condition.P99, "block")
+    wrong = _judged(slas, [_part([0.01] * 1000), _part([0.01] * 950, failed=50)])
+    assert (wrong.outcome, wrong.reason, wrong.reason_part) == (Outcome.FAIL, Condition.ERRORS, "search")
+    assert wrong.condition(Condition.P99).outcome is Outcome.PASS
+
+
+def test_an_endpoint_with_too_few_requests_leaves_a_step_open() -> None:
+    slas = {"block": Sla(p99_s=0.02), "search": Sla(p99_s=1.0)}
+    for few in ([0.01] * 20, []):
+        step = _judged(slas, [_part([0.01] * 1000), _part(few)])
+        assert (step.outcome, step.leaning) == (Outcome.INCONCLUSIVE, Outcome.PASS)
+
+
+def test_a_whole_is_held_to_no_more_than_its_endpoints() -> None:
+    slas = [Sla(p99_s=0.02, error_share=0.1), Sla(p99_s=1.0, achieved_share=0.9)]
+    mix = mixed(BOTH, {"block": 1.0, "search": 1.0}, dict(zip(("block", "search"), slas, strict=True)).__getitem__)
+    assert loosest(mix.parts) == replace_sla(Sla(), p99_s=1.0, error_share=0.1, achieved_share=0.9)
+
+
+def replace_sla(sla: Sla, **changes: float) -> Sla:
+    """With other limits."""
+    return Sla.of({**sla.model_dump(), **changes})
