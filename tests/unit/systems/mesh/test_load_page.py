@@ -12,6 +12,7 @@ import pytest
 
 import chainmark as cm
 import chainmark.api.loading
+from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.core.load_report import LoadReport
 from chainmark.core.verdict import Verdict
@@ -168,7 +169,7 @@ def test_what_is_measured_stands_beside_what_was_printed(own_store: Store, tmp_p
     assert cells[section, title, "/block", "Non-2xx"] == "0"
     further = f"{title}: more, by clients"
     assert cells[section, further, "/block", "stopped by"] == "the ladder's end, nothing failed"
-    assert cells[section, further, "/block", "requests"] == str(best.due)
+    assert cells[section, further, "/block", "requests"] == units.count(best.due)
     assert cells[section, further, "/block", "run"] == run.id
     by_rate = f"{title}: more, by rate"
     assert cells[section, by_rate, "/block", "max rate, /s"].removeprefix("≥ ") == "20"
