@@ -8,12 +8,13 @@ import pytest
 from chainmark.stats.trend import FEWEST, trend_of
 
 
-def _noise(rng: np.random.Generator, n: int, correlation: float) -> np.ndarray:
+def _noise(rng: np.random.Generator, n: int, correlation: float, rise: float = 0.0) -> list[float]:
     values = np.empty(n)
     values[0] = rng.normal()
     for place in range(1, n):
         values[place] = correlation * values[place - 1] + np.sqrt(1.0 - correlation**2) * rng.normal()
-    return values
+    found: list[float] = (values + rise * np.arange(n) / (n - 1)).tolist()
+    return found
 
 
 def test_a_line_is_found_whatever_stands_beside_it() -> None:
@@ -48,7 +49,7 @@ def test_noise_is_seldom_a_trend(correlation: float, most: float) -> None:
 
 def test_a_rise_of_the_size_of_the_noise_is_seen() -> None:
     rng = np.random.default_rng(8)
-    found = [trend_of(_noise(rng, 60, 0.2) + 3.0 * np.arange(60) / 59) for _ in range(100)]
+    found = [trend_of(_noise(rng, 60, 0.2, rise=3.0)) for _ in range(100)]
     assert sum(one is not None and one.low > 0.0 for one in found) > 95
 
 
