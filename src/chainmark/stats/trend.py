@@ -2,7 +2,7 @@
 
 Sources: Theil (1950) and Sen (1968), "Estimates of the regression coefficient based on Kendall's tau", for the slope
 and its interval; Matalas and Sankarasubramanian (2003), "Effect of persistence on trend detection via regression",
-for what the resemblance of neighbours takes from their number; Marriott and Pope (1954) for the bias of that resemblance.
+for what the resemblance of neighbours takes from their number; Marriott and Pope (1954) for that resemblance's bias.
 """
 
 from __future__ import annotations
