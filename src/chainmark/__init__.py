@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from chainmark.api.loading import LoadResult, check_corpus, corpus, load
     from chainmark.api.measure import attach, ingest, run
     from chainmark.api.modelling import explain, fault_kinds, predict, synth
+    from chainmark.api.planned_loads import load_plan
+    from chainmark.api.publishing import publish
     from chainmark.api.qualifying import Experiment, qualify, saturation
     from chainmark.api.releasing import Signature, release
     from chainmark.api.runs import Run, open_run, remove_run, runs
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from chainmark.core.errors import ChainmarkError
     from chainmark.core.manifest import Manifest
     from chainmark.core.verdict import Verdict
+    from chainmark.network.server_watch import ServerSources
     from chainmark.report.document import Document
     from chainmark.store.runs import Store
 
@@ -50,6 +53,7 @@ __all__ = [
     "LoadResult",
     "Manifest",
     "Run",
+    "ServerSources",
     "Signature",
     "Store",
     "Verdict",
@@ -73,6 +77,7 @@ __all__ = [
     "install",
     "installed",
     "load",
+    "load_plan",
     "margins",
     "note",
     "notes",
@@ -80,6 +85,7 @@ __all__ = [
     "pin",
     "predict",
     "profiles",
+    "publish",
     "qualify",
     "release",
     "remove_run",
@@ -102,6 +108,8 @@ _HOMES = {
     "chainmark.api.experimenting": ["aa", "aa_of_history", "experiment"],
     "chainmark.api.measure": ["attach", "ingest", "run"],
     "chainmark.api.modelling": ["explain", "fault_kinds", "predict", "synth"],
+    "chainmark.api.planned_loads": ["load_plan"],
+    "chainmark.api.publishing": ["publish"],
     "chainmark.api.qualifying": ["Experiment", "qualify", "saturation"],
     "chainmark.api.releasing": ["Signature", "release"],
     "chainmark.api.runs": ["Run", "open_run", "remove_run", "runs"],
@@ -113,6 +121,7 @@ _HOMES = {
     "chainmark.core.errors": ["ChainmarkError"],
     "chainmark.core.manifest": ["Manifest"],
     "chainmark.core.verdict": ["Verdict"],
+    "chainmark.network.server_watch": ["ServerSources"],
     "chainmark.report.document": ["Document"],
     "chainmark.store.runs": ["Store"],
 }

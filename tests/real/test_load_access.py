@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import gzip
+import html
 import json
 import shutil
 import ssl
@@ -17,11 +19,13 @@ import pytest
 from typer.testing import Result
 
 import chainmark.api.loading
+import chainmark.api.planned_loads
 from chainmark.core.errors import EnvironmentFailure, ExitCode, UsageError
 from chainmark.lab import loading
 
 from tests.real.load_servers import Asked, Behaviour, Reply, self_signed, serving
 from tests.unit.cli.commands import chainmark as command
+from tests.unit.systems.mesh.scripted_server import chain
 
 PROFILE = """
 system = "http"
@@ -118,6 +122,30 @@ def test_no_secret_is_written_whatever_the_server_repeats(profile: Path, monkeyp
     assert "X-Network: preprod" in report
 
 
+def test_a_plan_of_load_tests_keeps_no_secret_either(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its experiment is kept beside its runs, and says how each cell ended."""
+    monkeypatch.setenv("API_TOKEN", TOKEN)
+    monkeypatch.setattr(chainmark.api.planned_loads, "Tester", partial(loading.Tester, watching=None))
+    plan = profile.parent / "plan.toml"
+    cells = "".join(f'[[scenario]]\nid = "{name}"\n' for name in ("standard", "refused"))
+    servers = '[[server]]\nid = "one"\n[[server]]\nid = "two"\n'
+    plan.write_text(f'system = "http"\ntitle = "Two"\nprofile = "{profile}"\n{cells}{servers}', encoding="utf-8")
+    wanted, url_user = f"Bearer {TOKEN}", f"tester:{quote(PASSWORD, safe='')}"
+    encoded = base64.b64encode(f"tester:{PASSWORD}".encode()).decode()
+    with serving(_told({"x-token": wanted})) as one, serving(_told({"authorization": f"Basic {encoded}"})) as two:
+        targets = ("--target", f"one={one.url}", "--target", f"two={two.url.replace('://', f'://{url_user}@')}")
+        options = ("--html", str(profile.parent / "plan.html"), "--json-file", str(profile.parent / "plan.json"))
+        header = ("--header", "X-Token: Bearer ${API_TOKEN}")
+        result = command("load", "--plan", str(plan), *targets, *options, *header)
+        assert min(one.asked.total(), two.asked.total()) > 400
+    assert result.exit_code in MEASURED, result.output
+    texts = dict(_everything(profile.parent, result))
+    assert any(name.endswith(".html") for name in texts)
+    for name, text in texts.items():
+        for form in {*_forms(TOKEN), *_forms(PASSWORD), encoded}:
+            assert form not in text, (name, form)
+
+
 def test_a_password_in_a_url_is_sent_and_never_printed(profile: Path) -> None:
     """Operators paste such URLs."""
     encoded = base64.b64encode(f"tester:{PASSWORD}".encode()).decode()
@@ -128,6 +156,64 @@ def test_a_password_in_a_url_is_sent_and_never_printed(profile: Path) -> None:
     for name, text in _everything(profile.parent, result):
         for form in {*_forms(PASSWORD), encoded}:
             assert form not in text, (name, form)
+
+
+def test_what_is_cut_escaped_or_another_s_is_hidden_too(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages are cut before anybody can look for secrets in them, and servers have many ways to write a text."""
+    token, other = f'Zq8<&>+"/{"0123456789abcdef" * 4}', "somebody-elses"
+    monkeypatch.setenv("API_TOKEN", token)
+    in_json = json.dumps(token)[1:-1]
+    as_go_writes_it = in_json.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    around = base64.b64encode(f"Host: here\nAuthorization: Bearer {token}\n".encode()).decode()
+    echoes = [
+        *("x" * before + " " + token for before in range(0, 76, 5)),
+        *(html.escape(token), in_json.replace("/", "\\/"), as_go_writes_it),
+        *(
+            quote(token, safe="")
+            .replace("%3C", "%3c")
+            .replace("%3E", "%3e")
+            .replace("%2B", "%2b")
+            .replace("%2F", "%2f"),
+            around[:76],
+            around[12:],
+            f"Cookie: id={other}; {other}",
+        ),
+    ]
+
+    def behave(asked: Asked) -> Reply:
+        number, right = divmod(asked.number, 4)
+        return Reply(after_s=0.002) if right != 3 else Reply(echoes[number % len(echoes)].encode(), 500, after_s=0.002)
+
+    with serving(behave) as server:
+        result = _load(profile, server.url, "--header", "Authorization: Bearer ${API_TOKEN}")
+        assert server.asked.total() > 4 * len(echoes)
+    assert result.exit_code in MEASURED, result.output
+    assert (profile.parent / "load.json").read_text(encoding="utf-8").count("[hidden]") >= len(echoes)
+    parts = ["Zq8<", "Zq8&", "Zq8%3c", "Zq8%3C", "Zq8\\", "456789abcd", "NDU2Nzg5", "Q1Njc4O", "0NTY3ODk", other]
+    for name, text in _everything(profile.parent, result):
+        for part in parts:
+            assert part not in text, (name, part)
+
+
+def test_a_header_that_is_refused_is_made_anew_for_the_next_step(profile: Path, tmp_path: Path) -> None:
+    """A token may be withdrawn before its time; the step in which that happens is lost, and no other."""
+    tokens = tmp_path / "tokens"
+    script = tmp_path / "token.sh"
+    script.write_text(f'echo made >> {tokens}; echo "Bearer token-$(wc -l < {tokens})"\n', encoding="utf-8")
+
+    def behave(asked: Asked) -> Reply:
+        wanted = "Bearer token-1" if asked.number == 0 else "Bearer token-2"
+        right = asked.headers["authorization"] == wanted
+        return Reply(after_s=0.002) if right else Reply(b"{}", 401, after_s=0.002)
+
+    with serving(behave) as server:
+        result = _load(
+            profile, server.url, "--header-command", f"Authorization: sh {script}", "--set", "search.times=2"
+        )
+    assert result.exit_code in MEASURED, result.output
+    assert tokens.read_text(encoding="utf-8") == "made\n" * 2
+    steps = json.loads((profile.parent / "load.json").read_text(encoding="utf-8"))
+    assert steps
 
 
 def test_who_is_not_let_in_is_told_so_before_any_load(profile: Path) -> None:
@@ -163,3 +249,91 @@ def test_a_clients_certificate(profile: Path, tmp_path: Path) -> None:
         assert _load(profile, server.url, *known).exit_code == ExitCode.DONE
         with pytest.raises(EnvironmentFailure, match="was not answered"):
             _load(profile, server.url, "--ca-file", str(authority), "--insecure")
+
+
+def test_bodies_are_compressed_both_ways_where_that_is_asked_for(profile: Path) -> None:
+    """What such an API costs its server is measured only so."""
+    wrong: list[Asked] = []
+
+    def behave(asked: Asked) -> Reply:
+        codings = [asked.headers.get(name) for name in ("accept-encoding", "content-encoding")]
+        if codings != ["gzip", "gzip"] or gzip.decompress(asked.body) != b'{"ask": 1}':
+            wrong.append(asked)
+        right = gzip.compress(b'{"right":true}', mtime=0)
+        return Reply(right, after_s=0.002, content_type="application/json\r\nContent-Encoding: gzip")
+
+    with serving(behave) as server:
+        result = _load(profile, server.url, "--header", "Accept-Encoding: gzip", "--set", "steps.request_coding=gzip")
+    # What looks for the server's name wants no body.
+    assert {(asked.method, asked.path) for asked in wrong} == {("GET", "/")}
+    assert result.exit_code == ExitCode.DONE, result.output
+
+
+def test_a_redirect_is_told_and_not_followed(profile: Path) -> None:
+    """Or another server would be loaded than the one that was named."""
+    with serving(lambda _: Reply(b"", 301, content_type="text/plain\r\nLocation: /login?session=of-nobody")) as server:
+        with pytest.raises(UsageError, match="a redirect to /login"):
+            _load(profile, server.url)
+        assert set(server.asked) == {"/work"}
+
+
+MESH_PROFILE = """
+system = "mesh"
+sla = { p99_s = 10.0, error_share = 0.5 }
+steps = { duration_s = 1, longest_s = 1, warm_up_s = 0.1, cool_down_s = 0, recovery_longest_s = 0 }
+search = { kinds = [] }
+fixed = { times = 1, duration_s = 1, clients = { block = [2] } }
+corpus = { settled_blocks = 0, blocks = 10, transactions = 10, accounts = 10, per_stratum = 3 }
+"""
+
+
+def _mesh(token: str) -> Behaviour:
+    """A Mesh server for those with the token, which stands in its documents and, when it is tired, in its errors."""
+    script = chain()
+
+    def behave(asked: Asked) -> Reply:
+        if asked.headers.get("authorization") != f"Bearer {token}":
+            return Reply(b"who are you?", 401)
+        if asked.path not in script:
+            return Reply(b"404 page not found", 404, content_type="text/plain")
+        reply = script[asked.path](json.loads(asked.body))
+        assert not isinstance(reply, str)
+        status, _, text = reply
+        document = json.loads(text)
+        if "block" in document:
+            document["block"]["metadata"] = {"asked": dict(asked.headers), "by": [token]}
+            if asked.number > 150 and asked.number % 4 == 0:
+                status, document = 500, {"code": 1, "message": f"tired of {token}", "retriable": True}
+        return Reply(json.dumps(document).encode(), status, 0.002)
+
+    return behave
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
+def test_a_mesh_server_is_sampled_and_loaded_by_whom_it_knows(
+    profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The requests before the load are made by another client than the load, and need the same."""
+    monkeypatch.setenv("API_TOKEN", TOKEN)
+    profile.write_text(MESH_PROFILE, encoding="utf-8")
+    (tmp_path / "client").mkdir()
+    _, identity = self_signed(tmp_path / "client", "tester")
+    context, _ = self_signed(tmp_path, "127.0.0.1")
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(identity)
+    token = ("--header", "Authorization: Bearer ${API_TOKEN}")
+    known = (*token, "--cert", str(identity), "--key", str(tmp_path / "client" / "key.pem"), "--insecure")
+    with serving(_mesh(TOKEN), context) as server:
+        sampled = command("corpus", "mesh", server.url, "--out", str(tmp_path / "corpus.json"), *known)
+        result = _load(profile, server.url, *known)
+        assert server.asked["/block"] > 100
+        with pytest.raises(EnvironmentFailure):
+            _load(profile, server.url, *token, "--insecure")
+        with pytest.raises(UsageError, match="401"):
+            _load(profile, server.url, *known[2:])
+    assert result.exit_code in MEASURED, result.output
+    assert sampled.exit_code == ExitCode.DONE, sampled.output
+    assert "tired of [hidden]" in (profile.parent / "load.json").read_text(encoding="utf-8")
+    for name, text in [*_everything(profile.parent, result), ("corpus", sampled.output)]:
+        for form in _forms(TOKEN):
+            assert form not in text, (name, form)

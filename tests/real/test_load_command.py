@@ -253,18 +253,17 @@ def test_what_a_good_test_requires_is_met_by_the_next_and_missed_by_a_slower_ser
 ) -> None:
     """A pipeline pins what it has, once, and hears when that is lost."""
     path = tmp_path / "require.toml"
-    with serving(always(Reply(after_s=0.3))) as server:
-        result = _decided(profile, server.url, "--set", "sla.p99_s=0.1", "--write-require", str(path))
+    levels = ("--set", "search.clients_first=2", "--set", "search.clients_last=2")
+    too_slow = ("--set", "sla.p99_s=0.003", "--set", "steps.longest_s=10", *levels)
+    with serving(always(RIGHT)) as server:
+        result = _decided(profile, server.url, *too_slow, "--write-require", str(path))
         assert result.exit_code == ExitCode.FAIL
         assert not path.exists()
         assert "was not written" in result.stderr
-    with serving(always(RIGHT)) as server:
         assert _decided(profile, server.url, "--write-require", str(path)).exit_code == ExitCode.DONE
         assert "work = { clients = 3 }" in path.read_text(encoding="utf-8")
         assert _decided(profile, server.url, "--require", str(path)).exit_code == ExitCode.DONE
-        levels = ("--set", "search.clients_first=2", "--set", "search.clients_last=2")
-        slower = ("--set", "sla.p99_s=0.003", "--set", "steps.longest_s=10", *levels)
-        assert _decided(profile, server.url, "--require", str(path), *slower).exit_code == ExitCode.FAIL
+        assert _decided(profile, server.url, "--require", str(path), *too_slow).exit_code == ExitCode.FAIL
 
 
 def test_the_script_of_the_action(profile: Path, tmp_path: Path) -> None:

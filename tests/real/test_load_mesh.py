@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import chainmark
-from chainmark.api.loading import at_levels_of
+import chainmark.api.planned_loads
 from chainmark.capacity.model import Target
 from chainmark.compare import compare
 from chainmark.core.load_report import EndpointEntry
 from chainmark.core.progress import Silent
 from chainmark.core.verdict import Verdict
-from chainmark.lab.loading import LoadTest, fixed_levels_of, kept_corpus
+from chainmark.lab import loading
+from chainmark.lab.loading import LoadTest, at_levels_of, fixed_levels_of, kept_corpus
 from chainmark.lab.profiles import read_profile
 from chainmark.lab.protocols import ServiceOrder
 from chainmark.report.layouts import document_of
@@ -175,3 +177,72 @@ def test_rows_of_a_file_as_far_as_they_are_answered(rosetta_example: MeshServer,
     assert service.corpus_hash == told["hash"]
     with pytest.raises(chainmark.ChainmarkError, match="there is no file or folder"):
         command("corpus", "import", "absent.csv", "--target", rosetta_example.url, "--out", str(path))
+
+
+PLAN = """
+system = "mesh"
+title = "The SDK's example on two machines"
+profile = "{profile}"
+
+[[scenario]]
+id = "standard"
+endpoints = ["block", "network_status"]
+
+[[scenario]]
+id = "huge-accounts"
+title = "huge address"
+settings = ["mesh.endpoints=['account_coins']"]
+optional = true
+
+[[server]]
+id = "pruned"
+hardware_profile = "mid"
+hardware = "8 cores, 47GB RAM"
+settings = ['mesh.pruning="enabled, 7 days"']
+
+[[server]]
+id = "whole"
+hardware_profile = "mid"
+hardware = "8 cores, 47GB RAM"
+settings = ['mesh.pruning="disabled"']
+"""
+
+
+def test_a_matrix_is_made_and_published(
+    rosetta_example: MeshServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every cell a run; what a server does not offer decides nothing where it is optional; the page has them all."""
+    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
+    monkeypatch.setattr(chainmark.api.planned_loads, "Tester", partial(loading.Tester, watching=None))
+    profile, plan, page = tmp_path / "short.toml", tmp_path / "plan.toml", tmp_path / "page.md"
+    steps = ", ".join(f"{key} = {value}" for key, value in PROFILE["steps"].items())
+    search = 'search = { kinds = ["clients"], clients_first = 2, clients_last = 2, times = 1 }'
+    corpus = "corpus = { settled_blocks = 0, blocks = 10, transactions = 10, accounts = 10, per_stratum = 3 }"
+    lines = [
+        'system = "mesh"',
+        "sla = { p99_s = 5.0 }",
+        f"steps = {{ {steps} }}",
+        search,
+        "fixed = { times = 0 }",
+        corpus,
+    ]
+    profile.write_text("\n".join(lines), encoding="utf-8")
+    plan.write_text(PLAN.format(profile=profile), encoding="utf-8")
+    both = [f"--target={name}={rosetta_example.url}" for name in ("pruned", "whole")]
+    result = command("load", "--plan", str(plan), *both, "--as", "v1.3.0", "--json-file", str(tmp_path / "plan.json"))
+    assert result.exit_code == 0, result.output
+    cells = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))["cells"]
+    assert [(one["server"], one["scenario"], one["report"] is not None, one["gates"]) for one in cells] == [
+        ("pruned", "standard", True, True),
+        ("whole", "standard", True, True),
+        ("pruned", "huge address", False, False),
+        ("whole", "huge address", False, False),
+    ]
+    corpora = {one["report"]["corpus_hash"] for one in cells if one["report"]}
+    assert len(corpora) == 1
+    assert command("publish", "mesh", "release:v1.3.0", "--md", str(page)).exit_code == 0
+    markdown = page.read_text(encoding="utf-8")
+    assert "**Pruning enabled, 7 days**" in markdown
+    assert "**Pruning disabled**" in markdown
+    assert markdown.count("mid-level hardware\n") == 1
+    assert len(list((tmp_path / "page-stages").glob("*.csv"))) == 2

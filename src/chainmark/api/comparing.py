@@ -213,6 +213,8 @@ def _by_workload(baseline: str, candidate: str, store: Store, how: How) -> Docum
     """
     groups = [store.groups(one) for one in (baseline, candidate)]
     found = matched(*groups)
+    if not found.pairs and all(group[-1].manifest.cell for side in groups for group in side):
+        raise UsageError(f"{baseline} and {candidate} have no cell in common", "; ".join(found.alone))
     if max(map(len, groups)) == 1 or not found.pairs:
         return compared([side[-1] for side in groups], store, how)
     comparisons = [

@@ -258,7 +258,7 @@ def installed(
     """
     names = {}
     for version in dict.fromkeys(versions):
-        listener.stage(f"installing {system.title} {version}")
+        listener.stage(f"preparing {version}")
         subject = system.install(version) if profile is None else installed_for(system, version, profile)
         names[version] = subject.version
     return names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,23 +14,28 @@ from pydantic import BaseModel
 from chainmark.api.comparing import compared
 from chainmark.api.context import Cancellation, Settings, as_settings, relay, resolve_profile, store_at
 from chainmark.api.runs import Run, RunReference, runs_of
-from chainmark.capacity.access import NOBODY, Access
+from chainmark.capacity.access import NOBODY, Access, hidden_in_errors
 from chainmark.capacity.model import UNIX, Target, Tls
 from chainmark.capacity.requirements import read_requirements, requirements, requirements_text
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
+from chainmark.core.secrets import without_password
 from chainmark.core.storage import storage_errors
 from chainmark.core.verdict import Verdict, worst
 from chainmark.lab.corpora import CorpusSystem, KeptCorpus, WrongRequest
-from chainmark.lab.loading import LoadTest, Tester, fixed_levels_of, kept_corpus
+from chainmark.lab.loading import LoadTest, Tester, at_levels_of, kept_corpus
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.profiles import apply_setting
 from chainmark.lab.protocols import ServedSystem, ServiceOrder
+from chainmark.network.server_watch import BY_ADDRESS, ServerSources
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import served
+
+# Other tools write a socket's path percent-encoded, as the host of a URL.
+_UNIX_URL = "http+unix://"
 
 
 class LoadResult:
@@ -103,6 +109,7 @@ def load(
     ca_file: Path | None = None,
     insecure: bool = False,
     access: Access = NOBODY,
+    sources: ServerSources = BY_ADDRESS,
     settings: Settings | None = None,
     seed: int = 1,
     store: Store | Path | str | None = None,
@@ -122,6 +129,7 @@ def load(
         repeat: how many times the whole test is made.
         ca_file, insecure: whose certificate is trusted.
         access: headers, a user, a client's certificate: what lets the requests in.
+        sources: what is watched of the server meanwhile: processes, metrics, a database.
         settings, seed, store, progress, cancel: as in `run`.
 
     Raises:
@@ -137,9 +145,12 @@ def load(
     system, resolved = resolve_profile(profile, settings)
     if require is not None:
         resolved = _requiring(served(system), resolved, require)
-    tester = Tester(kept, served(system))
+    tester = Tester(kept, served(system), sources=sources)
     tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
-    chosen = _targets(targets, tls, access)
+    chosen = targets_of(targets, tls, access)
+    if sources.is_given and len(chosen) > 1:
+        hint = "test one of them at a time, or leave out what is watched"
+        raise UsageError("processes, metrics and databases are watched of one server, and several are tested", hint)
     reference = like if against is None else against
     former = runs_of(reference, kept) if reference is not None else []
     if former:
@@ -159,7 +170,7 @@ def load(
             )
             for index, target in enumerate(chosen)
         ]
-        with machine_to_itself(listener):
+        with hidden_in_errors(target.access for target in chosen), machine_to_itself(listener):
             made = _repeated(tester, resolved, orders, repeat=repeat, seed=seed, progress=listener)
     if any(test.interrupted for test in made):
         return LoadResult(made, [])
@@ -175,21 +186,36 @@ def parse_target(text: str, index: int, tls: Tls, access: Access = NOBODY) -> Ta
     name, separator, url = text.partition("=")
     if not separator or "/" in name:
         name, url = ("server" if index == 0 else f"server-{index + 1}"), text
-    if not url.startswith(("http://", "https://", f"{UNIX}/")):
-        raise UsageError(f"`--target {text}` is no address of a server", "for example `http://127.0.0.1:8082`")
+    if not url.startswith(("http://", "https://", f"{UNIX}/", _UNIX_URL)):
+        shown = without_password(text)
+        raise UsageError(f"`--target {shown}` is no address of a server", "for example `http://127.0.0.1:8082`")
     return _target(name.strip(), url, tls, access)
 
 
 def _target(name: str, url: str, tls: Tls, access: Access) -> Target:
+    if url.startswith(_UNIX_URL):
+        url = UNIX + unquote(url.removeprefix(_UNIX_URL))
+    if url.startswith(UNIX):
+        return Target(name, f"{UNIX}/{url.removeprefix(UNIX).lstrip('/')}", tls, access)
     scheme, separator, rest = url.partition("://")
-    authority, slash, path = rest.partition("/")
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
     user, at, host = authority.rpartition("@")
+    if not at and "@" in rest and not re.fullmatch(r"[^:]*|\[.*\]|.*:\d*", authority):
+        # It may be a password's, so nothing of it is repeated.
+        hint = "in a URL `/`, `?` and `#` of a password are `%2F`, `%3F` and `%23`; or give it by `--user`"
+        raise UsageError(f"the address of `{name}` has no number as its port", hint)
     if at:
-        url, access = f"{scheme}{separator}{host}{slash}{path}", replace(access, user=unquote(user))
+        url = f"{scheme}{separator}{host}{rest.removeprefix(authority)}"
+        access = replace(access, user=unquote(user))
     return Target(name, url.rstrip("/"), tls, access)
 
 
-def _targets(targets: str | Sequence[str] | Mapping[str, str], tls: Tls, access: Access) -> list[Target]:
+def targets_of(targets: str | Sequence[str] | Mapping[str, str], tls: Tls, access: Access) -> list[Target]:
+    """The servers by their names.
+
+    Raises:
+        UsageError: one has no address, or two have one name.
+    """
     if isinstance(targets, Mapping):
         texts = [f"{name}={url}" for name, url in targets.items()]
     else:
@@ -200,13 +226,6 @@ def _targets(targets: str | Sequence[str] | Mapping[str, str], tls: Tls, access:
     if twice is not None:
         raise UsageError(f"two targets are called `{twice}`", "`--target old=http://… --target new=http://…`")
     return chosen
-
-
-def at_levels_of(system: ServedSystem, profile: BaseModel, run: SealedRun) -> BaseModel:
-    """The same profile with the fixed levels of a former run."""
-    content = profile.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    content["fixed"] = {**content.get("fixed", {}), **fixed_levels_of(run)}
-    return system.profile(content)
 
 
 def _requiring(system: ServedSystem, profile: BaseModel, path: Path) -> BaseModel:
@@ -228,7 +247,7 @@ def _repeated(
             profile = at_levels_of(tester.system, profile, first)
             kept = kept_corpus(first)
             asked = [replace(order, corpus=kept or order.corpus, pinned=None) for order in orders]
-        made.append(tester.make(profile, asked, seed + repetition, progress, repetition + 1))
+        made.append(tester.make(profile, asked, seed + repetition, progress, repetition=repetition + 1))
         if made[-1].interrupted:
             break
     return made
@@ -291,7 +310,8 @@ def corpus(
     for setting in [*chosen, *as_settings(settings)]:
         content = apply_setting(content, setting)
     order = ServiceOrder(_server(url, ca_file, insecure, access), corpus=source, pinned=Path(path))
-    return keeper.keep_corpus(keeper.profile(content), order, relay(progress, cancel))
+    with hidden_in_errors([order.target.access]):
+        return keeper.keep_corpus(keeper.profile(content), order, relay(progress, cancel))
 
 
 def check_corpus(
@@ -317,7 +337,8 @@ def check_corpus(
         []
     """
     server = _server(url, ca_file, insecure, access)
-    return corpus_system(system).check_corpus(Path(path), server, relay(progress, cancel))
+    with hidden_in_errors([server.access]):
+        return corpus_system(system).check_corpus(Path(path), server, relay(progress, cancel))
 
 
 def corpus_system(name: str) -> CorpusSystem:

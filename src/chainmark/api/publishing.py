@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from chainmark.api.context import store_at
 from chainmark.api.noting import noted
 from chainmark.api.runs import RunReference, runs_of, select
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Silent
 from chainmark.core.tool import tool_version
 from chainmark.lab.importing import Importer
+from chainmark.lab.loading import has_stages, stages_of
 from chainmark.lab.protocols import ImportOrder
 from chainmark.report.document import Document
+from chainmark.store.files import write_bytes
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system, system_names
-from chainmark.systems.capabilities import PublishedFile, PublishingSystem, importable, publishing
+from chainmark.systems.capabilities import PublishedFile, PublishingSystem, importable, paged, publishing
 
 SUFFIXES = (".json", ".pdf", ".txt")
 VERSION_MARK = "@"
@@ -53,6 +56,48 @@ def published(references: Sequence[Side], era: str | None, store: Store) -> Docu
         )
     runs = [run for part in parts if not isinstance(part, PublishedFile) for run in part]
     return noted(publisher.published(parts, era, tool_version()), runs, store)
+
+
+def publish(
+    system: str,
+    references: Sequence[RunReference] = (),
+    *,
+    stages: Path | str | None = None,
+    store: Store | Path | str | None = None,
+) -> Document:
+    """The page on which a system's load tests are published: every release, machine and scenario, the newest first.
+
+    Args:
+        system: whose load tests, measured here or read from a page that was published before.
+        references: runs, versions, experiments, or labels ("release:v1.2.9,hardware:mid"), of each every run; none:
+            the whole history.
+        stages: a folder for a CSV file a run with all its steps; the page names them as files in a folder beside it.
+        store: where the runs are.
+
+    Raises:
+        UsageError: the system has no such page, or the references name none of its load tests.
+        EnvironmentFailure: the files cannot be written.
+
+    Example:
+        >>> runs = cm.ingest("mesh", page)
+        >>> made = cm.publish("mesh", ["release:v2.0.1,hardware:entry"])
+        >>> [(table.cell["scenario"], table.printed is not None) for table in made.result.releases[0].tables]
+        [('standard', True), ('Huge Address (~1.5M txs)', True)]
+    """
+    publisher, kept = paged(load_system(system)), store_at(store)
+    chosen = [run for one in references or [f"system:{system}"] for run in _all_of(one, kept)]
+    runs = list({run.run_id: run for run in chosen if run.manifest.subject.system == system}.values())
+    tables = {} if stages is None else {run.run_id: stages_of(run) for run in runs if has_stages(run)}
+    folder = Path(stages or "")
+    names = {run_id: f"{folder.name}/{run_id}.csv" for run_id in tables}
+    page = noted(publisher.page(runs, names, tool_version()), runs, kept)
+    for run_id, table in tables.items():
+        write_bytes(folder / f"{run_id}.csv", table.write_csv().encode())
+    return page
+
+
+def _all_of(reference: RunReference, store: Store) -> list[SealedRun]:
+    return store.all_of(reference) if isinstance(reference, str) else runs_of(reference, store)
 
 
 def printed_sides(reference: str, store: Store) -> list[list[SealedRun]]:

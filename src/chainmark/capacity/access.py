@@ -6,15 +6,17 @@ import base64
 import os
 import re
 import shlex
+import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from chainmark.core import units
-from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
 from chainmark.core.secrets import HIDDEN, Secrets, is_secret_name
 
 # A command's header is made anew before a step that begins so long after the last time.
@@ -37,7 +39,7 @@ class _Header:
     made_at_s: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Access:
     """Who asks: headers that every request carries, and the client's certificate.
 
@@ -47,7 +49,7 @@ class Access:
     Attributes:
         headers: ``"NAME: VALUE"``.
         commands: ``"NAME: COMMAND"``, whose output is the value; run again before a step that begins
-            `RENEWED_AFTER_S` later.
+            `RENEWED_AFTER_S` later, or follows one in which the server answered 401.
         user: ``"NAME:PASSWORD"`` of basic authentication, with ``${…}``.
         certificate, key: PEM files by which the server knows the client; the key may be in the same file.
 
@@ -82,12 +84,18 @@ class Access:
             filled = self._filled(value)
             if filled != value or is_secret_name(name):
                 self._keep_secret(filled)
+            if name.lower() == "cookie":
+                for cookie in filled.split(";"):
+                    self._secrets.add(cookie.partition("=")[2].strip())
             self._add(_Header(name, filled))
         for text in self.commands:
             name, command = _split(text)
             self._add(_Header(name, "", command, made_at_s=-RENEWED_AFTER_S + self.clock()))
         if self.user is not None:
             self._add(_Header("Authorization", self._basic(self.user)))
+
+    def __repr__(self) -> str:
+        return f"Access({self.described()!r})"
 
     def values(self) -> list[tuple[str, str]]:
         """The headers as they are sent now, in their order.
@@ -99,6 +107,11 @@ class Access:
             if header.command and self.clock() - header.made_at_s >= RENEWED_AFTER_S:
                 header.value, header.made_at_s = self._output(header), self.clock()
         return [(header.name, header.value) for header in self._made]
+
+    def outdate(self) -> None:
+        """Have the commands run again before the next step, as the server refuses what they made."""
+        for header in self._made:
+            header.made_at_s = self.clock() - RENEWED_AFTER_S
 
     def files(self) -> dict[str, str]:
         """The client's certificate and key, as the engine reads them; {} without any."""
@@ -137,7 +150,7 @@ class Access:
                 raise UsageError(f"the environment has no `{match[1]}`, which `{template}` takes", "export it before")
             return found
 
-        return _checked(_VARIABLE.sub(value, template), "a header's value")
+        return _checked(_VARIABLE.sub(value, template).strip(), "a header's value")
 
     def _keep_secret(self, value: str) -> None:
         """The whole, and what follows a scheme's name: `Bearer abc` is told by `abc`, too."""
@@ -150,26 +163,26 @@ class Access:
         if not separator or not name:
             raise UsageError("basic authentication takes a name and a password", "`--user 'name:${PASSWORD}'`")
         encoded = base64.b64encode(filled.encode()).decode()
-        for secret in (password, filled, encoded):
+        # Some APIs take their key as the name, and no password.
+        for secret in (password or name, filled, encoded):
             self._secrets.add(secret)
         return f"Basic {encoded}"
 
     def _output(self, header: _Header) -> str:
         what = f"the command of the header `{header.name}`"
+        # What follows the program's name may be secret.
+        hint = f"it is `{header.command.split()[0]} …`"
         try:
-            # It is the user's own command, with the user's own rights.
-            ran = subprocess.run(
-                shlex.split(header.command), capture_output=True, text=True, timeout=COMMAND_LONGEST_S, check=False
-            )
+            status, output, said = _run(header.command)
         except subprocess.TimeoutExpired as error:
             longest = units.duration(COMMAND_LONGEST_S)
-            raise EnvironmentFailure(f"{what} did not end within {longest}", f"it is `{header.command}`") from error
+            raise EnvironmentFailure(f"{what} did not end within {longest}", hint) from error
         except (OSError, ValueError) as error:
-            raise EnvironmentFailure(f"{what} cannot be run: {error}", f"it is `{header.command}`") from error
-        if ran.returncode:
-            last = self.hide((ran.stderr.strip().splitlines() or ["it says nothing"])[-1])
-            raise EnvironmentFailure(f"{what} ended with {ran.returncode}: {last}", f"it is `{header.command}`")
-        value = _checked(ran.stdout.strip(), f"the output of {what}")
+            raise EnvironmentFailure(f"{what} cannot be run: {error}", hint) from error
+        if status:
+            last = self.hide((said.strip().splitlines() or ["it says nothing"])[-1])
+            raise EnvironmentFailure(f"{what} ended with {status}: {last}", hint)
+        value = _checked(output.strip(), f"the output of {what}")
         if not value:
             raise EnvironmentFailure(f"{what} printed nothing", "its output is the header's value")
         self._keep_secret(value)
@@ -177,6 +190,43 @@ class Access:
 
 
 NOBODY = Access()
+
+
+@contextmanager
+def hidden_in_errors(accesses: Iterable[Access]) -> Iterator[None]:
+    """No error that leaves this holds a secret of any of them, nor has a cause that might."""
+    try:
+        yield
+    except ChainmarkError as error:
+        shown = [error.message, error.hint or ""]
+        for access in accesses:
+            shown = [access.hide(text) for text in shown]
+        if shown == [error.message, error.hint or ""]:
+            raise
+        error.message, error.hint = shown[0], shown[1] or None
+        error.args = (error.message,)
+        raise error from None
+
+
+def _run(command: str) -> tuple[int, str, str]:
+    """The user's own command, with the user's own rights: its status, output and errors.
+
+    Raises:
+        OSError, ValueError: it cannot be run, or prints what is no text.
+        subprocess.TimeoutExpired: it does not end.
+    """
+    pipe = subprocess.PIPE
+    words = shlex.split(command)
+    with subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as process:
+        try:
+            output, said = process.communicate(timeout=COMMAND_LONGEST_S)
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # a script may have started something that would go on
+            raise
+    return process.returncode, output, said
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from chainmark.capacity.step import StepRunner, StepSettings
 from chainmark.capacity.witness import Watching
 from chainmark.core import units
 from chainmark.core.progress import LiveSource, Progress, Silent, begin_step, live_figures, tell
+from chainmark.network.server_series import Watched
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,11 @@ class Found:
 
 @dataclass
 class ServerResult:
-    """What one server gave, endpoint by endpoint."""
+    """What one server gave, endpoint by endpoint, and what was read of it meanwhile."""
 
     server: Server
     found: list[Found] = field(default_factory=list)
+    watched: Watched = field(default_factory=Watched)
 
 
 @dataclass

@@ -28,7 +28,7 @@ def takes_connections(url: str) -> bool:
         if url.startswith(UNIX):
             with socket.socket(socket.AF_UNIX) as local:
                 local.settimeout(_CONNECT_S)
-                local.connect(parts.path)
+                local.connect(url.removeprefix(UNIX))
                 return True
         with socket.create_connection((parts.hostname or "", parts.port or _PORTS[parts.scheme]), _CONNECT_S):
             return True

@@ -19,6 +19,8 @@ from chainmark.core.errors import UsageError
 
 # As much as the engine reads of an answer that it checks.
 LONGEST_BODY_BYTES = 64 << 20
+_REDIRECTS = range(300, 400)
+_DECODED = frozenset({"identity", "gzip", "deflate"})
 _CONNECTED = ("connect_tcp.complete", "connect_unix_socket.complete", "start_tls.complete")
 
 
@@ -38,6 +40,16 @@ class Probed:
     def text(self) -> str:
         """The body, whatever its bytes are."""
         return self.content.decode("utf-8", "replace")
+
+    @property
+    def obstacle(self) -> str:
+        """Why the body says nothing, in words: "a redirect to /v2, which is not followed"; "" where it may."""
+        location, coding = self.headers.get("location"), self.headers.get("content-encoding", "").lower()
+        if location and self.status in _REDIRECTS:
+            return f"a redirect to {location}, which is not followed"
+        if coding and not set(coding.replace(" ", "").split(",")) <= _DECODED:
+            return f"the body is compressed by {coding}, although that was not asked for"
+        return ""
 
 
 class Prober:
@@ -81,7 +93,7 @@ class Prober:
         """
         name = self._target.tls.server_name
         extensions = {"trace": self._see, **({"sni_hostname": name} if name else {})}
-        sent = {**(headers or {}), **_lets_in(self._target)}
+        sent = headers_of(self._target, headers or {})
         # Its own base stands before the path: httpx would leave out the base of a path that begins with a slash.
         url = self._target.base_url + path
         with (
@@ -135,8 +147,12 @@ def _read(answer: httpx.Response) -> bytes:
     return bytes(content)
 
 
-def _lets_in(target: Target) -> dict[str, str]:
-    return {name: value for name, value in target.access.values() if name.lower() != "accept-encoding"}
+def headers_of(target: Target, own: Mapping[str, str]) -> httpx.Headers:
+    """A request's own headers, and those that let it in where it has none of the name."""
+    headers = httpx.Headers(target.access.values())
+    headers.pop("accept-encoding", None)
+    headers.update(own)
+    return headers
 
 
 def tls_context(target: Target) -> ssl.SSLContext:

@@ -106,6 +106,9 @@ class LoadProfile(BaseModel):
     scenario: str = ""
     # The servers' hardware, where they run elsewhere: of all, or by the target's name. It is stated, not measured.
     hardware: str | dict[str, str] = ""
+    # What that hardware is called in tables ("mid"), and how the servers are deployed ("Docker Compose"): stated, too.
+    hardware_profile: str = ""
+    deployment: str = ""
     sla: Sla = Sla()
     # What an endpoint is held to instead, by its id.
     sla_of: dict[str, Sla] = {}

@@ -72,7 +72,7 @@ def requirements_text(required: Mapping[str, Mapping[str, float]], runs: Iterabl
     lines += [f"# from {run}" for run in runs]
     lines.append("[require]")
     for endpoint_id, kinds in sorted(required.items()):
-        levels = ", ".join(f"{kind} = {level:g}" for kind, level in sorted(kinds.items()))
+        levels = ", ".join(f"{kind} = {str(level).removesuffix('.0')}" for kind, level in sorted(kinds.items()))
         lines.append(f"{endpoint_id} = {{ {levels} }}")
     return "\n".join([*lines, ""])
 

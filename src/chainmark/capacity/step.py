@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from chainmark.capacity.advice import clients_for_enough, give_up, lengthened_seconds, rate_for_enough, step_seconds
 from chainmark.capacity.engine import (
@@ -49,6 +49,7 @@ _COUNT_EVERY_S = 0.005
 _MORE_THAN_BEFORE = 2.0
 _WARM_UP_LONGEST_S = 10.0
 _TIMEOUT_SHORTEST_S = 10.0
+_WHO_ARE_YOU = 401
 
 
 @dataclass(frozen=True)
@@ -109,11 +110,19 @@ def run_step(
         finished = engine.finish()
     except KeyboardInterrupt:
         engine.stop()
-        return StepResult.of(order, {**engine.finish(), "ended": "stopped"})
+        return _result(order, {**engine.finish(), "ended": "stopped"})
     if finished["ended"] == "stopped":
         # Nobody but the watch has stopped it.
         finished["ended"] = "gave up"
-    return StepResult.of(order, finished)
+    return _result(order, finished)
+
+
+def _result(order: StepOrder, finished: Mapping[str, Any]) -> StepResult:
+    """What was measured; a server that does not know us any more has us ask for a new header before the next step."""
+    result = StepResult.of(order, finished)
+    if any(error.status == _WHO_ARE_YOU for error in result.errors):
+        order.target.access.outdate()
+    return result
 
 
 def _started(order: StepOrder, make_engine: MakeEngine) -> Engine:
@@ -309,7 +318,7 @@ class StepRunner:
         try:
             self._count(engine)
             engine.stop()
-            result = StepResult.of(order, engine.finish())
+            result = _result(order, engine.finish())
         except KeyboardInterrupt:
             # Its requests were made, and are counted.
             engine.stop()

@@ -49,6 +49,10 @@ COMMANDS = {
         "compare:compare",
         "Compare candidates with a baseline and say: pass, fail, inconclusive or invalid.",
     ),
+    "publish": (
+        "publish:publish",
+        "Write the page of a system's load tests: every release, machine and scenario, measured or printed before.",
+    ),
     "block": (
         "block:block",
         "Show the life of one block: when every host did what with it, and which log lines say so.",

@@ -75,6 +75,26 @@ Profiles = Annotated[
 Why = Annotated[
     bool, typer.Option("--why", help="Show what profiles of the nodes say, even where nothing became worse.")
 ]
+ServerPids = Annotated[
+    list[int] | None,
+    typer.Option("--server-pid", metavar="PID", help="A process of the server, watched with what it starts."),
+]
+ServerCgroup = Annotated[
+    Path | None,
+    typer.Option("--server-cgroup", metavar="PATH", help="The server's control group (version 2), watched."),
+]
+Scrapes = Annotated[
+    list[str] | None,
+    typer.Option("--scrape", metavar="[NAME=]URL", help="A page of metrics for Prometheus to read meanwhile."),
+]
+Postgres = Annotated[
+    str | None,
+    typer.Option(
+        "--postgres",
+        metavar="DSN",
+        help="The PostgreSQL behind the server, e.g. `dbname=app user=monitor`; a password is best in `PGPASSWORD`.",
+    ),
+]
 CaFile = Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate to trust.")]
 Insecure = Annotated[bool, typer.Option("--insecure", help="Trust any certificate.")]
 Headers = Annotated[
@@ -90,7 +110,7 @@ HeaderCommands = Annotated[
     typer.Option(
         "--header-command",
         metavar="NAME: COMMAND",
-        help="A header whose value a command prints; it is run again when a step begins half a minute later.",
+        help="A header whose value a command prints; run again when a step begins half a minute later, or after a 401.",
     ),
 ]
 User = Annotated[
@@ -267,6 +287,15 @@ def _launch(
     return Launch([*own, *(settings or [])] or None, seed, keep_homes, no_wait, expose)
 
 
+def _sources(
+    server_pids: ServerPids = None,
+    server_cgroup: ServerCgroup = None,
+    scrapes: Scrapes = None,
+    postgres: Postgres = None,
+) -> cm.ServerSources:
+    return cm.ServerSources(server_pids or (), server_cgroup, scrapes or (), postgres)
+
+
 def _output(
     html: Html = None,
     pdf: Pdf = None,
@@ -312,6 +341,11 @@ def launches(command: Callable[..., None]) -> Callable[..., None]:
 def connects(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of `Connection`; it gets them as its keyword `connection`."""
     return _with_options(command, "connection", _connection)
+
+
+def watches_server(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `ServerSources`; it gets them as its keyword `sources`."""
+    return _with_options(command, "sources", _sources)
 
 
 def exit_if_not_valid(runs: Sequence[cm.Run], hint: str) -> None:

@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Connection, Expose, NoWait, Output, Profile, Seed, Settings, connects, shows_result
+from chainmark.cli.common import (
+    Connection,
+    Expose,
+    NoWait,
+    Output,
+    Seed,
+    Settings,
+    connects,
+    shows_result,
+    watches_server,
+)
 from chainmark.cli.console import say
 from chainmark.cli.following import progress
 from chainmark.core.errors import ExitCode, UsageError
@@ -16,12 +26,23 @@ from chainmark.core.errors import ExitCode, UsageError
 
 @shows_result
 @connects
+@watches_server
 def load(
-    profile: Profile,
+    profile: Annotated[
+        str | None,
+        typer.Argument(help="A shipped profile (`chainmark profiles`) or a TOML file; none with `--plan`."),
+    ] = None,
     targets: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option("--target", metavar="[NAME=]URL", help="A server; more of them are tested side by side."),
-    ],
+    ] = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|FILE", help="Scenarios × servers, each cell a run: a shipped plan, or a TOML file."),
+    ] = None,
+    resume: Annotated[
+        str | None, typer.Option(metavar="EXPERIMENT", help="Go on with a plan that was interrupted.")
+    ] = None,
     version: Annotated[
         str | None,
         typer.Option("--as", metavar="V", help="What is measured.", show_default="as the server says"),
@@ -36,7 +57,10 @@ def load(
     ] = None,
     like: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="Ask what a former run asked, at its levels, to be compared with it."),
+        typer.Option(
+            metavar="RUN",
+            help="Ask what a former run, or a plan's experiment, asked, at its levels, to be compared with it.",
+        ),
     ] = None,
     against: Annotated[
         str | None,
@@ -56,18 +80,54 @@ def load(
     expose: Expose = None,
     *,
     connection: Connection,
+    sources: cm.ServerSources,
     output: Output,
 ) -> None:
     """Find how much each endpoint of an API takes before its answers are too slow or wrong.
 
     Example: `chainmark load mesh/quick --target http://127.0.0.1:8082 --html load.html`
 
+    Example: `chainmark load --plan mesh/matrix --target mid=http://10.0.0.1:8082 --target big=http://10.0.0.2:8082`
+
     Every endpoint is searched for the most clients and the highest rate that keep to the agreement (`--set
-    sla.p99_s=0.5`), and then measured at fixed levels.
-    A target may be `unix:/path/of/a/socket`. Exit codes: 0 the agreement is met, 1 it is missed or the
-    server is worse than the one it is compared with, 3 undecided, 4 the machine had no time for the generator, 5 a
-    server went away.
+    sla.p99_s=0.5`), and then measured at fixed levels. What the server uses meanwhile is watched where it runs on this
+    machine, and where `--scrape` and `--postgres` say; the report names what was exhausted first. A target may be
+    `unix:/path/of/a/socket`.
+
+    Exit codes: 0 the agreement is met, 1 it is missed or the server is worse than the one it is compared with, 3
+    undecided, 4 the machine had no time for the generator, 5 a server went away. A plan ends with the worst of its
+    cells; interrupted, it goes on with `--resume`.
     """
+    if plan or resume:
+        of_profile = {
+            "PROFILE": profile,
+            "--against": against,
+            "--repeat": repeat > 1,
+            "--require": require,
+            "--write-require": write_require,
+            "--scrape`, `--postgres`, `--server-pid` or `--server-cgroup": sources.is_given,
+        }
+        wrong = next((name for name, value in of_profile.items() if value), None)
+        if wrong:
+            raise UsageError(f"`{wrong}` is for a single load test, not for a plan", "leave it out")
+        with progress(expose, no_wait=no_wait) as listener:
+            whole = cm.load_plan(
+                plan,
+                targets or [],
+                resume=resume,
+                version=version,
+                endpoints=endpoints or [],
+                corpus=corpus,
+                like=like,
+                **connection.arguments(),
+                settings=settings,
+                seed=seed,
+                progress=listener,
+            )
+        output.finish_experiment(whole)
+    if not profile or not targets:
+        missing = "PROFILE" if not profile else "--target"
+        raise UsageError(f"`{missing}` is missing", "as in `chainmark load PROFILE --target http://127.0.0.1:8082`")
     with progress(expose, no_wait=no_wait) as listener:
         made = cm.load(
             profile,
@@ -80,6 +140,7 @@ def load(
             require=require,
             repeat=repeat,
             **connection.arguments(),
+            sources=sources,
             settings=settings,
             seed=seed,
             progress=listener,

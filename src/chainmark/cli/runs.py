@@ -12,7 +12,8 @@ import chainmark as cm
 from chainmark.cli.common import AsJson, Output, shows_result
 from chainmark.cli.console import out, print_json, say
 from chainmark.core.errors import ExitCode
-from chainmark.store.index import Entry, Index
+from chainmark.core.labels import cell_of
+from chainmark.store.index import Contents, Entry, Index, Selection
 from chainmark.store.paths import data_directory
 
 if TYPE_CHECKING:
@@ -24,18 +25,35 @@ app = typer.Typer(
 RunReference = Annotated[str, typer.Argument(metavar="RUN", help="A run's id or the beginning of it.")]
 
 
-@app.command("list", epilog="Example: `chainmark runs list`")
-def list_runs(as_json: AsJson = False) -> None:
+@app.command("list", epilog="Example: `chainmark runs list release:v1.2.9,hardware:mid,endpoint:/block`")
+def list_runs(
+    selector: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SELECTOR]",
+            help="Only these: a version, an experiment, or labels such as `hardware:mid`.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """List all runs, oldest first; unfinished ones at the end."""
     from chainmark.store.notes import read_notes
 
     found, notes = Index(data_directory()).contents(), read_notes(data_directory())
+    if selector is not None:
+        found = Contents(Selection(found).all_of(selector), [])
     summaries = [_summary(entry, notes) for entry in found.sealed]
     if as_json:
-        rows = [{"run_id": entry.run_id, **told} for entry, told in zip(found.sealed, summaries, strict=True)]
+        rows = [
+            {"run_id": entry.run_id, **told, **({"labels": labels} if (labels := entry.known_labels) else {})}
+            for entry, told in zip(found.sealed, summaries, strict=True)
+        ]
         print_json([*rows, *({"run_id": name, "status": "unfinished"} for name in found.unfinished)])
         return
-    extra = [name for name in ("badges", "notes") if any(told[name] for told in summaries)]
+    for entry, told in zip(found.sealed, summaries, strict=True):
+        told["cell"] = " · ".join(cell_of(entry.known_labels).values())
+    extra = [name for name in ("cell", "badges", "notes") if any(told[name] for told in summaries)]
     columns = ("version", "profile", "side", "status", *extra)
     lines: list[tuple[str, ...]] = [("run", *columns)]
     named = zip(found.sealed, summaries, strict=True)

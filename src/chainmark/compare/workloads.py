@@ -12,6 +12,7 @@ from chainmark.core import units
 from chainmark.core.by_workload import ByWorkload
 from chainmark.core.caveats import Caveats
 from chainmark.core.comparison import Comparison, Outcome
+from chainmark.core.labels import same_cell
 from chainmark.core.manifest import Manifest, Scalar
 from chainmark.core.verdict import Verdict, worst
 from chainmark.core.wording import enumerated, name_of
@@ -68,11 +69,15 @@ def _by_numbers(pair: Pair) -> list[tuple[int, str]]:
 
 
 def _are_alike(left: Manifest, right: Manifest) -> bool:
-    return same_workload(left, right) and left.host.hardware_class == right.host.hardware_class
+    is_one_place = left.host.hardware_class == right.host.hardware_class and same_cell(left.labels, right.labels)
+    return is_one_place and same_workload(left, right)
 
 
 def _names(manifests: Sequence[Manifest]) -> list[str]:
-    """What tells the workloads apart: their profiles, or else the first settings and the machine that differ."""
+    """What tells the workloads apart: cells, profiles, or else the first settings and the machine that differ."""
+    cells = _cell_names(manifests)
+    if len(set(cells)) == len(cells) and all(cells):
+        return cells
     profiles = [manifest.profile_name for manifest in manifests]
     if len(set(profiles)) == len(profiles):
         return [profile.rpartition("/")[2] for profile in profiles]
@@ -90,6 +95,14 @@ def _names(manifests: Sequence[Manifest]) -> list[str]:
         name if name and names.count(name) == 1 else f"{name or manifest.profile_name} ({place})"
         for place, (name, manifest) in enumerate(zip(names, manifests, strict=True), start=1)
     ]
+
+
+def _cell_names(manifests: Sequence[Manifest]) -> list[str]:
+    """Their cells in the words that not all of them share; "" where one has none."""
+    cells = [manifest.cell for manifest in manifests]
+    keys = dict.fromkeys(key for cell in cells for key in cell)
+    differing = [key for key in keys if len({cell.get(key) for cell in cells}) > 1] or list(keys)
+    return [" · ".join(dict.fromkeys(cell[key] for key in differing if key in cell)) for cell in cells]
 
 
 def _word(key: str, value: Scalar | list[Scalar]) -> str:

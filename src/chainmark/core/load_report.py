@@ -265,11 +265,91 @@ class DriftEntry(_Part):
     outcome: StepOutcome
 
 
+class UseEntry(_Part):
+    """What a step used of a resource.
+
+    Attributes:
+        step: its number.
+        mean, highest: over the step, in the resource's unit.
+        limit: how much there was; None: not known.
+        share: of the limit, of processors of what others left of it.
+    """
+
+    step: int
+    mean: float
+    highest: float
+    limit: float | None = None
+    share: float | None = None
+
+
+class ResourceEntry(_Part):
+    """Something that a server used while an endpoint was loaded.
+
+    Attributes:
+        source, series: where it is read: "process", "postgres" or a page of metrics, and its name there.
+        label: as a sentence calls it: "the server's CPU".
+        sort: "waiting" counts what waits for it; of a "counter" the rate per second is told.
+        limit_is: where its limit is from; "" without one.
+    """
+
+    source: str
+    series: str
+    label: str
+    unit: str
+    sort: Literal["gauge", "counter", "waiting"]
+    limit_is: str = ""
+    is_cpu: bool = False
+    uses: list[UseEntry]
+
+
+class StatementEntry(_Part):
+    """A statement that a database spent time on during a step.
+
+    Attributes:
+        text: without values.
+        busy: seconds per second, over all sessions.
+    """
+
+    step: int
+    text: str
+    busy: float
+    calls_per_s: float
+
+
+class BentEntry(_Part):
+    """What of a server was exhausted first under one kind of load.
+
+    Attributes:
+        finding: it reached its known limit; much of the load waited for it; it stayed as it was while the load grew;
+            nothing that was watched was exhausted; or the generator was the limit.
+        resource: its label; level: from which on.
+        sentence: a clause that says it.
+    """
+
+    kind: Kind
+    finding: Literal["exhausted", "waiting", "flat", "nothing", "generator"]
+    resource: str | None = None
+    level: float | None = None
+    sentence: str
+
+
+class SourceEntry(_Part):
+    """What was read of a server: how often it answered and how often not, and why not the last time."""
+
+    name: str
+    what: str
+    read: int
+    missed: int
+    why: str = ""
+
+
 class EndpointEntry(_Part):
     """One endpoint of one server: its agreement, what was asked, what was found.
 
     Attributes:
         sizes: the least and the most of what was counted in the answers before the load ("bytes", "coins").
+        resources: what the server used meanwhile; series_left_out: further series that only the run's tables have.
+        bent: what was exhausted first, a kind of load each.
     """
 
     id: str
@@ -283,6 +363,10 @@ class EndpointEntry(_Part):
     fixed: list[FixedLevel] = []
     drifts: list[DriftEntry] = []
     seconds: list[SecondEntry] = []
+    resources: list[ResourceEntry] = []
+    series_left_out: int = 0
+    statements: list[StatementEntry] = []
+    bent: list[BentEntry] = []
     notes: list[str] = []
 
     @property
@@ -308,6 +392,7 @@ class TargetEntry(_Part):
         skipped: what was not measured, by its id, and why.
         interrupted: the test ended before its end.
         gone: set where the server's going was why.
+        sources: what was read of it while it was loaded.
     """
 
     name: str
@@ -319,6 +404,7 @@ class TargetEntry(_Part):
     skipped: dict[str, str] = {}
     interrupted: bool = False
     gone: Departure | None = None
+    sources: list[SourceEntry] = []
     warnings: list[str] = []
 
 

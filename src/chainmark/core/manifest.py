@@ -9,6 +9,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from chainmark.core.labels import cell_of
+
 SCHEMA_VERSION = 1
 Scalar = str | int | float | bool | None
 # Of fields that few runs have: a manifest without them is as it was before they were known.
@@ -228,6 +230,8 @@ class Manifest(BaseModel):
             state of the workload is not known.
         identity: what tells the run from all others wherever it was read: two manifests with the same are of one run.
         profiles: kinds of profiles that were taken of its nodes; such a run shows why, and is not judged.
+        labels: words by which a selector finds the run, by key ("scenario", "hardware", "endpoint"); the first of each
+            key is what it is called. All but `ENDPOINT` name its cell: runs of two cells are no repetitions.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -257,8 +261,14 @@ class Manifest(BaseModel):
     identity: Annotated[str, Rare] = ""
     groups: dict[str, Grouping] = {}
     profiles: Annotated[list[str], Rare] = []
+    labels: Annotated[dict[str, list[str]], Rare] = {}
     sources: list[Source] = []
     status: Status
+
+    @property
+    def cell(self) -> dict[str, str]:
+        """Which cell of a matrix of tests the run is of, by key; empty where it is of none."""
+        return cell_of(self.labels)
 
     @property
     def failed_gates(self) -> list[Gate]:

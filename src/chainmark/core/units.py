@@ -103,8 +103,8 @@ def decimals_for(values: Iterable[float | None], uncertainty: float | None = Non
     return min(_MOST_DECIMALS, max(0, digits - magnitude))
 
 
-def number(value: float | None, decimals: int, *, signed: bool = False) -> str:
-    """A figure with a fixed number of decimals; groups of three digits from 10,000 on.
+def number(value: float | None, decimals: int, *, signed: bool = False, grouped: bool = True) -> str:
+    """A figure with a fixed number of decimals; groups of three digits from 10,000 on, unless it goes into a file.
 
     Zero, and what rounds to zero, carries no sign.
     """
@@ -117,7 +117,7 @@ def number(value: float | None, decimals: int, *, signed: bool = False) -> str:
         mantissa, _, exponent = f"{size:.2e}".partition("e")
         power = int(exponent)
         return f"{_sign(value, signed)}{mantissa}e{MINUS if power < 0 else ''}{abs(power)}"
-    body = f"{size:,.{decimals}f}" if round(size) >= 10_000 else f"{size:.{decimals}f}"
+    body = f"{size:,.{decimals}f}" if grouped and round(size) >= 10_000 else f"{size:.{decimals}f}"
     return body if float(body.replace(",", "")) == 0.0 else _sign(value, signed) + body
 
 

@@ -153,7 +153,7 @@ class Bisection:
         if place in self.record.builds:
             return True
         revision = self.record.revisions[place]
-        self.listener.stage(f"installing {self.lab.system.title} {revision.label}")
+        self.listener.stage(f"preparing {revision.label}")
         try:
             subject = installed_for(self.lab.system, revision.version, self.profile)
         except UsageError as error:

@@ -24,6 +24,13 @@ def server_hardware(profile: LoadProfile, target: Target) -> Fact:
     return Fact(label=LABEL, value=NOT_STATED)
 
 
+def hardware_words(profile: LoadProfile, target: Target) -> list[str]:
+    """What the server's machine is called, and the machine itself; the latter alone where it has no name."""
+    stated = profile.hardware if isinstance(profile.hardware, str) else profile.hardware.get(target.name, "")
+    machine = stated or server_hardware(profile, target).value
+    return [profile.hardware_profile, machine] if profile.hardware_profile else [machine]
+
+
 def machine_facts(host: HostFacts) -> list[Fact]:
     """The machine that made the load, as a report tells it."""
     return [

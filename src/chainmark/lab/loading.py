@@ -12,7 +12,16 @@ import polars as pl
 from pydantic import BaseModel
 
 from chainmark.capacity.gates import load_gates
-from chainmark.capacity.loadtest import FixedPlan, LoadPlan, LoadResult, Server, ServerResult, Watch, run_load_test
+from chainmark.capacity.loadtest import (
+    FixedPlan,
+    Found,
+    LoadPlan,
+    LoadResult,
+    Server,
+    ServerResult,
+    Watch,
+    run_load_test,
+)
 from chainmark.capacity.measured import NO_REQUESTS, Books
 from chainmark.capacity.metrics import load_catalogue_of
 from chainmark.capacity.mix import MIX, learnt, loosest, mixed
@@ -29,26 +38,32 @@ from chainmark.capacity.tables import (
     steps_frame,
 )
 from chainmark.capacity.verdict import gone_text
+from chainmark.capacity.watched import WATCH_SCHEMA, source_entries, watch_frame, with_watched
 from chainmark.capacity.witness import MachineWitness
 from chainmark.core import units
 from chainmark.core.caveats import Caveats
-from chainmark.core.errors import UsageError
-from chainmark.core.load_report import Departure, LoadReport, TargetEntry
+from chainmark.core.errors import InvalidRunError, UsageError
+from chainmark.core.labels import ENDPOINT
+from chainmark.core.load_report import Departure, EndpointEntry, LoadReport, TargetEntry
 from chainmark.core.manifest import Configuration, ExperimentPlace, Fact
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.core.times import utc_now, utc_text
 from chainmark.core.tool import tool_version
-from chainmark.lab.hardware import machine_facts, server_hardware
+from chainmark.lab.hardware import hardware_words, machine_facts, server_hardware
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import UNVERSIONED, Findings, ServedSystem, Service, ServiceOrder
 from chainmark.lab.session import Content, Session, new_experiment_id
 from chainmark.network.host import host_facts
+from chainmark.network.server_series import Watched
+from chainmark.network.server_watch import BY_ADDRESS, ServerSources, ServerWatch
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 
 REPORT = "load.json"
 CORPUS = "corpus.json"
+STANDARD = "standard"  # the scenario of which nothing is special
+PAGES = "metrics"  # of the server, as they came
 _NO_VERSION = (
     "the server does not tell its version, so all its runs at one address count as repetitions of one build, whichever "
     "releases they were; name what you measure with `--as`"
@@ -75,31 +90,50 @@ class Tester:
 
     Attributes:
         watching: what sees whether the generator and the server waited for a processor; None: nobody looks.
+        sources: what else is watched of the server, which is only one then.
     """
 
     store: Store
     system: ServedSystem
     watching: Watch | None = MachineWitness
+    sources: ServerSources = BY_ADDRESS
 
     def make(
-        self, profile: BaseModel, orders: Sequence[ServiceOrder], seed: int, progress: Progress, repetition: int = 1
+        self,
+        profile: BaseModel,
+        orders: Sequence[ServiceOrder],
+        seed: int,
+        progress: Progress,
+        *,
+        repetition: int = 1,
+        place: ExperimentPlace | None = None,
     ) -> LoadTest:
         """Test the servers side by side. Ctrl-C ends it early; what was measured is sealed as a part.
 
+        Args:
+            profile: of the system; orders: one a server.
+            seed: of everything drawn at random.
+            progress: who listens.
+            repetition: of the same test, from 1 on.
+            place: of the run of a single server in a larger experiment; None: the test is an experiment of its own.
+
         Raises:
             UsageError: a server is none of this system, or there is nothing to ask.
-            EnvironmentFailure: a server cannot be reached, or the store cannot be written.
+            EnvironmentFailure: a server or what is watched of it cannot be reached, or the store cannot be written.
         """
         load = self.system.load_profile(profile)
         pinned = next((path for order in orders for path in (order.pinned, order.corpus) if path), None)
         services = [self._prepared(profile, order, progress) for order in orders]
         load, services = _as_mixes(load, services)
         with machine_to_itself(progress), ExitStack() as stack:
+            watches = [stack.enter_context(ServerWatch(self.sources, one.target.url)) for one in services]
             started_at = utc_now()
-            sessions = [stack.enter_context(self._session(load, service, started_at)) for service in services]
+            sessions = [stack.enter_context(self._session(load, service, started_at, place)) for service in services]
             servers = [Server(service.target, service.endpoints) for service in services]
             result = run_load_test(servers, _plan(load, seed), progress, watching=self.watching)
             progress.stage("summarising")
+            for watch, session, one in zip(watches, sessions, result.servers, strict=True):
+                one.watched = watch.finish(session.run.path / "raw" / PAGES)
             report = self._report(load, started_at, services, sessions, result)
             for session in sessions:
                 _keep_corpus(pinned, session.run)
@@ -108,8 +142,8 @@ class Tester:
             runs = []
             for position, (service, session, one) in enumerate(zip(services, sessions, result.servers, strict=True)):
                 side = service.target.name
-                place = ExperimentPlace(id=experiment_id, side=side, repetition=repetition, position=position)
-                runs.append(self._sealed(session, test, service, one, place))
+                own = ExperimentPlace(id=experiment_id, side=side, repetition=repetition, position=position)
+                runs.append(self._sealed(session, test, service, one, place or own))
         return LoadTest(report, runs, result.interrupted)
 
     def _prepared(self, profile: BaseModel, order: ServiceOrder, progress: Progress) -> Service:
@@ -122,8 +156,9 @@ class Tester:
             service = replace(service, warnings=(*service.warnings, _NO_VERSION))
         return service
 
-    def _session(self, load: LoadProfile, service: Service, started_at: str) -> Session:
-        return Session.create(self.store, self.system.name, load.name, service.subject.version, started_at=started_at)
+    def _session(self, load: LoadProfile, service: Service, started_at: str, place: ExperimentPlace | None) -> Session:
+        known = {"started_at": started_at, **({"experiment": place.id} if place else {})}
+        return Session.create(self.store, self.system.name, load.name, service.subject.version, **known)
 
     def _report(
         self,
@@ -159,6 +194,8 @@ class Tester:
         run.write_events("steps", steps_frame(found), STEP_SCHEMA)
         run.write_events("seconds", seconds_frame(found), SECOND_SCHEMA)
         run.write_events("errors", errors_frame(found), ERROR_SCHEMA)
+        if result.watched.sources:
+            run.write_events("server", watch_frame(result.watched, found), WATCH_SCHEMA)
         write_bytes(run.raw / REPORT, json_bytes(test.report))
         # Its own conditions as well: what else of its servers a comparison must know.
         catalogue = load_catalogue_of(self.system.name, self.system.title, found).model_copy(
@@ -221,10 +258,11 @@ def _findings(test: _Test, service: Service, result: ServerResult) -> Findings:
         # Two servers of one version are not one build: what differs between them is not noise.
         configuration=Configuration(effective={"target": {"url": service.target.url}}),
         conditions={
-            "scenario": load.scenario or "standard",
+            "scenario": load.scenario or STANDARD,
             "hardware": server_hardware(load, service.target).value,
             **service.conditions,
         },
+        labels=_labels(load, service, result),
         counts=_counts(result),
         facts=_server_facts(load, service),
         gates=load_gates(result, broken_off=test.broken_off),
@@ -236,6 +274,18 @@ def _findings(test: _Test, service: Service, result: ServerResult) -> Findings:
             *(f"{one.endpoint.label}: {note}" for one in result.found for note in notes_of(one)),
         ],
     )
+
+
+def _labels(load: LoadProfile, service: Service, result: ServerResult) -> dict[str, list[str]]:
+    """By what the run is found: its cell, and the endpoints that were measured."""
+    told = {
+        "scenario": [load.scenario or STANDARD],
+        "hardware": hardware_words(load, service.target),
+        "deployment": [load.deployment],
+        **service.labels,
+        ENDPOINT: [found.endpoint.label for found in result.found if found.steps()],
+    }
+    return {key: words for key, words in told.items() if any(words)}
 
 
 def _broken_off(result: LoadResult) -> str:
@@ -259,24 +309,27 @@ def _target_entry(
     load: LoadProfile, service: Service, run_id: str, result: ServerResult, whole: LoadResult
 ) -> TargetEntry:
     gone = whole.gone if whole.gone and whole.gone.server == service.target.name else None
+    measured = [found for found in result.found if found.steps() or not whole.interrupted]
     return TargetEntry(
         name=service.target.name,
         url=service.target.url,
         subject=service.subject,
         run_id=run_id,
         facts=[*_server_facts(load, service), *_looks_fact(result)],
-        endpoints=[
-            endpoint_entry(found, service.strata.get(found.endpoint.id, {}), notes_of(found)).model_copy(
-                update={"sizes": dict(service.sizes.get(found.endpoint.id, {}))}
-            )
-            for found in result.found
-            if found.steps() or not whole.interrupted
-        ],
+        endpoints=[_endpoint_entry(service, found, result.watched) for found in measured],
         skipped={**service.skipped, **_not_reached(load, service, result, whole)},
         interrupted=whole.interrupted,
         gone=Departure(at=utc_text(gone.at_ns), why=gone.why) if gone else None,
+        sources=source_entries(result.watched),
         warnings=list(service.warnings),
     )
+
+
+def _endpoint_entry(service: Service, found: Found, watched: Watched) -> EndpointEntry:
+    id_ = found.endpoint.id
+    entry = endpoint_entry(found, service.strata.get(id_, {}), notes_of(found))
+    sized = entry.model_copy(update={"sizes": dict(service.sizes.get(id_, {}))})
+    return with_watched(sized, found, watched)
 
 
 def _not_reached(load: LoadProfile, service: Service, result: ServerResult, whole: LoadResult) -> dict[str, str]:
@@ -344,10 +397,60 @@ def fixed_levels_of(run: SealedRun) -> dict[str, dict[str, list[float]]]:
     Raises:
         UsageError: it is no run of a load test.
     """
-    if not (run.path / "events" / "steps.parquet").is_file():
-        raise UsageError(f"`{run.run_id}` is no run of a load test", "`chainmark runs list` shows all runs")
+    if not has_stages(run):
+        raise _no_load_test(run)
     steps = run.events("steps").filter(pl.col("phase") == Phase.FIXED.value)
     found: dict[str, dict[str, list[float]]] = {"rates": {}, "clients": {}}
     for endpoint, kind, level in steps.select("endpoint", "kind", "level").unique().sort(pl.all()).iter_rows():
         found["rates" if kind == LevelKind.RATE.value else "clients"].setdefault(endpoint, []).append(level)
     return found
+
+
+def at_levels_of(system: ServedSystem, profile: BaseModel, run: SealedRun) -> BaseModel:
+    """The same profile with the fixed levels of a former run."""
+    content = profile.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    content["fixed"] = {**content.get("fixed", {}), **fixed_levels_of(run)}
+    return system.profile(content)
+
+
+def load_report_of(run: SealedRun) -> LoadReport:
+    """The document of the load test that a run is of.
+
+    Raises:
+        UsageError: it is no run of a load test.
+        InvalidRunError: what it keeps cannot be read.
+    """
+    path = run.path / "raw" / REPORT
+    if not path.is_file():
+        raise _no_load_test(run)
+    try:
+        return LoadReport.model_validate_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InvalidRunError(
+            f"run `{run.run_id}` keeps a load test that cannot be read: {path.name} ({type(error).__name__})",
+            f"`chainmark runs verify {run.run_id}` says what changed",
+        ) from error
+
+
+def has_stages(run: SealedRun) -> bool:
+    """Whether it keeps the steps of a load test."""
+    return (run.path / "events" / "steps.parquet").is_file()
+
+
+def stages_of(run: SealedRun) -> pl.DataFrame:
+    """Every step of a run as a row for other tools: whose it is, then its level, books, latencies and judgement.
+
+    Raises:
+        UsageError: it is no run of a load test.
+    """
+    if not has_stages(run):
+        raise _no_load_test(run)
+    steps = run.events("steps")
+    manifest = run.manifest
+    own = {"run": run.run_id, "version": manifest.subject.version, **manifest.cell}
+    figures = steps.select(name for name in steps.columns if not name.endswith("_hdr"))
+    return figures.select(*(pl.lit(value).alias(name) for name, value in own.items()), pl.all())
+
+
+def _no_load_test(run: SealedRun) -> UsageError:
+    return UsageError(f"`{run.run_id}` is no run of a load test", "`chainmark runs list` shows all runs")

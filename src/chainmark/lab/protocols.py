@@ -43,6 +43,7 @@ class Findings:
         printed: the figures were read from a published report.
         identity: what tells a printed run from all others wherever it was read.
         profiles: kinds of profiles that were taken of the nodes.
+        labels: words by which the run is found, by key; see `Manifest.labels`.
     """
 
     subject: Subject
@@ -59,6 +60,7 @@ class Findings:
     identity: str = ""
     groups: dict[str, Grouping] = field(default_factory=dict)
     profiles: list[str] = field(default_factory=list)
+    labels: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)
@@ -191,6 +193,7 @@ class Service:
         facts: what a report says of the server, in its order.
         contradictions: of the warnings, those that say that the subject is not what it is called.
         conditions: facts by the catalogue's condition ids.
+        labels: words by which the run is found besides those of every load test; see `Manifest.labels`.
     """
 
     subject: Subject
@@ -204,6 +207,7 @@ class Service:
     warnings: tuple[str, ...] = ()
     contradictions: tuple[str, ...] = ()
     sizes: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
+    labels: Mapping[str, list[str]] = field(default_factory=dict)
 
 
 class System(Protocol):

@@ -64,13 +64,14 @@ PRESSURE_SCHEMA: dict[str, type[pl.DataType]] = {
 
 
 class Ticker:
-    """Calls a function every second on a thread of its own, on a fixed schedule, until stopped.
+    """Calls a function every second, or another interval, on a thread of its own and a fixed schedule, until stopped.
 
     An exception of the function ends the ticking and is raised by :meth:`stop`: a sampler must not die unnoticed.
     """
 
-    def __init__(self, action: Callable[[], None], name: str) -> None:
+    def __init__(self, action: Callable[[], None], name: str, interval_s: float = INTERVAL_S) -> None:
         self._action = action
+        self._interval_s = interval_s
         self._stop = threading.Event()
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -84,7 +85,7 @@ class Ticker:
             except Exception as error:
                 self._error = error
                 return
-            due = max(due + INTERVAL_S, time.monotonic() - INTERVAL_S)
+            due = max(due + self._interval_s, time.monotonic() - self._interval_s)
             self._stop.wait(max(0.0, due - time.monotonic()))
 
     def stop(self) -> None:
@@ -208,12 +209,15 @@ def _process_row(process: psutil.Process) -> tuple[float, ...] | None:
 class Scraper:
     """Fetches each node's metrics page every second and keeps the pages, compressed, one file a node."""
 
-    def __init__(self, urls: Mapping[str, str], folder: Path) -> None:
+    def __init__(
+        self, urls: Mapping[str, str], folder: Path, *, timeout_s: float = SCRAPE_TIMEOUT_S, verify: bool = False
+    ) -> None:
         self._urls = dict(urls)
         with storage_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self._client = httpx.Client(timeout=SCRAPE_TIMEOUT_S, verify=False)  # noqa: S501 - plain HTTP on loopback
+        # Nodes' pages are plain HTTP on loopback, and no proxy of the environment may stand before any page.
+        self._client = httpx.Client(timeout=timeout_s, verify=verify, trust_env=False)
         self._pool = ThreadPoolExecutor(max_workers=max(1, min(16, len(self._urls))), thread_name_prefix="scrape")
         self._files = {name: ZstdWriter(folder / f"{name}.prom.zst") for name in self._urls}
         self.missed: dict[str, int] = dict.fromkeys(self._urls, 0)

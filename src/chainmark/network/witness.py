@@ -91,9 +91,9 @@ class Witness:
 
 def listening_processes(url: str) -> set[int]:
     """The processes that listen at this address, and their descendants; none where it is not on this machine."""
+    if url.startswith("unix:"):
+        return with_descendants(_listening_at(url.removeprefix("unix:")))
     parts = urlsplit(url)
-    if parts.scheme == "unix":
-        return _with_descendants(one.pid for one in psutil.net_connections("unix") if str(one.laddr) == parts.path)
     port = parts.port or _PORTS.get(parts.scheme, 0)
     try:
         addresses = {str(entry[4][0]) for entry in socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)}
@@ -103,10 +103,18 @@ def listening_processes(url: str) -> set[int]:
     except (OSError, psutil.Error):
         return set()
     here = (one for one in listening if one.status == psutil.CONN_LISTEN and tuple(one.laddr)[1:2] == (port,))
-    return _with_descendants(one.pid for one in here)
+    return with_descendants(one.pid for one in here)
 
 
-def _with_descendants(pids: Iterable[int | None]) -> set[int]:
+def _listening_at(socket_path: str) -> list[int | None]:
+    try:
+        return [one.pid for one in psutil.net_connections("unix") if str(one.laddr) == socket_path]
+    except (OSError, psutil.Error):
+        return []
+
+
+def with_descendants(pids: Iterable[int | None]) -> set[int]:
+    """Those of these processes that are known, and all that they started."""
     found = {pid for pid in pids if pid}
     for pid in list(found):
         try:

@@ -29,8 +29,9 @@ def svgs_of(drawings: Sequence[Drawing]) -> list[str]:
 def svgs_apart(drawings: Sequence[Drawing]) -> list[str]:
     """The same by processes of their own."""
     processes = min(_AT_A_TIME, len(os.sched_getaffinity(0)))
-    tasks = max(processes, math.ceil(len(drawings) / _DRAWN_BY_ONE))
-    size = max(1, math.ceil(len(drawings) / tasks))
+    # As many rounds for each of those that draw at the same time: none of them draws the last ones alone.
+    rounds = max(1, math.ceil(len(drawings) / _DRAWN_BY_ONE / processes))
+    size = max(1, math.ceil(len(drawings) / (rounds * processes)))
     with ThreadPoolExecutor(processes) as pool:
         parts = pool.map(_drawn, (drawings[start : start + size] for start in range(0, len(drawings), size)))
         return [svg for part in parts for svg in part]

@@ -15,6 +15,7 @@ LAYOUTS = {
     "core.side_by_side.SideBySide": "side_by_side_document",
     "core.by_workload.ByWorkload": "by_workload_document",
     "core.load_report.LoadReport": "load_document",
+    "core.matrix_report.MatrixReport": "matrix_document",
     "core.qa_report.QaReport": "qa_document",
     "core.release_page.ReleasePage": "release_document",
     "report.run_document.RunRecord": "run_document",

@@ -14,6 +14,7 @@ from chainmark.core import units
 from chainmark.core.load_report import EndpointEntry, Kind, LoadReport, StepEntry
 from chainmark.report import load_text as text
 from chainmark.report.chart import BAD, QUIET, SHAPES, Axis, Chart, Layer, Limit, Series, Tip, columns_of
+from chainmark.report.load_server import use_charts
 
 CENTILES = ("p50", "p95", "p99")
 _MOST_LINES = 6  # of a chart of distributions: more cannot be told apart
@@ -114,12 +115,16 @@ def sides_of(report: LoadReport, id_: str) -> list[Side]:
 
 
 def load_charts(report: LoadReport) -> list[Chart]:
-    """Latency against load: one an endpoint and kind, all servers in it."""
+    """Latency against load: one an endpoint and kind, all servers in it; under it, what each of them used meanwhile."""
     ids = text.endpoint_ids(report)
     kinds = text.kinds_of(report.targets)
     few = len(ids) * len(kinds) <= 4
-    found = [_load_chart(sides_of(report, id_), id_, kind, few=few) for id_ in ids for kind in kinds]
-    return [drawn for drawn in found if drawn]
+    found: list[Chart] = []
+    for id_ in ids:
+        for kind in kinds:
+            drawn = _load_chart(sides_of(report, id_), id_, kind, few=few)
+            found += [*([drawn] if drawn else []), *use_charts(report, id_, kind)]
+    return found
 
 
 def _load_chart(sides: Sequence[Side], id_: str, kind: Kind, *, few: bool) -> Chart | None:

@@ -15,6 +15,7 @@ from chainmark.report.document import Document
 from chainmark.report.load_charts import capacity_charts, distribution_charts, load_charts
 from chainmark.report.load_drift import drift_table
 from chainmark.report.load_mix import mix_table
+from chainmark.report.load_server import bent_remarks, use_blocks
 from chainmark.report.load_suites import load_suites
 from chainmark.report.load_tables import (
     basis_table,
@@ -38,6 +39,7 @@ def load_document(report: LoadReport) -> Document:
         Section("latency", "Latency against load", load_charts(report)),
         Section("distributions", "Distributions of latencies", distribution_charts(report)),
         Section("timelines", "Second by second", timeline_charts(report)),
+        Section("server", "What the server used", use_blocks(report)),
         Section("errors", "Errors", _errors(report)),
         Section("steps", "Every step", _steps(report)),
         Section("conditions", "Under which conditions", _conditions(report)),
@@ -65,6 +67,7 @@ def _named(report: LoadReport) -> Iterable[tuple[int, TargetEntry, str]]:
 def _capacities(report: LoadReport, ruled: Sequence[Ruling], reasons: Sequence[str]) -> list[Block]:
     several = len(report.targets) > 1
     blocks: list[Block] = [Remarks("reasons", "Why", list(reasons))] if reasons else []
+    blocks += bent_remarks(report)
     blocks += side_by_side_tables(report)
     searched = [one for one in _named(report) if any(endpoint.capacities for endpoint in one[1].endpoints)]
     blocks += [capacity_table(target, name, number, several=several) for number, target, name in searched]

@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from chainmark.core.errors import InvalidRunError, UsageError
+from chainmark.core.labels import cell_of
 from chainmark.core.noted import Noted
 from chainmark.core.verdict import PRINTED, PROFILED, SYNTHETIC
 
@@ -26,9 +28,12 @@ SEAL = "SEALED"
 STAGED = "importing-"
 INDEX = "index.json"
 DAMAGED = "damaged"
-_LAYOUT = 4  # of the index; one of another layout is made again
+_LAYOUT = 5  # of the index; one of another layout is made again
 _NAMED_MOST = 3  # runs in a sentence
 MOST_BUILDS = 64  # that a series of releases is made of
+# A comma is between two terms only where the next one begins, so that a value may have some.
+_TERMS = re.compile(r",\s*(?=[a-z_]+:)")
+_SAME_KEY = {"release": "version"}
 MANY_BUILDS = 8  # of which the steps from one to the next tell something of the noise
 
 Stamp = tuple[int, int, int]
@@ -47,6 +52,7 @@ class Entry:
         badges: what else a list says of the run: that it is synthetic, that its label is contradicted.
         aliases: what else the version is called, a line each.
         profiles: kinds of profiles that it has; such runs are not judged, and show no noise.
+        labels: of the manifest, as JSON; "" where it has none.
     """
 
     run_id: str
@@ -68,6 +74,20 @@ class Entry:
     badges: str = ""
     aliases: str = ""
     profiles: str = ""
+    labels: str = ""
+
+    @cached_property
+    def known_labels(self) -> dict[str, list[str]]:
+        """The labels of the manifest by key."""
+        found: dict[str, list[str]] = json.loads(self.labels) if self.labels else {}
+        return found
+
+    @cached_property
+    def words(self) -> dict[str, list[str]]:
+        """What a selector finds the run by, besides its version: its labels, system, profile and status."""
+        own = {"version": self.names, "system": [self.system], "profile": [self.profile], "status": [self.status]}
+        own["experiment"] = [self.experiment]
+        return {**self.known_labels, **own}
 
     @property
     def names(self) -> list[str]:
@@ -95,6 +115,7 @@ def _entry(path: Path) -> Entry:
         subject, place = manifest["subject"], manifest.get("experiment") or {}
         sources = [(source["path"], source["blake3"]) for source in manifest.get("sources", [])]
         effective = manifest.get("configuration", {}).get("effective", {})
+        labels = manifest.get("labels", {})
         found = Entry(
             run_id=path.name,
             system=subject["system"],
@@ -108,7 +129,7 @@ def _entry(path: Path) -> Entry:
             side=place.get("side", ""),
             repetition=place.get("repetition", 0),
             position=place.get("position", 0),
-            workload=_digest(manifest["workload"]),
+            workload=_workload(manifest),
             sources=_digest(manifest.get("identity") or sources) if sources else path.name,
             build=_digest(
                 [
@@ -122,10 +143,17 @@ def _entry(path: Path) -> Entry:
             badges=_badges(manifest),
             aliases="\n".join(subject.get("aliases", [])),
             profiles=",".join(manifest.get("profiles", [])),
+            labels=json.dumps(labels, sort_keys=True, ensure_ascii=False) if labels else "",
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Entry(path.name)
     return found if _is_typed(_row(found)) else Entry(path.name)
+
+
+def _workload(manifest: Mapping[str, Any]) -> str:
+    """What runs share that are repetitions: the workload, and the cell where there is one."""
+    cell = cell_of(manifest.get("labels", {}))
+    return _digest([manifest["workload"], cell] if cell else manifest["workload"])
 
 
 def _badges(manifest: Mapping[str, Any]) -> str:
@@ -288,9 +316,10 @@ class Selection:
         members = [entry for entry in self.members([experiment]) if side in ("", entry.side)] if experiment else []
         if members:
             return sorted(self._whole(members), key=lambda entry: entry.position)
+        if (terms := terms_of(reference)) is not None:
+            return _newest_group(self._matching(terms))
         version = reference.removeprefix("version:")
-        of_version = [entry for entry in self.sealed if entry.status != DAMAGED and version in entry.names]
-        of_version = [entry for entry in of_version if not entry.profiles] or of_version
+        of_version = self._of_version(version)
         if of_version:
             return _newest_group(self._whole(of_version))
         if reference.startswith("version:"):
@@ -304,18 +333,51 @@ class Selection:
             )
         return found
 
+    def all_of(self, reference: str) -> list[Entry]:
+        """Every sealed run that a reference names, oldest first: of a version or of labels not only the newest group.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if (terms := terms_of(reference)) is not None:
+            return self._matching(terms)
+        if reference in {entry.experiment for entry in self.sealed}:
+            return self.select(reference)
+        return self._of_version(reference.removeprefix("version:")) or self.select(reference)
+
+    def _of_version(self, version: str) -> list[Entry]:
+        found = [entry for entry in self.sealed if entry.status != DAMAGED and version in entry.names]
+        return [entry for entry in found if not entry.profiles] or found
+
+    def _matching(self, terms: Mapping[str, str]) -> list[Entry]:
+        """The runs that have all of these words.
+
+        Raises:
+            UsageError: there is none; the hint says which words there are.
+        """
+        found = [entry for entry in self._whole(self.sealed) if not entry.profiles]
+        for key, value in terms.items():
+            known = list(dict.fromkeys(word for entry in found for word in entry.words.get(key, [])))
+            found = [entry for entry in found if value.casefold() in map(str.casefold, entry.words.get(key, []))]
+            if not found:
+                told = ", ".join(f"`{word}`" for word in known) or "no such word"
+                raise UsageError(f"no run has the {key} `{value}`", f"of the runs chosen so far there is: {told}")
+        return found
+
     def groups(self, reference: str) -> list[list[Entry]]:
         """The sealed runs of a version by profile, workload and machine, each as `select` takes the newest of them.
 
         Anything else that can be named is one group. The group with the newest run comes last.
         """
-        chosen = self.select(reference)
-        version = reference.removeprefix("version:")
-        if not chosen or version not in chosen[0].names or reference in {entry.run_id for entry in chosen}:
-            return [chosen]
+        entries = self.all_of(reference)
+        if terms_of(reference) is None:
+            chosen = self.select(reference)
+            version = reference.removeprefix("version:")
+            if not chosen or version not in chosen[0].names or reference in {entry.run_id for entry in chosen}:
+                return [chosen]
         found: dict[tuple[str, ...], list[Entry]] = {}
-        for entry in self.sealed:
-            if version in entry.names and not entry.profiles:
+        for entry in entries:
+            if not entry.profiles:
                 found.setdefault((entry.profile, *_place(entry)), []).append(entry)
         return sorted(map(_newest_group, found.values()), key=lambda group: group[-1].started_at)
 
@@ -389,6 +451,20 @@ class Selection:
                     f"`chainmark runs verify {entry.run_id}` says what changed",
                 )
         return entries
+
+
+def terms_of(reference: str) -> dict[str, str] | None:
+    """The words of a selector such as "release:v1.2.9,hardware:mid,endpoint:/block"; None where it is none.
+
+    A version alone, "version:v1.2.9", is as if it was named without the key, and no selector.
+    """
+    found = {}
+    for part in _TERMS.split(reference):
+        key, mark, value = part.partition(":")
+        if not (mark and value.strip() and key.isidentifier()):
+            return None
+        found[_SAME_KEY.get(key, key)] = value.strip()
+    return None if reference.startswith("version:") and len(found) == 1 else found
 
 
 def _place(entry: Entry) -> tuple[str, str, str]:

@@ -448,7 +448,8 @@ class Store:
         """The sealed runs that a reference names.
 
         A reference is a run id or a unique prefix; ``version:V`` (or a bare version), the runs of that version made
-        like its newest one (same profile, experiment and side); or ``EXPERIMENT`` or ``EXPERIMENT/SIDE``, the runs of
+        like its newest one (same profile, experiment and side); terms such as ``release:V,hardware:mid``, likewise of
+        the runs that have all of these labels; or ``EXPERIMENT`` or ``EXPERIMENT/SIDE``, the runs of
         an experiment or of one of its sides.
 
         Raises:
@@ -456,6 +457,10 @@ class Store:
             InvalidRunError: the run was not finished.
         """
         return self._opened(self.selection().select(reference))
+
+    def all_of(self, reference: str) -> list[SealedRun]:
+        """Every sealed run that a reference names; see `chainmark.store.index.Selection.all_of`."""
+        return self._opened(self.selection().all_of(reference))
 
     def groups(self, reference: str) -> list[list[SealedRun]]:
         """The same by profile, workload and machine: a version may have been run under several."""

@@ -162,6 +162,23 @@ class PublishingSystem(System, Protocol):
         """
 
 
+@runtime_checkable
+class PagedSystem(System, Protocol):
+    """A system whose load tests are published as one page over all releases."""
+
+    def page(self, runs: Sequence[SealedRun], stages: Mapping[str, str], tool_version: str) -> Document:
+        """The page of these runs, measured and printed.
+
+        Args:
+            runs: of load tests, and of pages that were read in.
+            stages: by run, where the file of all its steps lies, seen from the page.
+            tool_version: recorded in the result.
+
+        Raises:
+            UsageError: the runs have nothing that could be published.
+        """
+
+
 @dataclass(frozen=True)
 class FollowOrder:
     """What is to be followed through a run, and what is to be shown of it.
@@ -319,6 +336,7 @@ modelled: Capability[ModelledSystem] = Capability(
     ModelledSystem, "cannot predict {}: it has no model of it", "`chainmark predict` and `chainmark explain`"
 )
 publishing: Capability[PublishingSystem] = Capability(PublishingSystem, "knows no published reports of {}")
+paged: Capability[PagedSystem] = Capability(PagedSystem, "publishes no page of load tests of {}")
 served: Capability[ServedSystem] = Capability(ServedSystem, "cannot send requests to {}", "`chainmark load`")
 followable: Capability[FollowableSystem] = Capability(FollowableSystem, "cannot follow samples of {} to what happened")
 verified: Capability[VerifiedSystem] = Capability(VerifiedSystem, "knows no other analysis of runs of {}")

@@ -25,9 +25,10 @@ from tests.unit.store.trail_runs import Lives, sealed
 from tests.unit.systems.cardano import made_reports, made_up
 from tests.unit.systems.cardano.clusters import SETTINGS, make_cluster
 from tests.unit.systems.cometbft.test_published_tables import spaced
+from tests.unit.systems.mesh.test_mesh_published import PAGE
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "use-from-a-notebook.md"
-ELSEWHERE = {*examples.NEED_NODES, *examples.NEED_A_SERVER, "load"}
+ELSEWHERE = {*examples.NEED_NODES, *examples.NEED_A_SERVER, "load", "load_plan"}
 PROFILE = """
 system = "http"
 sla = { p99_s = 5.0 }
@@ -66,7 +67,10 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     table.write_text(spaced(_CELL), encoding="utf-8")
     summary = tmp_path / "summary.json"
     summary.write_text(json.dumps({"sumHosts": 3}), encoding="utf-8")
+    page = tmp_path / "page.md"
+    page.write_text(PAGE, encoding="utf-8")
     return {
+        "page": page,
         "summary": summary,
         "releases": made_reports.written(
             tmp_path / "releases.json", made_reports.content(*made_reports.series([0.0] * 4 + [0.1] * 5))
@@ -124,6 +128,10 @@ def test_the_example_of_a_load_test_is_true(tmp_path: Path, url: str, monkeypatc
     profile = tmp_path / "work.toml"
     profile.write_text(PROFILE, encoding="utf-8")
     examples.execute("load", profile=profile, url=url)
+    plan = tmp_path / "plan.toml"
+    scenarios = '[[scenario]]\nid = "quick"\n[[scenario]]\nid = "slow"\n'
+    plan.write_text(f'system = "http"\nprofile = "{profile}"\n{scenarios}', encoding="utf-8")
+    examples.execute("load_plan", plan=plan, url=url)
 
 
 def test_runs_and_documents_are_shown_in_notebooks(known: dict[str, Any]) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 
-from chainmark.capacity.access import RENEWED_AFTER_S, Access
+from chainmark.capacity import access as access_module
+from chainmark.capacity.access import RENEWED_AFTER_S, Access, hidden_in_errors
 from chainmark.core.errors import EnvironmentFailure, UsageError
 
 
@@ -85,3 +88,64 @@ def test_certificates_are_looked_for_before_the_load(tmp_path: Path) -> None:
         Access(key=tmp_path / "none.pem")
     (tmp_path / "both.pem").touch()
     assert set(Access(certificate=tmp_path / "both.pem").files().values()) == {str(tmp_path / "both.pem")}
+
+
+def test_an_api_key_as_a_name_without_a_password_is_hidden() -> None:
+    """Some APIs take it so."""
+    access = Access(user="${KEY}:", environment={"KEY": "abcdefgh"})
+    assert access.hide("you are abcdefgh") == "you are [hidden]"
+
+
+def test_every_cookie_is_hidden() -> None:
+    assert Access(["Cookie: id=abcdef; theme=purple"]).hide("abcdef likes purple") == "[hidden] likes [hidden]"
+
+
+def test_a_notebook_shows_no_secret_of_it() -> None:
+    """It prints whatever stands at a cell's end."""
+    access = Access(["X-Api-Key: 123456"], ["Authorization: sh token.sh"], certificate=None)
+    assert repr(access) == "Access('X-Api-Key: [hidden], Authorization: [hidden]')"
+    assert "123456" not in repr(Access(user="tester:123456"))
+
+
+def test_spaces_around_a_value_are_left_out() -> None:
+    """HTTP knows none there, and libraries repeat in their errors what they refuse."""
+    assert Access(["X-Key: ${KEY}"], environment={"KEY": "  abcdef "}).values() == [("X-Key", "abcdef")]
+
+
+def test_errors_of_a_command_do_not_repeat_its_arguments(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentFailure) as failed:
+        Access(commands=[f"Authorization: ls {tmp_path} --user=root:s3cret-word"]).values()
+    assert "`ls …`" in str(failed.value.hint)
+    assert "root:s3cret" not in str(failed.value.hint)
+
+
+def test_a_command_that_does_not_end_is_ended_with_what_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access_module, "COMMAND_LONGEST_S", 0.5)
+    script, started = tmp_path / "token.sh", tmp_path / "started"
+    script.write_text(f"sleep 60 & echo $! > {started}\nwait\n", encoding="utf-8")
+    with pytest.raises(EnvironmentFailure, match="did not end within"):
+        Access(commands=[f"Authorization: sh {script}"]).values()
+    with suppress(psutil.NoSuchProcess):
+        psutil.Process(int(started.read_text(encoding="utf-8"))).wait(timeout=10)
+
+
+def test_a_header_that_is_refused_is_made_anew_at_once(tmp_path: Path) -> None:
+    script = tmp_path / "token.sh"
+    script.write_text(f'echo run >> {tmp_path}/runs; echo "token-$(wc -l < {tmp_path}/runs)"\n', encoding="utf-8")
+    access = Access(["X-Plain: yes"], [f"Authorization: sh {script}"], clock=Clock())
+    assert access.values()[1] == ("Authorization", "token-1")
+    access.outdate()
+    assert access.values()[1] == ("Authorization", "token-2")
+
+
+def test_an_error_that_leaves_holds_no_secret() -> None:
+    accesses = [Access(user="tester:first-word"), Access(user="tester:second-word")]
+    with pytest.raises(UsageError) as left, hidden_in_errors(accesses):
+        raise UsageError("first-word and second-word", "second-word")
+    assert (left.value.message, left.value.hint) == ("[hidden] and [hidden]", "[hidden]")
+    assert str(left.value) == left.value.message
+    with pytest.raises(UsageError, match="plain") as left, hidden_in_errors(accesses):
+        raise UsageError("plain")
+    assert left.value.hint is None

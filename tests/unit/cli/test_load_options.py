@@ -22,6 +22,11 @@ from tests.unit.cli.commands import chainmark
         ("old=https://node/rosetta", 0, "old", "https://node/rosetta"),
         # The `=` of a path or query is none that gives a name.
         ("http://host/a=b", 0, "server", "http://host/a=b"),
+        ("unix:/run/mesh.sock", 0, "server", "unix:/run/mesh.sock"),
+        ("unix:///run/mesh.sock", 0, "server", "unix:/run/mesh.sock"),
+        ("http+unix://%2Frun%2Fmesh.sock", 0, "server", "unix:/run/mesh.sock"),
+        ("new=unix:/run/a@b#c.sock", 1, "new", "unix:/run/a@b#c.sock"),
+        ("http://user:pass=%40word@host:80/v1", 0, "server", "http://host:80/v1"),
     ],
 )
 def test_targets(text: str, index: int, name: str, url: str) -> None:
@@ -33,6 +38,31 @@ def test_targets(text: str, index: int, name: str, url: str) -> None:
 def test_what_is_no_target(text: str) -> None:
     with pytest.raises(UsageError, match="is no address of a server"):
         parse_target(text, 0, Tls())
+
+
+@pytest.mark.parametrize(
+    "text", ["tester:passw0rd@127.0.0.1:8082", "old=ftp://tester:passw0rd@host", "a=tester:passw0rd@b"]
+)
+def test_what_is_no_target_is_told_without_its_password(text: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_target(text, 0, Tls())
+    assert "passw0rd" not in refused.value.message
+    assert "tester:***@" in refused.value.message
+
+
+@pytest.mark.parametrize("text", ["http://tester:passw/0rd@host", "a=https://tester:passw?0rd@host:80"])
+def test_a_password_that_breaks_its_url_is_not_printed(text: str) -> None:
+    """A slash in it ends the host, and the password is what stands for the port."""
+    with pytest.raises(UsageError, match="no number as its port") as refused:
+        parse_target(text, 0, Tls())
+    assert "passw" not in refused.value.message
+
+
+def test_what_follows_a_host_is_no_password() -> None:
+    """Or the requests would go to whom the query names."""
+    target = parse_target("http://host?next=me@other", 0, Tls())
+    assert target.url == "http://host?next=me@other"
+    assert not target.access.values()
 
 
 def test_two_targets_of_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

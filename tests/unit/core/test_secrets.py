@@ -6,10 +6,11 @@ import base64
 import json
 from urllib.parse import quote
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainmark.core.secrets import HIDDEN, SHORTEST, Secrets, is_secret_name
+from chainmark.core.secrets import HIDDEN, SHORTEST, Secrets, is_secret_name, without_password
 
 VALUES = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=SHORTEST, max_size=30)
 
@@ -43,3 +44,46 @@ def test_names_that_let_somebody_in() -> None:
         assert is_secret_name(name), name
     for name in ("Accept", "X-Network", "User-Agent", "Content-Type"):
         assert not is_secret_name(name), name
+
+
+@given(VALUES, st.integers(SHORTEST, 29), st.text("xyz ", max_size=9))
+def test_nothing_of_a_secret_is_left_where_a_text_was_cut_within_it(value: str, kept: int, before: str) -> None:
+    assert Secrets([value]).hide(f"{before}{value[:kept]}…") == f"{before}{HIDDEN}…"
+
+
+@given(st.binary(max_size=9), st.binary(max_size=9), VALUES.filter(lambda value: len(value) > 12))
+def test_a_secret_in_the_base64_of_a_longer_text_is_hidden(before: bytes, after: bytes, value: str) -> None:
+    hidden = Secrets([value]).hide(base64.b64encode(before + value.encode() + after).decode())
+    assert HIDDEN in hidden
+    rest = "".join(hidden.split(HIDDEN))
+    assert len(rest) <= 4 + len(base64.b64encode(before)) + len(base64.b64encode(after))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Authorization: Bearer some-ones", "Authorization: [hidden]"),
+        ('{"authorization":"Basic YTpi","a":"b"}', '{"authorization":"[hidden]","a":"b"}'),
+        ("Cookie: a=b; c=d\nX-Network: preprod", "Cookie: [hidden]\nX-Network: preprod"),
+        ("set-cookie=abcdef", "set-cookie=[hidden]"),
+        ("authorization is needed", "authorization is needed"),
+    ],
+)
+def test_headers_that_let_somebody_in_are_hidden_in_texts_whoever_sent_them(text: str, shown: str) -> None:
+    assert Secrets().hide(text) == shown
+    assert Secrets().hide_in([{"X-Api-Key": "abc", "said": text}]) == [{"X-Api-Key": HIDDEN, "said": shown}]
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://tester:pass@host:81/v1?a=b@c", "https://tester:***@host:81/v1?a=b@c"),
+        ("tester:pass@host", "tester:***@host"),
+        ("https://tester:pa@ss@host", "https://tester:***@host"),
+        ("a=tester:pass@host", "a=tester:***@host"),
+        ("ftp://tester:a:b@host", "ftp://tester:***@host"),
+        ("http://host:81/a:b@c", "http://host:81/a:b@c"),
+    ],
+)
+def test_an_address_is_shown_without_its_password(url: str, shown: str) -> None:
+    assert without_password(url) == shown

@@ -16,7 +16,7 @@ import pytest
 
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.store import index
-from chainmark.store.index import DAMAGED, INDEX, Index, Selection
+from chainmark.store.index import DAMAGED, INDEX, Index, Selection, terms_of
 
 MANY = 2000
 
@@ -255,3 +255,21 @@ def test_runs_with_profiles_are_found_for_what_they_are_and_never_taken_for_othe
 def test_where_a_version_has_runs_with_profiles_alone_they_are_found(tmp_path: Path) -> None:
     name = _seal(tmp_path, 1, profiles=["cpu"])
     assert [entry.run_id for entry in Selection(Index(tmp_path).contents()).select("v1")] == [name]
+
+
+@pytest.mark.parametrize(
+    ("reference", "terms"),
+    [
+        ("release:v1.2.9,hardware:mid", {"version": "v1.2.9", "hardware": "mid"}),
+        ("version:v1, endpoint:/block", {"version": "v1", "endpoint": "/block"}),
+        ("hardware:8 cores, 8 threads,scenario:standard", {"hardware": "8 cores, 8 threads", "scenario": "standard"}),
+        ("release:v1", {"version": "v1"}),
+        ("version:v1", None),
+        ("v1.2.9", None),
+        ("git:./checkout@main", {"git": "./checkout@main"}),
+        ("hardware:", None),
+        ("an experiment/baseline", None),
+    ],
+)
+def test_a_selector_is_terms_and_nothing_else(reference: str, terms: dict[str, str] | None) -> None:
+    assert terms_of(reference) == terms

@@ -337,7 +337,7 @@ impl<'h> Fields<'h> {
             8 if name.eq_ignore_ascii_case("location") => self.location = Some(value),
             16 if name.eq_ignore_ascii_case("content-encoding") => {
                 // Of two fields, the body has been through both.
-                self.coded = if self.coded == Coded::Plain { Coded::of(value) } else { Coded::Otherwise };
+                self.coded = if self.coded == Coded::Plain { Coded::of(value) } else { Coded::SEVERAL };
             }
             10 if name.eq_ignore_ascii_case("connection") => {
                 for option in list(value) {

@@ -12,7 +12,7 @@ const BROTLI_QUALITY: u32 = 4;
 const BROTLI_WINDOW: u32 = 22;
 
 /// A content coding that is understood.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Coding {
     Gzip,
@@ -21,13 +21,13 @@ pub enum Coding {
 }
 
 /// What a head says of the body's coding.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Coded {
     #[default]
     Plain,
     By(Coding),
-    /// One that is not understood, or several.
-    Otherwise,
+    /// One that is not understood, by its name where that is known, or several.
+    Otherwise(&'static str),
 }
 
 impl Coding {
@@ -82,9 +82,16 @@ impl Coded {
             b"" | b"identity" => Self::Plain,
             b"gzip" | b"x-gzip" => Self::By(Coding::Gzip),
             b"br" => Self::By(Coding::Brotli),
-            _ => Self::Otherwise,
+            b"deflate" => Self::Otherwise("deflate"),
+            b"zstd" => Self::Otherwise("zstd"),
+            b"compress" | b"x-compress" => Self::Otherwise("compress"),
+            value if value.contains(&b',') => Self::SEVERAL,
+            _ => Self::Otherwise("an unknown coding"),
         }
     }
+
+    /// Of a body that has been through one coding after the other.
+    pub const SEVERAL: Self = Self::Otherwise("several codings");
 
     /// The body as the server meant it.
     ///
@@ -94,7 +101,7 @@ impl Coded {
         match self {
             Self::Plain => Ok(Cow::Borrowed(body)),
             Self::By(coding) => coding.decoded(body).map(Cow::Owned),
-            Self::Otherwise => Err("the body has a Content-Encoding other than gzip and br".into()),
+            Self::Otherwise(name) => Err(format!("the body is compressed by {name}, and only gzip and br are read")),
         }
     }
 }
@@ -128,6 +135,7 @@ mod tests {
         for coded in [Coded::By(Coding::Gzip), Coded::By(Coding::Brotli), Coded::of(b"zstd"), Coded::of(b"gzip, br")] {
             assert!(coded.decoded(b"{\"plain\":true}").unwrap_err().contains("the body"), "{coded:?}");
         }
+        assert!(Coded::of(b"gzip, br").decoded(b"").unwrap_err().contains("several codings"));
         assert_eq!(Coded::of(b" Identity ").decoded(b"{}").unwrap().as_ref(), b"{}");
     }
 }

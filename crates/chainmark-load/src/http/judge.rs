@@ -5,7 +5,7 @@ use super::classes::{Class, Classes, Kind};
 use super::coding::Coded;
 use rustc_hash::{FxHashMap, FxHasher};
 use serde_json::{Map, Value};
-use std::hash::Hasher;
+use std::hash::{Hash, Hasher};
 
 /// Verdicts that are remembered: about 1 MiB.
 const MAX_VERDICTS: usize = 32_768;
@@ -41,12 +41,11 @@ impl Judge {
         received: &Received,
         classes: &mut Classes,
     ) -> Option<u32> {
-        let Received { status, body, .. } = *received;
-        let admitted = expectation.admits(status);
+        let admitted = expectation.admits(received.status);
         if admitted && !expectation.needs_body() {
             return None;
         }
-        let key = key(request, status, body);
+        let key = key(request, received);
         let verdict = match self.verdicts.get(&key) {
             Some(&verdict) => verdict,
             None => {
@@ -112,10 +111,12 @@ impl Judge {
 }
 
 /// Two answers of a load are taken for the same with a chance of 1 to 2⁶⁴.
-fn key(request: u32, status: u16, body: &[u8]) -> u64 {
+fn key(request: u32, received: &Received) -> u64 {
     let mut hasher = FxHasher::default();
-    hasher.write(body);
+    hasher.write(received.body);
     hasher.write_u32(request);
-    hasher.write_u16(status);
+    hasher.write_u16(received.status);
+    received.coded.hash(&mut hasher);
+    received.location.hash(&mut hasher);
     hasher.finish()
 }

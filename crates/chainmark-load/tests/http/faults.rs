@@ -96,6 +96,28 @@ fn each_fault_has_its_class_or_nobody_could_say_what_broke() {
 }
 
 #[test]
+fn the_same_body_is_judged_by_how_it_came_and_where_it_leads() {
+    // A memory of verdicts by bodies alone would judge the second of each as the first.
+    let turns = std::sync::atomic::AtomicUsize::new(0);
+    let server = Server::answering(move |_, stream| {
+        let turn = turns.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % 4;
+        let answer = match turn {
+            0 => "HTTP/1.1 302 Moved\r\nLocation: /one\r\nContent-Length: 2\r\n\r\n{}",
+            1 => "HTTP/1.1 302 Moved\r\nLocation: /two\r\nContent-Length: 2\r\n\r\n{}",
+            2 => "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+            _ => "HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\nContent-Length: 2\r\n\r\n{}",
+        };
+        write(stream, answer)
+    });
+    let result = run(&order(&server.url, closed(1), vec![post("/", json!({"json": true}))]));
+    let details: Vec<_> = classes(&result).into_iter().map(|(.., detail)| detail).collect();
+    for told in ["to /one", "to /two", "compressed by deflate"] {
+        assert_eq!(details.iter().filter(|detail| detail.contains(told)).count(), 1, "{details:?}");
+    }
+    assert!(details.len() == 3 && result.books.ok > 0, "{details:?}");
+}
+
+#[test]
 fn compressed_answers_are_checked_as_they_were_meant_and_redirects_say_where_they_lead() {
     // {"ok":true} by gzip, made by Python's gzip module.
     const GZIP: [u8; 31] = [
@@ -118,7 +140,7 @@ fn compressed_answers_are_checked_as_they_were_meant_and_redirects_say_where_the
     let result = run(&order(&server.url, open(100.0, 8), requests));
     let details: Vec<_> = classes(&result).into_iter().map(|(_, status, detail)| (status, detail)).collect();
     for (status, detail) in [
-        (200, "the body has a Content-Encoding other than gzip and br"),
+        (200, "the body is compressed by zstd, and only gzip and br are read"),
         (200, "the body is JSON of more than 128 levels, which is not read"),
         (200, "the body is not JSON: it is gzip without a Content-Encoding"),
         (301, "a redirect to /elsewhere, which is not followed"),

@@ -7,9 +7,9 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import blake3
 from pydantic import BaseModel
@@ -62,7 +62,8 @@ class HttpApi:
         """Ask every request once."""
         http = cast(HttpProfile, profile)
         endpoints = chosen(endpoints_of(http), order.endpoints)
-        header = check_right(order.target, endpoints, progress, http.timeout_s) or "not stated"
+        check = Checked(http.timeout_s, http.steps.request_coding)
+        header = check_right(order.target, endpoints, progress, check) or "not stated"
         version = order.version or http.version
         return Service(
             subject=Subject(system=self.name, name=http.title, version=version),
@@ -164,13 +165,21 @@ def corpus_hash(endpoints: Sequence[Endpoint]) -> str:
     return blake3.blake3(text.encode()).hexdigest()
 
 
-def check_right(
-    target: Target, endpoints: Sequence[Endpoint], progress: Progress, timeout_s: Callable[[str], float]
-) -> str | None:
-    """Ask every request once, by the engine that will ask it under load.
+@dataclass(frozen=True)
+class Checked:
+    """How requests are asked before the load.
 
-    Args:
+    Attributes:
         timeout_s: how long an answer is waited for, by the endpoint's id.
+        coding: how bodies are compressed.
+    """
+
+    timeout_s: Callable[[str], float]
+    coding: Literal["gzip", "br"] | None = None
+
+
+def check_right(target: Target, endpoints: Sequence[Endpoint], progress: Progress, how: Checked) -> str | None:
+    """Ask every request once, by the engine that will ask it under load.
 
     Returns:
         What the server calls itself.
@@ -185,14 +194,23 @@ def check_right(
         progress.update(number / len(endpoints), endpoint.label)
         for request in endpoint.requests:
             one = Endpoint(endpoint.id, endpoint.label, (request,), endpoint.error_pointers)
-            named = _ask_once(target, one, timeout_s(endpoint.id)) or named
+            named = _ask_once(target, one, how) or named
     return named
 
 
-def _ask_once(target: Target, endpoint: Endpoint, timeout_s: float) -> str | None:
+def _ask_once(target: Target, endpoint: Endpoint, how: Checked) -> str | None:
     # One request is due within the window, at its begin; a list may have thousands, so the window is short.
-    level = Level(LevelKind.RATE, 1.0 / PROBE_WINDOW_S)
-    order = StepOrder(target, endpoint, level, 0.0, PROBE_WINDOW_S, timeout_s=timeout_s, drain_s=timeout_s)
+    level, timeout_s = Level(LevelKind.RATE, 1.0 / PROBE_WINDOW_S), how.timeout_s(endpoint.id)
+    order = StepOrder(
+        target,
+        endpoint,
+        level,
+        0.0,
+        PROBE_WINDOW_S,
+        timeout_s=timeout_s,
+        drain_s=timeout_s,
+        request_coding=how.coding,
+    )
     result = run_step(order, pause=lambda _: time.sleep(PROBE_LOOK_S))
     if not result.books.failed:
         return result.server

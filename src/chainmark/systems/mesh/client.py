@@ -67,7 +67,11 @@ class ToldError:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer; ``document`` is None where the body is no JSON, ``size_bytes`` that of the body."""
+    """An answer; ``document`` is None where the body is no JSON, ``size_bytes`` that of the body.
+
+    Attributes:
+        obstacle: why the body says nothing, such as a redirect; "" where it may.
+    """
 
     status: int
     document: Any
@@ -75,6 +79,7 @@ class Answer:
     content_type: str
     seconds: float
     size_bytes: int
+    obstacle: str = ""
 
     @property
     def told_error(self) -> ToldError | None:
@@ -91,6 +96,8 @@ class Answer:
         """The answer in short: `500 code 12 “invalid hash”`, `404 text/plain “404 page not found”`."""
         if (told := self.told_error) is not None:
             return f"{self.status} {told}"
+        if self.obstacle:
+            return f"{self.status}, {self.obstacle}"
         begin = " ".join(self.text.split())
         shown = begin[:SHOWN_CHARACTERS] + ("…" if len(begin) > SHOWN_CHARACTERS else "")
         return f"{self.status} {self.content_type or 'without a content type'} “{shown}”"
@@ -237,6 +244,7 @@ def _answer(probed: Probed, seconds: float, access: Access) -> Answer:
         content_type=probed.headers.get("content-type", "").partition(";")[0].strip(),
         seconds=seconds,
         size_bytes=len(probed.content),
+        obstacle=access.hide(probed.obstacle),
     )
 
 

@@ -25,6 +25,8 @@ class Mesh(BaseModel):
     strata: list[str] = []
     # Search the capacity of every stratum by itself, as if each were an endpoint.
     by_stratum: bool = False
+    # Whether spent outputs are removed, and how long they are kept ("enabled, 7 days"): stated, as no server tells it.
+    pruning: str = ""
     # What `/construction/metadata` is asked with, where the server wants something of its own.
     metadata_options: dict[str, Any] = {}
 

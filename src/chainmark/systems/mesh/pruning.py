@@ -16,6 +16,12 @@ PRUNING = Condition(
     label="pruning of blocks",
     explanation="One server keeps other blocks than the other, so the same request reads another amount of data.",
 )
+SPENT = Condition(
+    id="spent_outputs",
+    label="removal of spent outputs",
+    explanation="One server removes spent outputs otherwise than the other, so the same request reads another amount "
+    "of data.",
+)
 NOT_STATED = "not stated"
 
 
@@ -53,6 +59,11 @@ class Pruning:
         if not self.pruned:
             return f"off ({by})" if self.told else "off (the chain is answered for from its beginning)"
         return f"on, oldest block {units.count(self.oldest)} ({by})"
+
+
+def pruning_words(*stated: str) -> list[str]:
+    """By what a run is found whose pruning of spent outputs is stated: "pruning enabled, 7 days", and shorter."""
+    return list(dict.fromkeys([f"pruning {stated[0]}", *stated])) if stated[0] else []
 
 
 def read_pruning(server: Server, client: MeshClient) -> Pruning:

@@ -121,6 +121,18 @@ class PublishedRelease(_Strict):
     notes: tuple[str, ...] = ()
 
 
+class PublishedTable(_Strict):
+    """One table with where it stands on its page; ``place`` counts all tables of the page from 0."""
+
+    title: str
+    introduction: tuple[str, ...]
+    version: str
+    date: date
+    release_notes: tuple[str, ...]
+    place: int
+    scenario: PublishedScenario
+
+
 class PublishedPage(_Strict):
     """The whole page, newest release first as printed; ``introduction`` is what stands before the first release."""
 
@@ -364,6 +376,20 @@ def _text(name: str, cell: str) -> str:
     if match is None:
         raise ValueError(f"`{cell}` is not of the form of {name}")
     return match[1]
+
+
+def tables(page: PublishedPage) -> Iterator[PublishedTable]:
+    """All tables, each with all that the page says around it."""
+    for place, (release, scenario) in enumerate(scenarios(page)):
+        yield PublishedTable(
+            title=page.title,
+            introduction=page.introduction,
+            version=release.version,
+            date=release.date,
+            release_notes=release.notes,
+            place=place,
+            scenario=scenario,
+        )
 
 
 def scenarios(page: PublishedPage) -> Iterator[tuple[PublishedRelease, PublishedScenario]]:

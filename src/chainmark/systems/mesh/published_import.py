@@ -13,16 +13,34 @@ from chainmark.capacity.model import LevelKind
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary
 from chainmark.core.errors import UsageError
-from chainmark.core.manifest import Configuration, Fact, Gate, GateStatus, HostFacts, Scalar, Source, Subject
+from chainmark.core.labels import ENDPOINT
+from chainmark.core.manifest import (
+    Configuration,
+    Fact,
+    Gate,
+    GateStatus,
+    HostFacts,
+    Scalar,
+    Source,
+    Subject,
+)
 from chainmark.core.metric import Better, Kind, Metric, Population, Table
 from chainmark.core.progress import Progress
+from chainmark.lab.loading import STANDARD
 from chainmark.lab.protocols import Imported, ImportOrder
 from chainmark.stats.rounding import with_rounding
 from chainmark.stats.summarise import summarise
 from chainmark.store.files import hash_file
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.mesh.bodies import READS
-from chainmark.systems.mesh.published import PublishedRelease, PublishedRow, PublishedScenario, read_published_page
+from chainmark.systems.mesh.pruning import PRUNING, pruning_words
+from chainmark.systems.mesh.published import (
+    PublishedRow,
+    PublishedScenario,
+    PublishedTable,
+    read_published_page,
+    tables,
+)
 
 NAME = "cardano-rosetta-java"
 PUBLISHED = "published"
@@ -48,9 +66,9 @@ def parts_of(order: ImportOrder) -> list[str]:
     Raises:
         UsageError: the file is no such page, or has no table of the version that was asked for.
     """
-    found = [name for release, _, name in _tables(order) if order.version in {None, release.version}]
+    found = [name for table, name in _tables(order) if order.version in {None, table.version}]
     if not found:
-        versions = ", ".join(dict.fromkeys(release.version for release, _, _ in _tables(order)))
+        versions = ", ".join(dict.fromkeys(table.version for table, _ in _tables(order)))
         raise UsageError(f"the page has no table of `{order.version}`", f"it has {versions}")
     return found
 
@@ -62,21 +80,21 @@ def ingest_published(order: ImportOrder, run: UnfinishedRun, progress: Progress)
         UsageError: the page has no such table.
     """
     progress.stage(f"reading {order.part}")
-    for release, scenario, name in _tables(order):
+    for table, name in _tables(order):
         if name == order.part:
-            samples = _samples(scenario)
+            samples = _samples(table.scenario)
             run.write_samples(SEARCHES, samples)
-            return _imported(order, release, scenario, name, samples)
+            run.write_document(PUBLISHED, table)
+            return _imported(order, table, name, samples)
     raise UsageError(f"the page has no table `{order.part}`")
 
 
-def _tables(order: ImportOrder) -> Iterator[tuple[PublishedRelease, PublishedScenario, str]]:
+def _tables(order: ImportOrder) -> Iterator[tuple[PublishedTable, str]]:
     seen: dict[str, int] = {}
-    for release in read_published_page(order.path).releases:
-        for scenario in release.scenarios:
-            name = "/".join([release.version, *scenario_words(scenario)])
-            seen[name] = seen.get(name, 0) + 1
-            yield release, scenario, name if seen[name] == 1 else f"{name}/{seen[name]}"
+    for table in tables(read_published_page(order.path)):
+        name = "/".join([table.version, *scenario_words(table.scenario)])
+        seen[name] = seen.get(name, 0) + 1
+        yield table, name if seen[name] == 1 else f"{name}/{seen[name]}"
 
 
 def scenario_words(scenario: PublishedScenario) -> list[str]:
@@ -86,12 +104,27 @@ def scenario_words(scenario: PublishedScenario) -> list[str]:
 
 def _stated(scenario: PublishedScenario) -> dict[str, str]:
     """What the page states of a scenario, by key of the workload; of older releases it states less."""
-    pruning = None
-    if scenario.pruning is not None:
-        kept = f", {scenario.retained_days} days" if scenario.retained_days else ""
-        pruning = f"pruning {scenario.pruning}{kept}"
+    pruning = f"pruning {_pruning(scenario)}" if scenario.pruning else None
     words = {"scenario.profile": scenario.profile, "scenario.pruning": pruning, "scenario.variant": scenario.variant}
     return {key: word for key, word in words.items() if word}
+
+
+def _pruning(scenario: PublishedScenario) -> str:
+    kept = f", {scenario.retained_days} days" if scenario.retained_days else ""
+    return f"{scenario.pruning}{kept}"
+
+
+def labels_of(scenario: PublishedScenario) -> dict[str, list[str]]:
+    """By what a run of the table is found, as those that are measured; see `Manifest.labels`."""
+    is_huge = scenario.address_transactions is not None
+    told = {
+        "scenario": [scenario.variant, "huge address"] if is_huge else [STANDARD],
+        "hardware": [word for word in (scenario.profile, scenario.machine) if word],
+        "deployment": [scenario.deployment or ""],
+        PRUNING.id: pruning_words(_pruning(scenario), str(scenario.pruning)) if scenario.pruning else [],
+        ENDPOINT: [row.endpoint for row in scenario.rows],
+    }
+    return {key: words for key, words in told.items() if any(words)}
 
 
 def endpoint_id(label: str) -> str:
@@ -168,12 +201,11 @@ def _metric(id_: str, label: str, name: str, order: int) -> Metric:
     )
 
 
-def _imported(
-    order: ImportOrder, release: PublishedRelease, scenario: PublishedScenario, name: str, samples: pl.DataFrame
-) -> Imported:
+def _imported(order: ImportOrder, table: PublishedTable, name: str, samples: pl.DataFrame) -> Imported:
+    scenario, day = table.scenario, table.date
     catalogue = _catalogue(scenario)
-    day_ns = int(datetime(release.date.year, release.date.month, release.date.day, tzinfo=UTC).timestamp()) * 10**9
-    words = ", ".join(scenario_words(scenario)) or "standard"
+    day_ns = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 10**9
+    words = ", ".join(scenario_words(scenario)) or STANDARD
     workload: dict[str, Scalar | list[Scalar]] = {
         "sla.p99_s": scenario.sla_s,
         **_stated(scenario),
@@ -186,7 +218,7 @@ def _imported(
         Fact(label="Deployment", value=scenario.deployment or NOT_STATED),
     ]
     return Imported(
-        subject=Subject(system="mesh", name=NAME, version=release.version),
+        subject=Subject(system="mesh", name=NAME, version=table.version),
         profile_name=f"mesh/{PUBLISHED}",
         profile=scenario.model_dump(mode="json", exclude={"rows"}),
         workload=workload,
@@ -194,6 +226,7 @@ def _imported(
         configuration=Configuration(),
         counts={"rows of the table": {"read": len(scenario.rows)}},
         facts=facts,
+        labels=labels_of(scenario),
         gates=[
             Gate(
                 id="complete",

@@ -21,15 +21,18 @@ from chainmark.core.progress import Progress
 from chainmark.lab.corpora import KeptCorpus, WrongRequest
 from chainmark.lab.profiles import check_profile
 from chainmark.lab.protocols import UNVERSIONED, Imported, ImportOrder, Service, ServiceOrder
-from chainmark.store.runs import UnfinishedRun
+from chainmark.report.document import Document
+from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.mesh.bodies import READS, READS_BY_ID, canonical
 from chainmark.systems.mesh.client import MeshClient
 from chainmark.systems.mesh.corpus import sample
 from chainmark.systems.mesh.csv_import import from_csv
 from chainmark.systems.mesh.discovery import Offering, Server, discover
+from chainmark.systems.mesh.page.document import page_document
+from chainmark.systems.mesh.page.results import page_of
 from chainmark.systems.mesh.pinned import Corpus, Refusal
 from chainmark.systems.mesh.profile import MeshProfile
-from chainmark.systems.mesh.pruning import PRUNING, Pruning, read_pruning
+from chainmark.systems.mesh.pruning import PRUNING, SPENT, Pruning, pruning_words, read_pruning
 from chainmark.systems.mesh.published_import import ingest_published, parts_of
 
 NODE_VERSION = "node_version"
@@ -47,7 +50,7 @@ class MeshApi:
     def catalogue(self) -> Catalogue:
         """The metrics of a server that offers everything, each endpoint at one level as an example."""
         typical = typical_catalogue(self.name, self.title, [Endpoint(read.id, read.label, ()) for read in READS])
-        return typical.model_copy(update={"conditions": [*typical.conditions, PRUNING]})
+        return typical.model_copy(update={"conditions": [*typical.conditions, PRUNING, SPENT]})
 
     def profile(self, content: Mapping[str, object]) -> MeshProfile:
         """Check a profile."""
@@ -60,6 +63,10 @@ class MeshApi:
     def ingest(self, order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
         """One of them into a run."""
         return ingest_published(order, run, progress)
+
+    def page(self, runs: Sequence[SealedRun], stages: Mapping[str, str], tool_version: str) -> Document:
+        """The page on which the team of a server publishes its load tests."""
+        return page_document(page_of(runs, stages, tool_version))
 
     def load_profile(self, profile: BaseModel) -> LoadProfile:
         """It is one."""
@@ -92,7 +99,8 @@ class MeshApi:
             skipped=_asked_for(skipped, order.endpoints or mesh.mesh.endpoints),
             corpus_hash=corpus.hash,
             facts=_facts(server, corpus, pruning),
-            conditions={"network": server.network_name, PRUNING.id: pruning.condition},
+            conditions={"network": server.network_name, PRUNING.id: pruning.condition, **_stated(mesh)},
+            labels={PRUNING.id: pruning_words(mesh.mesh.pruning)},
             warnings=tuple(_warnings(wrong)),
             contradictions=_contradictions(server, order.version),
         )
@@ -113,6 +121,11 @@ class MeshApi:
         with MeshClient.of(target) as client:
             server = discover(client, corpus.network_name)
             return _kept(corpus), _wrong(corpus.check_against(server, client, progress))
+
+
+def _stated(mesh: MeshProfile) -> dict[str, str]:
+    """What the profile says of the server because the server says nothing of it."""
+    return {SPENT.id: mesh.mesh.pruning} if mesh.mesh.pruning else {}
 
 
 def _timeout_s(profile: MeshProfile) -> float:

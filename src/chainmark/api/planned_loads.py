@@ -1,0 +1,93 @@
+"""Plans of load tests: scenarios × servers, each cell a run, one document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from chainmark.api.context import Cancellation, Settings, as_settings, relay, store_at
+from chainmark.api.loading import targets_of
+from chainmark.api.noting import noted
+from chainmark.api.qualifying import Experiment
+from chainmark.capacity.access import NOBODY, Access, hidden_in_errors
+from chainmark.capacity.model import Tls
+from chainmark.core.errors import UsageError
+from chainmark.core.progress import Progress
+from chainmark.lab.loading import Tester
+from chainmark.lab.matrix import MatrixMade, MatrixOrder, MatrixTester, read_plan, with_targets
+from chainmark.report.layouts import document_of
+from chainmark.store.experiments import find_experiment
+from chainmark.store.runs import Store
+from chainmark.systems.base import load_system
+from chainmark.systems.capabilities import served
+
+
+def load_plan(
+    plan: str | Path | None = None,
+    targets: str | Sequence[str] | Mapping[str, str] = (),
+    *,
+    resume: str | None = None,
+    version: str | None = None,
+    endpoints: Sequence[str] = (),
+    corpus: Path | None = None,
+    like: str | None = None,
+    ca_file: Path | None = None,
+    insecure: bool = False,
+    access: Access = NOBODY,
+    settings: Settings | None = None,
+    seed: int = 1,
+    store: Store | Path | str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancellation | None = None,
+) -> Experiment:
+    """Make the load tests of a plan: every scenario on every server, each cell a run.
+
+    Args:
+        plan: a shipped plan's name, or the path of a TOML file; not needed to resume.
+        targets: the servers, ``NAME=URL`` or URLs by their names, which are those of the plan where it has some.
+        resume: an interrupted plan to go on with, or to show again: finished cells are kept.
+        version: of all servers that do not say theirs.
+        endpoints: only these of every cell, by id or path.
+        corpus: requests pinned before, for all cells; None: of each scenario all servers are asked the same.
+        like: a former plan's experiment: cells that it has, too, are asked the same at its levels, so that `compare`
+            can hold the releases against each other cell by cell.
+        ca_file, insecure: whose certificate is trusted.
+        access: what lets the requests in, as in `load`; no plan keeps it, so whoever resumes one gives it again.
+        settings: changes of every cell's profile.
+        seed, store, progress, cancel: as in `run`.
+
+    Raises:
+        UsageError: the plan or a profile of it cannot be used, or a target is none of its servers.
+
+    Example:
+        >>> made = cm.load_plan(plan, {"server": url})
+        >>> made.document.kind, [(suite.name, len(suite.cases)) for suite in made.document.suites]
+        ('load-plan', [('quick on server', 1), ('slow on server', 1)])
+    """
+    kept, listener = store_at(store), relay(progress, cancel)
+    if resume is not None:
+        if plan or targets or settings or endpoints or corpus or like or version:
+            raise UsageError(f"`{resume}` has its plan and servers already", "leave out everything else to resume")
+        system = str(find_experiment(kept, resume).read().get("system", ""))
+        with hidden_in_errors([access]):
+            made = MatrixTester(Tester(kept, served(load_system(system))), access).resume(resume, listener)
+        return _experiment(made, kept)
+    if plan is None:
+        raise UsageError("there is no plan to make", "name one with `--plan`: one that is shipped, or a TOML file")
+    read = read_plan(str(plan))
+    tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
+    servers = targets_of(targets, tls, access)
+    named = {target.name: target.url for target in servers}
+    order = MatrixOrder(with_targets(read, named), seed=seed, tls=tls, version=version, corpus=corpus)
+    order = replace(order, settings=tuple(as_settings(settings)), endpoints=tuple(endpoints), like=like or "")
+    tester = Tester(kept, served(load_system(read.system)))
+    accesses = {target.name: target.access for target in servers}
+    with hidden_in_errors([access, *accesses.values()]):
+        made = MatrixTester(tester, access, accesses).make(order, listener)
+    return _experiment(made, kept)
+
+
+def _experiment(made: MatrixMade, store: Store) -> Experiment:
+    document = noted(document_of(made.report), made.runs, store)
+    return Experiment(made.experiment, document, made.report.interrupted)

@@ -1,0 +1,304 @@
+"""What of a server was exhausted first, as its load grew: from what it used at each level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Literal
+
+from chainmark.capacity.verdict import level_text
+from chainmark.core import units
+from chainmark.core.load_report import BentEntry, Kind, ResourceEntry, StepEntry
+
+# From this share of its limit on, a resource is full.
+FULL_SHARE = 0.95
+# Once it is, it stays so, up to noise …
+_STAYS_SHARE = 0.9
+# … and no more is answered than then, up to noise: otherwise it was full and did not matter.
+_MORE_ANSWERS = 1.25
+# Where so much of what was asked waits at one place, that place holds the rest up.
+_WAITING_SHARE = 0.25
+# Of a level without a limit: it stays within this of its median, after it was below this share of it.
+_FLAT_WITHIN = 0.1
+_ROSE_FROM_SHARE = 0.7
+_LOAD_GREW = 2.0
+# What is told beside the first.
+_TOLD_BESIDE = 2
+_LEAST_BESIDE_SHARE = 0.05
+
+Sort = Literal["gauge", "counter", "waiting"]
+
+
+@dataclass(frozen=True)
+class LevelSeen:
+    """One level of load: what was answered there.
+
+    Attributes:
+        missed: the agreement was missed there.
+        limited: the generator was the limit, so that it says nothing about the server.
+    """
+
+    level: float
+    ok_per_s: float
+    missed: bool = False
+    limited: bool = False
+
+
+@dataclass(frozen=True)
+class Use:
+    """What was used of one resource.
+
+    Attributes:
+        label: as a sentence calls it: "the server's CPU".
+        unit: of ``used``; "fraction" of something that is busy a share of the time.
+        sort: "waiting" counts what waits at it.
+        used, shares: by level: how much, and of what there was, where that is known.
+        limit: how much there was, at the last level.
+        highest: what was ever seen of it.
+        is_cpu: processor time.
+    """
+
+    label: str
+    unit: str
+    sort: Sort
+    used: Mapping[float, float]
+    shares: Mapping[float, float] = field(default_factory=dict)
+    limit: float | None = None
+    is_cpu: bool = False
+    highest: float = 0.0
+
+
+def bent_first(kind: Kind, levels: Sequence[LevelSeen], uses: Sequence[Use]) -> BentEntry:
+    """What was exhausted first, at the latest at the first level that missed the agreement.
+
+    In this order: what has a known limit and reached it; what much of the load waited at; what stays as it is while
+    the load grows. Of several the one that was first, then the one that was fuller before.
+
+    Args:
+        kind: of load.
+        levels: in any order.
+        uses: of everything that was watched, the more telling first.
+    """
+    seen = sorted(levels, key=lambda one: one.level)
+    limited = next((one.level for one in seen if one.limited), None)
+    missed = next((one.level for one in seen if one.missed), None)
+    told = [one for one in seen if missed is None or one.level <= missed]
+    # What is full is so, whoever made the load; what is not may be empty because too little load was made.
+    if found := _first_full(told, seen, uses):
+        return _exhausted(kind, *found, uses)
+    if missed is None and limited is None:
+        return _nothing(kind, missed, told, uses)
+    if waiting := _first_waiting(kind, told, seen, uses):
+        return _held_up(kind, *waiting, uses)
+    if limited is not None and (missed is None or limited <= missed):
+        sentence = f"the load generator, not the server, was the limit from {level_text(kind, limited)} on"
+        return BentEntry(kind=kind, finding="generator", level=limited, sentence=sentence)
+    if missed is not None and (flat := _first_flat(seen, missed, uses)):
+        return _stays(kind, flat, seen[-1].level, uses)
+    return _nothing(kind, missed, told, uses)
+
+
+def _first_full(told: Sequence[LevelSeen], seen: Sequence[LevelSeen], uses: Sequence[Use]) -> tuple[Use, float] | None:
+    """Which resource, and from which level on."""
+    found = []
+    for place, use in enumerate(uses):
+        known = [one for one in told if one.level in use.shares]
+        for at, one in enumerate(known):
+            stays = all(use.shares[later.level] >= _STAYS_SHARE for later in known[at:])
+            if use.shares[one.level] >= FULL_SHARE and stays:
+                if _no_more_answers(one, seen):
+                    before = use.shares[known[at - 1].level] if at else 1.0
+                    found.append((one.level, -before, place, use))
+                break
+    if not found:
+        return None
+    level, _, _, use = min(found, key=lambda one: one[:3])
+    return use, level
+
+
+def _no_more_answers(at: LevelSeen, levels: Iterable[LevelSeen]) -> bool:
+    """Whether higher levels are answered no more than this one."""
+    return all(one.ok_per_s <= _MORE_ANSWERS * at.ok_per_s for one in levels if one.level > at.level)
+
+
+def _first_waiting(
+    kind: Kind, told: Sequence[LevelSeen], seen: Sequence[LevelSeen], uses: Sequence[Use]
+) -> tuple[Use, float] | None:
+    """At which most of the load waits, where that is much of it, and from which level on."""
+    found = []
+    for place, use in enumerate(uses):
+        if use.sort != "waiting" or use.shares:
+            continue
+        known = [one for one in told if one.level in use.used]
+        enough = [one for one in known if use.used[one.level] >= max(1.0, _WAITING_SHARE * _at_once(kind, one))]
+        if enough and enough[-1] is known[-1] and _no_more_answers(enough[-1], seen):
+            found.append((-use.used[enough[-1].level], place, use, enough[0].level))
+    if not found:
+        return None
+    _, _, use, level = min(found, key=lambda one: one[:2])
+    return use, level
+
+
+def _at_once(kind: Kind, one: LevelSeen) -> float:
+    """Requests that are under way at a level: as many as clients; of a rate that is not known."""
+    return one.level if kind == "clients" else 0.0
+
+
+def _first_flat(levels: Sequence[LevelSeen], missed: float, uses: Sequence[Use]) -> tuple[Use, float, float] | None:
+    """What grew with the load, and then no more: from which level on, and at which value."""
+    found = []
+    for place, use in enumerate(uses):
+        known = [one for one in levels if one.level in use.used]
+        if not (use.is_cpu or _is_count(use)):
+            continue
+        for at, one in enumerate(known[:-1]):
+            values = [use.used[later.level] for later in known[at:]]
+            middle = median(values)
+            rose = at > 0 and use.used[known[0].level] <= _ROSE_FROM_SHARE * middle
+            grew = known[-1].level >= _LOAD_GREW * one.level
+            flat = all(abs(value - middle) <= _FLAT_WITHIN * middle for value in values)
+            if (
+                rose
+                and grew
+                and flat
+                and _is_bounded(use, middle)
+                and one.level <= missed
+                and _no_more_answers(one, levels)
+            ):
+                found.append((one.level, place, use, middle))
+                break
+    if not found:
+        return None
+    level, _, use, middle = min(found, key=lambda one: one[:2])
+    return use, level, middle
+
+
+def _is_count(use: Use) -> bool:
+    """Whether it counts something whose limit is not known; rates and bytes stay wherever a server is full."""
+    return use.sort == "gauge" and not use.shares and not use.unit.startswith("bytes")
+
+
+def _is_bounded(use: Use, middle: float) -> bool:
+    """Whether it stays because it can be no more.
+
+    What is in use on average stays wherever a server is full. What is bounded stays at the most that was ever seen, and
+    processor time of a program that uses few cores at a time at a whole number of them.
+    """
+    if use.is_cpu:
+        whole = round(middle)
+        return whole >= 1 and abs(middle - whole) <= _FLAT_WITHIN * whole
+    return middle >= FULL_SHARE * use.highest > 0.0
+
+
+def _exhausted(kind: Kind, use: Use, level: float, uses: Sequence[Use]) -> BentEntry:
+    where = level_text(kind, level)
+    share = units.plain_percent(min(1.0, use.shares[level]), decimals=0)
+    amount = _amount(use.used[level], use.unit)
+    if use.is_cpu:
+        of = f"{amount} of {_amount(use.limit, use.unit)} {'core' if use.limit == 1.0 else 'cores'}"
+        told = f"{use.label} reached {of} from {where} on"
+    elif use.unit == "fraction":
+        told = f"{use.label} was busy {share} of the time from {where} on"
+    elif use.unit == "cores":
+        told = f"{use.label} ran {share} of the time, on one core, from {where} on"
+    else:
+        told = f"{use.label} was full ({amount} of {_amount(use.limit, use.unit)}) from {where} on"
+    return _bent(kind, "exhausted", use, level, told + _beside(use, level, uses))
+
+
+def _held_up(kind: Kind, use: Use, level: float, uses: Sequence[Use]) -> BentEntry:
+    waiting = _amount(use.used[max(use.used)], use.unit)
+    told = f"{use.label} held the server up from {level_text(kind, level)} on: {waiting} {use.unit} waited for it"
+    return _bent(kind, "waiting", use, level, told + _beside(use, level, uses))
+
+
+def _stays(kind: Kind, flat: tuple[Use, float, float], last: float, uses: Sequence[Use]) -> BentEntry:
+    use, level, value = flat
+    times = units.tidy(last / level, 2)
+    of = f" of {_amount(use.limit, use.unit)}" if use.limit is not None else ""
+    of = f"{of} {use.unit}".rstrip()
+    told = f"{use.label} stayed at {_amount(value, use.unit)}{of} from {level_text(kind, level)} on"
+    return _bent(kind, "flat", use, level, f"{told}, while the load grew {times}-fold" + _beside(use, level, uses))
+
+
+def _nothing(kind: Kind, missed: float | None, told: Sequence[LevelSeen], uses: Sequence[Use]) -> BentEntry:
+    sentence = "nothing of what was watched was exhausted"
+    if missed is None and told:
+        sentence = f"no level missed the agreement, and {sentence}"
+    shares = [(share, use.label, level) for use in uses for level, share in use.shares.items()]
+    if shares:
+        share, label, level = max(shares)
+        fullest = f"{label}, {units.plain_percent(share, decimals=0)} at {level_text(kind, level)}"
+        sentence += f"; the fullest was {fullest}"
+    return BentEntry(kind=kind, finding="nothing", sentence=sentence)
+
+
+def _bent(kind: Kind, finding: Literal["exhausted", "waiting", "flat"], use: Use, level: float, told: str) -> BentEntry:
+    return BentEntry(kind=kind, finding=finding, resource=use.label, level=level, sentence=told)
+
+
+def _beside(first: Use, level: float, uses: Sequence[Use]) -> str:
+    """What else was used there: the processors, and what was fullest after the first."""
+    others = [one for one in uses if one is not first and one.label != first.label and level in one.shares]
+    fuller = sorted(others, key=lambda one: (not one.is_cpu, -one.shares[level]))
+    told = [
+        f"{one.label.removeprefix(_OWN)} {units.plain_percent(one.shares[level], decimals=0)}"
+        for one in fuller
+        if one.is_cpu or one.shares[level] >= _LEAST_BESIDE_SHARE
+    ]
+    return f"; {', '.join(told[:_TOLD_BESIDE])}" if told else ""
+
+
+_OWN = "the server's "
+
+
+def _amount(value: float | None, unit: str) -> str:
+    if value is None:
+        return units.NO_DATA
+    if unit == "bytes":
+        return units.byte_size(round(value))
+    return units.tidy(value, 2 if value < 100.0 else 4)
+
+
+def bent_entries(steps: Sequence[StepEntry], resources: Sequence[ResourceEntry]) -> list[BentEntry]:
+    """What bent first under each kind of load of one endpoint; nothing where nothing was watched."""
+    found = []
+    for kind in dict.fromkeys(step.kind for step in steps):
+        chosen = _clean(step for step in steps if step.kind == kind and not step.partial)
+        uses = [use for one in resources if (use := _use_of(one, chosen)).used]
+        if uses:
+            found.append(bent_first(kind, list(_levels_of(chosen)), uses))
+    return found
+
+
+def _clean(steps: Iterable[StepEntry]) -> dict[float, list[StepEntry]]:
+    """By level; steps that had to wait for others only where there is no other."""
+    by_level: dict[float, list[StepEntry]] = {}
+    for step in steps:
+        by_level.setdefault(step.level, []).append(step)
+    return {
+        level: [step for step in here if step.reason != "waited"] or here for level, here in sorted(by_level.items())
+    }
+
+
+def _levels_of(chosen: Mapping[float, Sequence[StepEntry]]) -> Iterator[LevelSeen]:
+    for level, steps in chosen.items():
+        fails = sum(step.leaning == "fail" for step in steps)
+        limited = all(step.outcome == "generator-limited" and step.reason != "waited" for step in steps)
+        yield LevelSeen(level, median(step.ok_per_s for step in steps), 2 * fails > len(steps), limited)
+
+
+def _use_of(resource: ResourceEntry, chosen: Mapping[float, Sequence[StepEntry]]) -> Use:
+    """The medians of each level's steps."""
+    uses = {one.step: one for one in resource.uses}
+    used, shares, limit = {}, {}, None
+    for level, steps in chosen.items():
+        here = [uses[step.number] for step in steps if step.number in uses]
+        if here:
+            used[level] = median(one.mean for one in here)
+            limit = next((one.limit for one in here if one.limit is not None), limit)
+        if told := [one.share for one in here if one.share is not None]:
+            shares[level] = median(told)
+    highest = max((one.highest for one in resource.uses), default=0.0)
+    return Use(resource.label, resource.unit, resource.sort, used, shares, limit, resource.is_cpu, highest)

@@ -1,0 +1,139 @@
+"""What was seen of a server while it was loaded, step by step: what the document says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from chainmark.capacity.bottleneck import bent_entries
+from chainmark.capacity.loadtest import Found
+from chainmark.capacity.model import Step
+from chainmark.capacity.tables import numbered
+from chainmark.core.load_report import EndpointEntry, ResourceEntry, SourceEntry, StatementEntry, UseEntry
+from chainmark.network.server_series import SERVER_SCHEMA, Resource, Statement, Watched
+from chainmark.store.schema import Schema
+
+_NS = 1e9
+# A server needs a moment until a level's load is on it.
+_SETTLED_S = 0.5
+# Of a page of metrics, series without a known limit: those that change most with the load.
+MOST_WITHOUT_LIMIT = 20
+_MOST_STATEMENTS = 3
+
+WATCH_SCHEMA: Schema = {"step": pl.Int64, "second": pl.Int64, **SERVER_SCHEMA}
+
+
+def watch_frame(watched: Watched, found: Sequence[Found]) -> pl.DataFrame:
+    """Every reading, with the step and the second of it in which it was taken; null between the steps.
+
+    Steps have the numbers that ``steps.parquet`` gives them.
+    """
+    frame = watched.frame()
+    step, second = pl.lit(None, dtype=pl.Int64), pl.lit(None, dtype=pl.Int64)
+    steps = pl.DataFrame(
+        [(number, *_whole(one)) for number, _, one in numbered(found)],
+        schema={"step": pl.Int64, "begin_ns": pl.Int64, "end_ns": pl.Int64},
+        orient="row",
+    ).sort("begin_ns")
+    if frame.is_empty() or steps.is_empty():
+        return frame.select(step.alias("step"), second.alias("second"), pl.all())
+    joined = frame.join_asof(steps, left_on="time_ns", right_on="begin_ns", strategy="backward")
+    inside = pl.col("time_ns") < pl.col("end_ns")
+    return joined.select(
+        pl.when(inside).then("step").alias("step"),
+        pl.when(inside).then((pl.col("time_ns") - pl.col("begin_ns")) // int(_NS)).alias("second"),
+        *(pl.col(name) for name in SERVER_SCHEMA),
+    )
+
+
+def _whole(step: Step) -> tuple[int, int]:
+    """When it began and ended, warm-up and draining included, wall ns."""
+    started_ns = step.result.started_ns
+    return started_ns, started_ns + round(len(step.result.series.second) * _NS)
+
+
+def _loaded(step: Step) -> tuple[float, float]:
+    """When its load was on the server, wall ns: warm-up included, draining not."""
+    started_ns, result = step.result.started_ns, step.result
+    return started_ns + _SETTLED_S * _NS, started_ns + (result.warm_up_s + result.window_s) * _NS
+
+
+def source_entries(watched: Watched) -> list[SourceEntry]:
+    """The sources, and how often each answered."""
+    return [
+        SourceEntry(name=one.name, what=one.what, read=one.read, missed=one.missed, why=one.why)
+        for one in watched.sources
+    ]
+
+
+def with_watched(entry: EndpointEntry, found: Found, watched: Watched) -> EndpointEntry:
+    """An endpoint with what the server used meanwhile, and what bent first."""
+    steps = found.steps()
+    known = [one for resource in watched.resources if (one := _resource(resource, steps, entry)).uses]
+    limited = [one for one in known if _is_telling(one)]
+    others = sorted((one for one in known if not _is_telling(one)), key=_change, reverse=True)
+    resources = [*limited, *others[:MOST_WITHOUT_LIMIT]]
+    return entry.model_copy(
+        update={
+            "resources": resources,
+            "series_left_out": len(others[MOST_WITHOUT_LIMIT:]),
+            "statements": [one for at, step in enumerate(steps) for one in _statements(at, step, watched.statements)],
+            "bent": bent_entries(entry.steps, resources),
+        }
+    )
+
+
+def _resource(resource: Resource, steps: Sequence[Step], entry: EndpointEntry) -> ResourceEntry:
+    name = resource.used.name
+    return ResourceEntry(
+        source=name.source,
+        series=name.series,
+        label=resource.label,
+        unit=name.unit,
+        sort=name.sort,
+        limit_is=resource.limit_is,
+        is_cpu=resource.is_cpu,
+        uses=list(_uses(resource, steps, entry)),
+    )
+
+
+def _uses(resource: Resource, steps: Sequence[Step], entry: EndpointEntry) -> Iterator[UseEntry]:
+    for step, told in zip(steps, entry.steps, strict=True):
+        stretch = _loaded(step)
+        mean = resource.used.mean(*stretch)
+        if mean is None:
+            continue
+        highest = resource.used.highest(*stretch)
+        limit = resource.limit_over(*stretch)
+        # Of the processors only what others left of them can be used up.
+        lost = told.server_lost_share or 0.0 if resource.is_cpu else 0.0
+        share = mean / (limit * (1.0 - lost)) if limit is not None and lost < 1.0 else None
+        yield UseEntry(
+            step=told.number,
+            mean=mean,
+            highest=mean if highest is None else max(mean, highest),
+            limit=limit,
+            share=share,
+        )
+
+
+def _is_telling(one: ResourceEntry) -> bool:
+    """Whether it is always told: it has a limit, or is none of a page's many series."""
+    return any(use.limit is not None for use in one.uses) or not one.label.startswith("`") or one.is_cpu
+
+
+def _change(one: ResourceEntry) -> float:
+    """How much it changes over the steps, against its size."""
+    values = [use.mean for use in one.uses]
+    size = max(map(abs, values))
+    return (max(values) - min(values)) / size if size > 0.0 else 0.0
+
+
+def _statements(number: int, step: Step, statements: Sequence[Statement]) -> Iterator[StatementEntry]:
+    """The costliest of a step."""
+    begin_ns, end_ns = _loaded(step)
+    known = [(one, seconds) for one in statements if (seconds := one.seconds.mean(begin_ns, end_ns))]
+    for one, busy in sorted(known, key=lambda each: (-each[1], each[0].text))[:_MOST_STATEMENTS]:
+        calls_per_s = one.calls.mean(begin_ns, end_ns) or 0.0
+        yield StatementEntry(step=number, text=one.text, busy=busy, calls_per_s=calls_per_s)

@@ -1,0 +1,42 @@
+"""`chainmark publish`: the page on which a team publishes its load tests."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import chainmark as cm
+from chainmark.cli.common import Output, shows_result
+from chainmark.cli.console import say
+
+
+@shows_result
+def publish(
+    system: Annotated[str, typer.Argument(help="Whose page it is.")],
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RUN]...",
+            help="Runs, versions, experiments, or labels such as `release:v1.2.9,hardware:mid`; all if left out.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    output: Output,
+) -> None:
+    """Write the page of a system's load tests: every release, machine and scenario, measured or printed before.
+
+    Example: `chainmark publish mesh --md page.md`
+
+    Example: `chainmark publish mesh release:v1.2.9,hardware:mid --html page.html --pdf page.pdf`
+
+    Beside the page, in `page-stages`, lies a CSV file for each run with every step of its load. Tables of a published
+    page that was read in (`chainmark ingest mesh PAGE`) stand beside those that were measured, and are marked.
+    """
+    beside = next((path for path in (output.markdown, output.html, output.pdf) if path is not None), None)
+    stages = beside.with_name(f"{beside.stem}-stages") if beside else None
+    document = cm.publish(system, runs or [], stages=stages)
+    if stages is not None and stages.is_dir():
+        say(f"steps   {stages}")
+    output.finish(document)

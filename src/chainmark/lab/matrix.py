@@ -1,0 +1,390 @@
+"""A plan of load tests, cell by cell: read, made into one experiment, and gone on with where it was broken off."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from chainmark.capacity.access import NOBODY, Access
+from chainmark.capacity.model import Target, Tls
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.load_report import LoadReport, TargetEntry
+from chainmark.core.manifest import ExperimentPlace, Status
+from chainmark.core.matrix_plan import MatrixPlan, MatrixScenario, MatrixServer
+from chainmark.core.matrix_report import CellEntry, MatrixReport
+from chainmark.core.progress import Progress
+from chainmark.core.times import utc_now
+from chainmark.core.tool import tool_version
+from chainmark.core.verdict import Verdict
+from chainmark.lab.hardware import machine_facts
+from chainmark.lab.loading import STANDARD, LoadTest, Tester, at_levels_of, kept_corpus, load_report_of
+from chainmark.lab.machine import machine_to_itself
+from chainmark.lab.profiles import read_profile
+from chainmark.lab.protocols import ServiceOrder
+from chainmark.lab.session import finished_runs, new_experiment_id, remove_dead
+from chainmark.network.host import host_facts
+from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
+from chainmark.store.runs import SealedRun
+
+KIND = "load plan"
+_NOT_GIVEN = "no `--target {}=URL` was given"
+
+
+class _Record(BaseModel):
+    """``experiment.json`` of a plan's tests.
+
+    Attributes:
+        missing: why cells could not be measured, by their places in the plan; ended: what that counts as.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    schema_version: int = 1
+    kind: str = KIND
+    system: str
+    plan: dict[str, Any]
+    seed: int
+    settings: list[str]
+    endpoints: list[str]
+    corpus: str
+    like: str = ""
+    ca_file: str | None
+    verify: bool
+    version: str | None
+    started_at: str
+    missing: dict[int, str] = {}
+    ended: dict[int, Verdict] = {}
+
+
+@dataclass(frozen=True)
+class MatrixOrder:
+    """A plan to be made.
+
+    Attributes:
+        plan: with the URLs of its servers, as far as they are known.
+        settings: of all profiles, after those of the plan.
+        endpoints: only these of every cell; none: those of the plan.
+        corpus: requests of all cells; None: those of a scenario are chosen at its first server, and asked of all.
+        like: a former experiment of a plan: cells that it has, too, are asked the same at its levels.
+        version: of all servers that say none, and of which the plan says none.
+    """
+
+    plan: MatrixPlan
+    settings: tuple[str, ...] = ()
+    endpoints: tuple[str, ...] = ()
+    corpus: Path | None = None
+    like: str = ""
+    tls: Tls = field(default_factory=Tls)
+    version: str | None = None
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class MatrixMade:
+    """What was made: the document, and the run of every cell that was measured."""
+
+    experiment: str
+    report: MatrixReport
+    runs: list[SealedRun]
+
+
+def shipped_plans() -> list[str]:
+    """The plans that come with chainmark: "mesh/matrix"."""
+    root = files("chainmark") / "plans"
+    folders = [folder for folder in root.iterdir() if folder.is_dir()] if root.is_dir() else []
+    named = [f"{folder.name}/{file.name}" for folder in folders for file in folder.iterdir()]
+    return sorted(name.removesuffix(".toml") for name in named if name.endswith(".toml"))
+
+
+def read_plan(reference: str) -> MatrixPlan:
+    """A shipped plan, or one from a TOML file.
+
+    Raises:
+        UsageError: there is none, or it cannot be used; the sentence names what is wrong.
+    """
+    source = _source(reference)
+    try:
+        content = tomllib.loads(source.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"the plan {source} is not valid TOML: {error}") from error
+    name = reference if reference in shipped_plans() else Path(reference).stem
+    try:
+        return MatrixPlan.model_validate({"name": name, "title": name, **content})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        told = str(first["ctx"]["error"]) if first["type"] == "value_error" else f"`{where}`: {first['msg']}"
+        raise UsageError(f"the plan `{reference}` cannot be used: {told}") from error
+
+
+def _source(reference: str) -> Traversable:
+    if reference in shipped_plans():
+        return files("chainmark") / "plans" / f"{reference}.toml"
+    path = Path(reference)
+    if path.is_file():
+        return path
+    raise UsageError(f"there is no plan `{reference}`", f"shipped: {', '.join(shipped_plans())}; or a TOML file")
+
+
+def with_targets(plan: MatrixPlan, targets: Mapping[str, str]) -> MatrixPlan:
+    """The plan with the URLs of its servers; a plan without servers has those that are named.
+
+    Raises:
+        UsageError: a target is none of the plan's servers, or there is none at all.
+    """
+    if not plan.servers:
+        if not targets:
+            raise UsageError("there is no server to test", "`--target NAME=URL`, once for every server")
+        servers = [MatrixServer(id=name, url=url) for name, url in targets.items()]
+        # What scenarios and cells say of servers is checked against those of the command.
+        return _checked(plan, servers)
+    known = {one.id for one in plan.servers}
+    stranger = next((name for name in targets if name not in known), None)
+    if stranger is not None:
+        raise UsageError(f"`{stranger}` is none of the plan's servers", f"they are {', '.join(sorted(known))}")
+    servers = [one.model_copy(update={"url": targets.get(one.id, one.url)}) for one in plan.servers]
+    if not any(one.url for one in servers):
+        raise UsageError("no server of the plan has an address", f"`--target {servers[0].id}=http://…`")
+    return _checked(plan, servers)
+
+
+def _checked(plan: MatrixPlan, servers: Sequence[MatrixServer]) -> MatrixPlan:
+    content = plan.model_dump(mode="json", by_alias=True)
+    try:
+        return MatrixPlan.model_validate({**content, "server": [one.model_dump(mode="json") for one in servers]})
+    except ValidationError as error:
+        raise UsageError(f"the plan `{plan.name}` cannot be used: {error.errors()[0]['msg']}") from error
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """One cell, ready to be measured; ``place`` counts all cells of the plan from 0."""
+
+    place: int
+    scenario: MatrixScenario
+    server: MatrixServer
+    profile: BaseModel
+    skip: str
+
+
+@dataclass(frozen=True)
+class MatrixTester:
+    """Makes the load tests of a plan, one cell after the other.
+
+    Attributes:
+        access: what lets the requests in; accesses: the same of single servers, by their names. No record keeps it.
+    """
+
+    tester: Tester
+    access: Access = NOBODY
+    accesses: Mapping[str, Access] = field(default_factory=dict)
+
+    def make(self, order: MatrixOrder, progress: Progress) -> MatrixMade:
+        """Begin a plan and make it to its end, or until it is interrupted.
+
+        Raises:
+            UsageError: a profile or setting of some cell cannot be used; found before anything is asked.
+        """
+        experiment = new_experiment_id(self.tester.system.name, f"load-{order.plan.name}")
+        record = _Record(
+            system=self.tester.system.name,
+            plan=order.plan.model_dump(mode="json", by_alias=True),
+            seed=order.seed,
+            settings=list(order.settings),
+            endpoints=list(order.endpoints),
+            corpus=str(order.corpus.resolve()) if order.corpus else "",
+            like=self._former(order.like) if order.like else "",
+            ca_file=order.tls.ca_file,
+            verify=order.tls.verify,
+            version=order.version,
+            started_at=utc_now(),
+        )
+        return self._execute(experiment_folder(self.tester.store, experiment), record, progress)
+
+    def resume(self, reference: str, progress: Progress) -> MatrixMade:
+        """Go on with a plan: finished cells are kept; what was broken off, invalid or out of reach is measured again.
+
+        Raises:
+            UsageError: there is no such experiment, or another process works on it.
+        """
+        folder = find_experiment(self.tester.store, reference)
+        content = folder.read()
+        if content.get("kind") != KIND or content.get("system") != self.tester.system.name:
+            raise UsageError(f"`{folder.experiment_id}` is no plan of load tests of `{self.tester.system.name}`")
+        return self._execute(folder, _Record.model_validate(content), progress)
+
+    def _execute(self, folder: ExperimentFolder, record: _Record, progress: Progress) -> MatrixMade:
+        plan = MatrixPlan.model_validate(record.plan)
+        cells = [self._cell(plan, record, place, *at) for place, at in enumerate(plan.places())]
+        with machine_to_itself(progress), folder.locked():
+            remove_dead(self.tester.store, folder.experiment_id)
+            record = record.model_copy(update={"missing": {}, "ended": {}})
+            folder.write(record)
+            runs = self._finished(folder.experiment_id)
+            open_ = [cell for cell in cells if cell.place not in runs and not cell.skip and cell.server.url]
+            interrupted = False
+            try:
+                for number, cell in enumerate(open_, start=1):
+                    progress.stage(f"cell {number} of {len(open_)}: {cell.server.id}, {cell.scenario.name}")
+                    made = self._measured(cell, folder, record, progress)
+                    if made is not None:
+                        runs[cell.place] = made.runs[0]
+                    if made is not None and made.interrupted and not made.gone:
+                        interrupted = True
+                        break
+            except KeyboardInterrupt:
+                interrupted = True
+        report = _report(folder.experiment_id, plan, record, cells, runs, interrupted=interrupted)
+        return MatrixMade(folder.experiment_id, report, [runs[place] for place in sorted(runs)])
+
+    def _measured(self, cell: _Cell, folder: ExperimentFolder, record: _Record, progress: Progress) -> LoadTest | None:
+        """The load test of a cell; None where the record says why there is none."""
+        orders, seed = [self._order(cell, folder, record)], record.seed + cell.place
+        try:
+            return self.tester.make(cell.profile, orders, seed, progress, place=_place(folder, cell))
+        except (UsageError, EnvironmentFailure) as error:
+            record.missing[cell.place] = error.message
+            unreached = isinstance(error, EnvironmentFailure)
+            record.ended[cell.place] = Verdict.GONE if unreached else Verdict.NOT_RUN
+            folder.write(record)
+        return None
+
+    def _former(self, reference: str) -> str:
+        """The experiment of a plan that was made before.
+
+        Raises:
+            UsageError: there is none, or nothing was measured.
+        """
+        found = find_experiment(self.tester.store, reference).experiment_id
+        if not self.tester.store.members([found]):
+            raise UsageError(f"`{found}` has no run whose requests could be asked again")
+        return found
+
+    def _finished(self, experiment: str) -> dict[int, SealedRun]:
+        """The runs of cells that need not be measured again, by place."""
+        found = {place: run for (_, place), run in finished_runs(self.tester.store, experiment).items()}
+        return {place: run for place, run in found.items() if run.manifest.status is not Status.INVALID}
+
+    def _cell(
+        self, plan: MatrixPlan, record: _Record, place: int, scenario: MatrixScenario, server: MatrixServer
+    ) -> _Cell:
+        own = plan.own_of(scenario, server)
+        settings = [*plan.settings, *scenario.settings, *server.settings, *own.settings, *record.settings]
+        content = read_profile(scenario.profile or plan.profile, settings)
+        if content["system"] != self.tester.system.name:
+            raise UsageError(
+                f"the scenario `{scenario.id}` has a profile of `{content['system']}`, the plan is of `{plan.system}`"
+            )
+        told = {
+            "hardware_profile": server.hardware_profile,
+            "hardware": server.hardware,
+            "deployment": server.deployment,
+            "scenario": "" if scenario.name == STANDARD else scenario.name,
+        }
+        content |= {key: value for key, value in told.items() if value}
+        if required := {**scenario.require, **own.require}:
+            content["require"] = required
+        profile = self.tester.system.profile(content)
+        if former := self._former_run(record, scenario, server):
+            profile = at_levels_of(self.tester.system, profile, former)
+        return _Cell(place, scenario, server, profile, own.skip)
+
+    def _former_run(self, record: _Record, scenario: MatrixScenario, server: MatrixServer) -> SealedRun | None:
+        """The run of the same cell in the former experiment, if there is one."""
+        runs = self.tester.store.members([record.like]) if record.like else []
+        side = _side(scenario, server)
+        return next((run for run in runs if run.manifest.experiment and run.manifest.experiment.side == side), None)
+
+    def _order(self, cell: _Cell, folder: ExperimentFolder, record: _Record) -> ServiceOrder:
+        """What is asked: all servers of a scenario the same."""
+        pinned = folder.path / f"requests-{cell.scenario.id}.json"
+        former = self._former_run(record, cell.scenario, cell.server)
+        given = Path(record.corpus) if record.corpus else kept_corpus(former) if former else None
+        given = given or (pinned if pinned.is_file() else None)
+        return ServiceOrder(
+            target=Target(
+                cell.server.id,
+                cell.server.url.rstrip("/"),
+                Tls(ca_file=record.ca_file, verify=record.verify),
+                self.accesses.get(cell.server.id, self.access),
+            ),
+            version=cell.server.version or record.version,
+            endpoints=tuple(record.endpoints or cell.scenario.endpoints),
+            corpus=given,
+            pinned=None if given else pinned,
+            seed=record.seed,
+        )
+
+
+def _place(folder: ExperimentFolder, cell: _Cell) -> ExperimentPlace:
+    side = _side(cell.scenario, cell.server)
+    return ExperimentPlace(id=folder.experiment_id, side=side, repetition=1, position=cell.place)
+
+
+def _side(scenario: MatrixScenario, server: MatrixServer) -> str:
+    return f"{server.id}-{scenario.id}"
+
+
+def _report(
+    experiment: str,
+    plan: MatrixPlan,
+    record: _Record,
+    cells: Sequence[_Cell],
+    runs: Mapping[int, SealedRun],
+    *,
+    interrupted: bool,
+) -> MatrixReport:
+    entries = [_entry(cell, runs.get(cell.place), record, interrupted=interrupted) for cell in cells]
+    sentences = [text for one in entries if one.report for text in one.report.caveats.sentences]
+    made = MatrixReport(
+        tool_version=tool_version(),
+        title=plan.title,
+        subtitle=plan.description,
+        date=max((run.manifest.ended_at for run in runs.values()), default=record.started_at),
+        system=plan.system,
+        plan=plan.name,
+        description=plan.description,
+        experiment=experiment,
+        machine=machine_facts(host_facts()),
+        interrupted=interrupted,
+        cells=entries,
+    )
+    caveats = made.caveats.model_copy(update={"sentences": tuple(dict.fromkeys(sentences))})
+    return made.model_copy(update={"caveats": caveats})
+
+
+def _entry(cell: _Cell, run: SealedRun | None, record: _Record, *, interrupted: bool) -> CellEntry:
+    named = {"scenario": cell.scenario.name, "server": cell.server.id}
+    if run is not None:
+        return CellEntry(
+            **named, words=run.manifest.cell, run_id=run.run_id, report=_without_drawings(load_report_of(run))
+        )
+    if cell.skip:
+        return CellEntry(**named, missing=cell.skip, ended=Verdict.NOT_RUN, gates=False)
+    if not cell.server.url:
+        return CellEntry(**named, missing=_NOT_GIVEN.format(cell.server.id), ended=Verdict.NOT_RUN)
+    ended = record.ended.get(cell.place)
+    if ended is None and interrupted:
+        return CellEntry(**named, missing="the plan was interrupted before it", ended=Verdict.PARTIAL)
+    gates = not (cell.scenario.optional and ended is Verdict.NOT_RUN)
+    return CellEntry(**named, missing=record.missing.get(cell.place, ""), ended=ended or Verdict.NOT_RUN, gates=gates)
+
+
+def _without_drawings(report: LoadReport) -> LoadReport:
+    """What a table needs; the run keeps the rest."""
+    return report.model_copy(update={"targets": [_plain(target) for target in report.targets]})
+
+
+def _plain(target: TargetEntry) -> TargetEntry:
+    endpoints = [
+        one.model_copy(update={"seconds": [], "steps": [step.model_copy(update={"curve": []}) for step in one.steps]})
+        for one in target.endpoints
+    ]
+    return target.model_copy(update={"endpoints": endpoints})

@@ -1,0 +1,251 @@
+"""A server's own metrics, in the text format of Prometheus: fetched while it is loaded, and read afterwards."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.secrets import without_password
+from chainmark.network.sampling import Scraper, read_pages
+from chainmark.network.server_series import Name, Readings, Recorder, Resource, Sort
+from chainmark.network.server_usage import Silent
+
+# A server under load may be slow to tell its metrics, too; a page that comes late is better than none.
+TIMEOUT_S = 5.0
+_FORM = "for example `--scrape pool=http://127.0.0.1:8080/metrics`"
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+# Of a histogram or a summary the sum and the count are kept; buckets and centiles are many and are no gauges.
+_LEFT_OUT = re.compile(r'^[^{\s]+_(?:bucket|created)[{\s]|[{,]quantile="')
+# What says in a gauge's name how much is in use, and in the same place of another name how much there is.
+_PAIRS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("in_use", ("max_open", "max", "limit", "size")),
+    ("acquired", ("max_allocated", "max", "limit")),
+    ("active", ("max", "pool_max", "limit", "size", "capacity")),
+    ("busy", ("config_max", "max", "limit", "size", "capacity")),
+    ("used", ("max", "limit", "capacity")),
+    ("current", ("max", "limit")),
+    ("open", ("max",)),
+    ("usage", ("max", "limit")),
+)
+# Parts of a heap that are filled and emptied in turn: being full is their way of working.
+_EMPTIED = re.compile(r"eden|survivor|nursery", re.IGNORECASE)
+_WAITING = re.compile(r"(?:^|_)(?:pending|waiting|queued|queue_size|queue_length)(?:_|$)")
+_CORES = ("go_sched_gomaxprocs_threads", "system_cpu_count", "process_cpus_available")
+_SHARES = ("process_cpu_usage", "nodejs_eventloop_utilization")
+
+
+def parse_scrape(text: str, taken: Collection[str]) -> tuple[str, str]:
+    """`NAME=URL`, or a URL, which is called by its host and port: the name and the URL.
+
+    Raises:
+        UsageError: it is no address, or its name is taken.
+    """
+    name, separator, url = text.partition("=")
+    if not separator or "/" in name:
+        name, url = "", text
+    if not url.startswith(("http://", "https://")) or not urlsplit(url).hostname:
+        raise UsageError(f"`--scrape {without_password(text)}` is no address of a page of metrics", _FORM)
+    parts = urlsplit(url)
+    name = name or f"{parts.hostname}-{parts.port}".removesuffix("-None").replace(":", "-")
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"`{name}` is no name of a page of metrics", f"letters, digits, `.`, `_` and `-`; {_FORM}")
+    if name in taken:
+        raise UsageError(f"two sources are called `{name}`", _FORM)
+    return name, url
+
+
+def without_user(url: str) -> str:
+    """The address without a name and a password."""
+    return re.sub(r"//[^/?#]*@", "//", url)
+
+
+class MetricsPage:
+    """A page of metrics, fetched once a second and kept as it came.
+
+    Args:
+        name: of the source.
+        url: where the page is; ``user:password@`` in it is used, and kept nowhere.
+        folder: where the pages are kept.
+
+    Raises:
+        EnvironmentFailure: nothing answers there, or it is no such page.
+    """
+
+    glances = False
+
+    def __init__(self, name: str, url: str, folder: Path) -> None:
+        self.source = name
+        self.what = f"metrics at {without_user(url)}"
+        self._path = folder / f"{name}.prom.zst"
+        self._scraper = Scraper({name: url}, folder, timeout_s=TIMEOUT_S, verify=True)
+        self._scraper.scrape()
+        page = self._scraper.last_pages.get(name)
+        if page is None or not _is_page(page.decode(errors="replace")):
+            self._scraper.close()
+            told = "answers with no page of metrics" if page is not None else "does not answer"
+            raise EnvironmentFailure(f"{without_user(url)} {told}", "open it in a browser: is this its whole address?")
+
+    def read(self, recorder: Recorder) -> None:
+        """Fetch the page.
+
+        Raises:
+            Silent: it did not come.
+        """
+        missed = self._scraper.missed[self.source]
+        self._scraper.scrape()
+        if self._scraper.missed[self.source] > missed:
+            raise Silent("no answer, or an error instead of its page")
+
+    def glance(self) -> None:
+        """Nothing more."""
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._scraper.close()
+
+    def parse(self, recorder: Recorder) -> None:
+        """Read the pages that were kept: gauges, and counters."""
+        names: dict[tuple[str, tuple[tuple[str, str], ...]], Name] = {}
+        for time_ns, text in read_pages(self._path):
+            try:
+                for sample, sort in _samples(text):
+                    key = sample.name, tuple(sample.labels.items())
+                    if key not in names:
+                        names[key] = Name(self.source, _series_name(sample), _unit(sample.name, sort), sort)
+                    name = names[key]
+                    recorder.add(time_ns, name, sample.value)
+            except ValueError:
+                # A page that was cut off; what came before is told.
+                continue
+
+    def resources(self, series: Collection[Readings]) -> Iterator[Resource]:
+        """What was read, with its limits where others on the page say them."""
+        return page_resources({one.name.series: one for one in series if one.name.source == self.source})
+
+
+def _is_page(text: str) -> bool:
+    try:
+        return any(True for _ in _samples(text))
+    except ValueError:
+        return False
+
+
+def _samples(text: str) -> Iterator[tuple[Sample, Sort]]:
+    kept = "\n".join(line for line in text.splitlines() if not _LEFT_OUT.search(line))
+    for family in text_string_to_metric_families(kept + "\n"):
+        for sample in family.samples:
+            if not isinstance(sample.value, int | float) or not math.isfinite(sample.value):
+                continue
+            if family.type in {"counter", "histogram", "summary"} or sample.name.endswith(("_total", "_sum", "_count")):
+                yield sample, "counter"
+            elif _WAITING.search(sample.name):
+                yield sample, "waiting"
+            else:
+                yield sample, "gauge"
+
+
+def _series_name(sample: Sample) -> str:
+    labels = ",".join(f'{name}="{value}"' for name, value in sorted(sample.labels.items()))
+    return f"{sample.name}{{{labels}}}" if labels else sample.name
+
+
+def _unit(name: str, sort: Sort) -> str:
+    """By the conventions of names."""
+    base = name.removesuffix("_total").removesuffix("_sum")
+    if base.endswith("cpu_seconds"):
+        return "cores"
+    if base.endswith("bytes"):
+        return "bytes/s" if sort == "counter" else "bytes"
+    if sort == "counter":
+        return "s/s" if base.endswith("seconds") else "/s"
+    return ""
+
+
+@dataclass(frozen=True)
+class _Series:
+    """A series' name in its parts."""
+
+    name: str
+    labels: str
+
+    @classmethod
+    def of(cls, series: str) -> _Series:
+        name, _, labels = series.partition("{")
+        return cls(name, labels.removesuffix("}"))
+
+
+def page_resources(read: Mapping[str, Readings]) -> Iterator[Resource]:
+    """The resources of a page: pairs of gauges by their names first, what has no limit last.
+
+    Args:
+        read: by the series' names.
+    """
+    parts = {series: _Series.of(series) for series in read}
+    limits = set()
+    found: list[Resource] = []
+    for series, one in read.items():
+        limit = _limit_of(parts[series], one, read, parts)
+        if limit is None:
+            continue
+        limits.add(limit.name.series)
+        found.append(Resource(_label(series), one, limit, f"`{limit.name.series}`"))
+    told = {one.used.name.series for one in found}
+    yield from sorted(found, key=lambda one: not _is_pool(one.used.name.series))
+    for series, one in read.items():
+        if parts[series].name in _SHARES:
+            yield Resource(f"`{series}`", one, 1.0, "the whole")
+        elif one.name.unit == "cores":
+            cores = next((read[name] for name in _CORES if name in read), None)
+            label = "the server's CPU" if parts[series].name.startswith("process_") else f"`{series}`"
+            yield Resource(label, one, cores, f"`{cores.name.series}`" if cores else "", is_cpu=True)
+        elif series not in told | limits:
+            yield Resource(_label(series), one)
+
+
+def _limit_of(
+    part: _Series, one: Readings, read: Mapping[str, Readings], parts: Mapping[str, _Series]
+) -> Readings | None:
+    """The gauge that says how much there is of what this one says the use of."""
+    if one.name.sort != "gauge" or _EMPTIED.search(part.labels):
+        return None
+    for used, others in _PAIRS:
+        for name in _in_place(part.name, used, others):
+            same = f"{name}{{{part.labels}}}" if part.labels else name
+            alone = [series for series, its in parts.items() if its.name == name]
+            limit = read.get(same) or (read[alone[0]] if len(alone) == 1 and not parts[alone[0]].labels else None)
+            if limit is not None and limit.name.sort == "gauge":
+                return limit
+    return None
+
+
+def _in_place(name: str, used: str, others: Collection[str]) -> Iterator[str]:
+    """The name with other words where it says how much is used."""
+    for match in re.finditer(rf"(?:^|(?<=_)){used}(?=_|$)", name):
+        for other in others:
+            yield name[: match.start()] + other + name[match.end() :]
+
+
+def _is_pool(series: str) -> bool:
+    return "pool" in series or "connections" in series
+
+
+def _label(series: str) -> str:
+    """As a sentence calls it."""
+    name = series.partition("{")[0]
+    if "connections" in name:
+        return f"the connection pool (`{series}`)"
+    if "threads" in name:
+        return f"the thread pool (`{series}`)"
+    if "pool" in name:
+        return f"the pool (`{series}`)"
+    if "fds" in name:
+        return f"the server's open files (`{series}`)"
+    return f"`{series}`"

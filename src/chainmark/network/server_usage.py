@@ -1,0 +1,460 @@
+"""What a server's processes, or its control group, use of this machine, read from the kernel's files."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from chainmark.core.errors import UsageError
+from chainmark.network.run_queue import PROC
+from chainmark.network.server_series import Name, Readings, Recorder, Resource, Sort, by_name
+from chainmark.network.witness import with_descendants
+
+CGROUPS = Path("/sys/fs/cgroup")
+PROCESS, CGROUP, MACHINE = "process", "cgroup", "machine"
+_LOOK_AGAIN_S = 3.0
+# Of a server with more threads than that their states are not looked at: it would cost the processors being measured.
+_MOST_THREADS = 256
+_THREADS_A_GLANCE = 64
+_US = 1e6
+_SECTOR_FREE = ("loop", "ram", "zram", "dm-", "md")
+# Name, unit and sort of what is read; the labels say it in a sentence.
+_CPU: tuple[str, str, Sort] = ("cpu", "cores", "counter")
+_MEMORY: tuple[str, str, Sort] = ("memory", "bytes", "gauge")
+_READ: tuple[str, str, Sort] = ("disk read", "bytes/s", "counter")
+_WRITTEN: tuple[str, str, Sort] = ("disk written", "bytes/s", "counter")
+_WAITING: tuple[str, str, Sort] = ("threads waiting for the disk", "threads", "waiting")
+_BUSIEST: tuple[str, str, Sort] = ("busiest thread", "cores", "gauge")
+_OPEN: tuple[str, str, Sort] = ("open files", "files", "gauge")
+_THREADS: tuple[str, str, Sort] = ("threads", "threads", "gauge")
+_NETWORK: Mapping[str, tuple[str, str, Sort]] = {
+    "received": ("network received", "bytes/s", "counter"),
+    "sent": ("network sent", "bytes/s", "counter"),
+}
+
+
+class Silent(Exception):  # noqa: N818 - a source that says nothing now, which is counted and no failure
+    """A source did not answer this time; its text says why."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much there is of what is limited; None: not known."""
+
+    cores: float | None = None
+    cores_are: str = ""
+    memory_bytes: float | None = None
+    memory_is: str = ""
+    files: float | None = None
+    tasks: float | None = None
+
+
+class ProcessUsage:
+    """The processes of a server, added up, and those that they start.
+
+    Args:
+        pids: the first ones; those that they have started are looked up every few seconds.
+
+    Raises:
+        UsageError: one of them does not run.
+    """
+
+    source = PROCESS
+    glances = True
+
+    def __init__(self, pids: Collection[int]) -> None:
+        for pid in pids:
+            if not psutil.pid_exists(pid):
+                raise UsageError(f"no process has the id {pid}", "`--server-pid` takes the id of one that runs here")
+        self._first = tuple(sorted(pids))
+        self._names = {row[0]: Name(PROCESS, *row) for row in _process_rows()}
+        self._pids: set[int] = set(pids)
+        self._looked_s = -math.inf
+        self._before: dict[int, tuple[float, ...]] = {}
+        self._grown = [0.0, 0.0, 0.0]
+        self._threads = _ThreadTimes()
+        self._waiting = _Average()
+        self._pause = 0
+        self.limits = process_limits(self._first[0])
+        self.what = f"process {', '.join(map(str, self._first))} and what it started"
+
+    def read(self, recorder: Recorder) -> None:
+        """One reading of everything.
+
+        Raises:
+            Silent: none of the processes runs.
+        """
+        now_s = time.monotonic()
+        if now_s - self._looked_s >= _LOOK_AGAIN_S:
+            self._pids, self._looked_s = with_descendants(self._first), now_s
+        rows = {pid: row for pid in self._pids if (row := _process_row(pid)) is not None}
+        if not rows:
+            raise Silent("its processes have ended")
+        time_ns = time.time_ns()
+        for pid, row in rows.items():
+            before = self._before.get(pid)
+            if before is None and self._before:
+                before = (0.0, 0.0, 0.0)  # it began since
+            for at in range(3):
+                self._grown[at] += max(0.0, row[at] - before[at]) if before else 0.0
+        self._before = {pid: row[:3] for pid, row in rows.items()}
+        told: dict[tuple[str, str, Sort], float | None] = {
+            **dict(zip((_CPU, _READ, _WRITTEN), self._grown, strict=True)),
+            **{kind: sum(row[3 + at] for row in rows.values()) for at, kind in enumerate((_MEMORY, _OPEN, _THREADS))},
+            _BUSIEST: self._threads.busiest(rows, time_ns),
+            _WAITING: self._waiting.taken(),
+            **{_NETWORK[way]: total for way, total in _network(next(iter(rows))).items()},
+        }
+        for kind, value in told.items():
+            if value is not None:
+                recorder.add(time_ns, self._names[kind[0]], value)
+
+    def glance(self) -> None:
+        """Count the threads that wait for the disk now; the more there are, the more rarely."""
+        if self._pause > 0:
+            self._pause -= 1
+            return
+        states = list(_states(self._pids))
+        self._pause = len(states) // _THREADS_A_GLANCE
+        if len(states) <= _MOST_THREADS:
+            self._waiting.add(states.count("D"))
+
+    def resources(self, series: Collection[Readings]) -> Iterator[Resource]:
+        """What was read, with its limits."""
+        return _resources(by_name(series, PROCESS), self.limits)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class CgroupUsage:
+    """A control group (version 2), read from its files.
+
+    Raises:
+        UsageError: the folder is none.
+    """
+
+    source = CGROUP
+    glances = False
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder if folder.is_absolute() and folder.exists() else CGROUPS / str(folder).lstrip("/")
+        if not (self._folder / "cgroup.procs").is_file() or not (self._folder / "cpu.stat").is_file():
+            raise UsageError(
+                f"`{folder}` is no control group of version 2",
+                "its folder is below `/sys/fs/cgroup` and has `cpu.stat`",
+            )
+        self._names = {row[0]: Name(CGROUP, *row) for row in _process_rows()}
+        self.limits = cgroup_limits(self._folder)
+        self.what = f"the control group {folder}"
+
+    def read(self, recorder: Recorder) -> None:
+        """One reading of everything.
+
+        Raises:
+            Silent: it was removed.
+        """
+        time_ns = time.time_ns()
+        try:
+            used_s = _fields(self._folder / "cpu.stat")["usage_usec"] / _US
+        except (OSError, KeyError, ValueError) as error:
+            raise Silent("it was removed") from error
+        disk = _disk(self._folder)
+        stalled = _pressure(self._folder / "io.pressure")
+        told: dict[tuple[str, str, Sort], float | None] = {
+            _CPU: used_s,
+            _MEMORY: _number(self._folder / "memory.current"),
+            _READ: disk.get("rbytes"),
+            _WRITTEN: disk.get("wbytes"),
+            _THREADS: _number(self._folder / "pids.current"),
+            _STALLED: stalled,
+            **{_NETWORK[way]: total for way, total in _network(_first_pid(self._folder)).items()},
+        }
+        for kind, value in told.items():
+            if value is not None:
+                recorder.add(time_ns, self._names[kind[0]], value)
+
+    def glance(self) -> None:
+        """Nothing: the kernel tells how long the group waited for disks."""
+
+    def resources(self, series: Collection[Readings]) -> Iterator[Resource]:
+        """What was read, with its limits."""
+        return _resources(by_name(series, CGROUP), self.limits)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class DiskUsage:
+    """How busy the disks of this machine are, whoever makes them so."""
+
+    source = MACHINE
+    glances = False
+    what = "the disks of this machine"
+
+    def read(self, recorder: Recorder) -> None:
+        """One reading of every disk that was used at all.
+
+        Raises:
+            Silent: this machine does not tell.
+        """
+        time_ns = time.time_ns()
+        try:
+            disks = psutil.disk_io_counters(perdisk=True, nowrap=False)
+        except (OSError, RuntimeError) as error:
+            raise Silent(str(error)) from error
+        for disk, counters in disks.items():
+            busy_ms = getattr(counters, "busy_time", 0)
+            if busy_ms and not disk.startswith(_SECTOR_FREE) and (Path("/sys/block") / disk).exists():
+                recorder.add(time_ns, Name(MACHINE, f"disk {disk} busy", "fraction", "counter"), busy_ms / 1000.0)
+
+    def glance(self) -> None:
+        """Nothing more."""
+
+    def resources(self, series: Collection[Readings]) -> Iterator[Resource]:
+        """Every disk: it is busy all of the time at the most."""
+        for name, one in by_name(series, MACHINE).items():
+            yield Resource(f"the {name.removesuffix(' busy')}", one, 1.0, "all of the time")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+_STALLED: tuple[str, str, Sort] = ("time waiting for the disk", "fraction", "counter")
+
+
+def _process_rows() -> list[tuple[str, str, Sort]]:
+    own = [_CPU, _MEMORY, _READ, _WRITTEN, _WAITING, _BUSIEST, _OPEN, _THREADS, _STALLED]
+    return [*own, *_NETWORK.values()]
+
+
+def _resources(read: Mapping[str, Readings], limits: Limits) -> Iterator[Resource]:
+    """In the order in which they are told; the first of two that are full from one level on is named."""
+    told: list[tuple[str, str, float | None, str]] = [
+        ("cpu", "the server's CPU", limits.cores, limits.cores_are),
+        ("busiest thread", "the server's busiest thread", 1.0, "a thread runs on one core at a time"),
+        ("memory", "the server's memory", limits.memory_bytes, limits.memory_is),
+        ("open files", "the server's open files", limits.files, "as many as it may open"),
+        ("threads", "the server's threads", limits.tasks, "as many as its control group may have"),
+        ("time waiting for the disk", "the disk", 1.0, "all of the time"),
+        ("threads waiting for the disk", "the disk", None, ""),
+        ("disk read", "what the server reads from disk", None, ""),
+        ("disk written", "what the server writes to disk", None, ""),
+        ("network received", "what its network receives", None, ""),
+        ("network sent", "what its network sends", None, ""),
+    ]
+    for name, label, limit, limit_is in told:
+        if name in read:
+            yield Resource(label, read[name], limit, limit_is if limit else "", is_cpu=name == "cpu")
+
+
+@dataclass
+class _Average:
+    """Of what was counted since it was asked last."""
+
+    total: float = 0.0
+    count: int = 0
+
+    def add(self, value: float) -> None:
+        self.total, self.count = self.total + value, self.count + 1
+
+    def taken(self) -> float | None:
+        """The mean, None without any; then it begins anew."""
+        mean = self.total / self.count if self.count else None
+        self.total, self.count = 0.0, 0
+        return mean
+
+
+@dataclass
+class _ThreadTimes:
+    """How long each thread ran."""
+
+    before: dict[int, int] = field(default_factory=dict)
+    at_ns: int = 0
+
+    def busiest(self, pids: Collection[int], time_ns: int) -> float | None:
+        """The largest share of the time since the last call that one thread ran; None: not known."""
+        now: dict[int, int] = {}
+        for pid in pids:
+            threads = _tasks(pid)
+            if len(threads) > _MOST_THREADS:
+                return None
+            now |= {int(one.name): ran for one in threads if (ran := _ran_ns(one)) is not None}
+        took_ns = time_ns - self.at_ns
+        shares = [(ran - self.before[one]) / took_ns for one, ran in now.items() if one in self.before]
+        self.before, self.at_ns = now, time_ns
+        return max(shares, default=None)
+
+
+def _tasks(pid: int) -> list[Path]:
+    try:
+        return list((PROC / str(pid) / "task").iterdir())
+    except OSError:
+        return []
+
+
+def _ran_ns(thread: Path) -> int | None:
+    try:
+        return int((thread / "schedstat").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _states(pids: Collection[int]) -> Iterator[str]:
+    for pid in pids:
+        threads = _tasks(pid)
+        if len(threads) > _MOST_THREADS:
+            yield from "?" * len(threads)
+            return
+        for thread in threads:
+            try:
+                yield (thread / "stat").read_text().rpartition(")")[2].split()[0]
+            except (OSError, IndexError):
+                continue
+
+
+def _process_row(pid: int) -> tuple[float, ...] | None:
+    """CPU seconds, bytes read and written; RSS, open files, threads; None when it is gone or not ours to see."""
+    try:
+        process = psutil.Process(pid)
+        with process.oneshot():
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return None
+            times, counters = process.cpu_times(), process.io_counters()
+            return (
+                times.user + times.system,
+                float(counters.read_bytes),
+                float(counters.write_bytes),
+                float(process.memory_info().rss),
+                float(process.num_fds()),
+                float(process.num_threads()),
+            )
+    except psutil.Error:
+        return None
+
+
+def _network(pid: int | None) -> dict[str, float]:
+    """Bytes that the network namespace of a process received and sent, over all its interfaces."""
+    try:
+        lines = (PROC / str(pid) / "net" / "dev").read_text().splitlines()[2:]
+        columns = [line.partition(":")[2].split() for line in lines]
+        return {way: float(sum(int(one[at]) for one in columns)) for way, at in (("received", 0), ("sent", 8))}
+    except (OSError, ValueError, IndexError):
+        return {}
+
+
+def process_limits(pid: int) -> Limits:
+    """What this process may use: of its affinity, its control group, the machine."""
+    cores, cores_are = _cores(pid)
+    try:
+        files: float | None = float(psutil.Process(pid).rlimit(psutil.RLIMIT_NOFILE)[0])
+    except (psutil.Error, OSError, AttributeError):
+        files = None
+    folder = _group_of(pid)
+    group = cgroup_limits(folder) if folder else Limits()
+    memory: tuple[float, str] = (float(psutil.virtual_memory().total), "the machine's memory")
+    if group.memory_bytes is not None and group.memory_bytes < memory[0]:
+        memory = group.memory_bytes, group.memory_is
+    return Limits(cores, cores_are, *memory, files=files)
+
+
+def _cores(pid: int) -> tuple[float | None, str]:
+    try:
+        allowed = float(len(os.sched_getaffinity(pid)))
+    except OSError:
+        return None, ""
+    folder = _group_of(pid)
+    quota = _quota_cores(folder) if folder else None
+    if quota is not None and quota < allowed:
+        return quota, "the quota of its control group"
+    return allowed, "the cores that it may run on"
+
+
+def cgroup_limits(folder: Path) -> Limits:
+    """What a control group may use, by its own files and those of the groups that it is in."""
+    quota, memory = _quota_cores(folder), _least(folder, "memory.max")
+    cores = (quota, "its quota") if quota is not None else (float(os.cpu_count() or 1), "the machine's cores")
+    limits = (float(psutil.virtual_memory().total), "the machine's memory")
+    if memory is not None:
+        limits = (memory, "the limit of its control group")
+    return Limits(*cores, *limits, tasks=_least(folder, "pids.max"))
+
+
+def _group_of(pid: int) -> Path | None:
+    """The folder of its control group, where this machine has version 2."""
+    try:
+        lines = (PROC / str(pid) / "cgroup").read_text().splitlines()
+    except OSError:
+        return None
+    path = next((line.removeprefix("0::") for line in lines if line.startswith("0::")), None)
+    if path is None or not (CGROUPS / "cgroup.controllers").exists():
+        return None
+    return CGROUPS / path.lstrip("/")
+
+
+def _upwards(folder: Path) -> Iterator[Path]:
+    while (folder / "cgroup.procs").exists():
+        yield folder
+        folder = folder.parent
+
+
+def _quota_cores(folder: Path) -> float | None:
+    """The least of its own and of those above it."""
+    found = []
+    for one in _upwards(folder):
+        try:
+            quota, period = (one / "cpu.max").read_text().split()
+            found += [float(quota) / float(period)] if quota != "max" else []
+        except (OSError, ValueError):
+            continue
+    return min(found, default=None)
+
+
+def _least(folder: Path, name: str) -> float | None:
+    return min((value for one in _upwards(folder) if (value := _number(one / name)) is not None), default=None)
+
+
+def _number(path: Path) -> float | None:
+    """A file's only figure; None where there is none, or no limit."""
+    try:
+        return float(path.read_text().strip().replace("max", ""))
+    except (OSError, ValueError):
+        return None
+
+
+def _fields(path: Path) -> dict[str, float]:
+    return {name: float(value) for name, value in (line.split() for line in path.read_text().splitlines())}
+
+
+def _disk(folder: Path) -> dict[str, float]:
+    """Bytes read and written, over all disks."""
+    found: dict[str, float] = {}
+    try:
+        for line in (folder / "io.stat").read_text().splitlines():
+            for pair in line.split()[1:]:
+                name, _, value = pair.partition("=")
+                found[name] = found.get(name, 0.0) + float(value)
+    except (OSError, ValueError):
+        return found
+    return found
+
+
+def _pressure(path: Path) -> float | None:
+    """Seconds in which some task of the group waited."""
+    try:
+        return float(path.read_text(encoding="ascii").splitlines()[0].rsplit("total=", 1)[1]) / _US
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _first_pid(folder: Path) -> int | None:
+    try:
+        return int((folder / "cgroup.procs").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return None

@@ -1,0 +1,201 @@
+"""Watching a server while it is loaded: every source once a second, each on a thread of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, Self
+
+from chainmark.core.storage import storage_errors
+from chainmark.network.sampling import Ticker
+from chainmark.network.server_postgres import PostgresUsage
+from chainmark.network.server_scrape import MetricsPage, parse_scrape
+from chainmark.network.server_series import Readings, Recorder, Resource, SourceState, Watched
+from chainmark.network.server_usage import CgroupUsage, DiskUsage, ProcessUsage, Silent
+from chainmark.network.witness import listening_processes
+
+GLANCE_S = 0.2
+_NAMES = ("process", "cgroup", "machine", "postgres")
+
+
+@dataclass(frozen=True)
+class ServerSources:
+    """What is watched of a server while it is loaded.
+
+    Without any of it, a server that listens on this machine is found by its address.
+
+    Attributes:
+        pids: its processes; those that they start belong to them.
+        cgroup: the folder of its control group (version 2).
+        scrapes: pages of metrics in the format of Prometheus, ``URL`` or ``NAME=URL``.
+        postgres: the database behind it, as libpq takes it. Its password is used, and written nowhere.
+
+    Example:
+        >>> sources = cm.ServerSources(scrapes=["pool=http://127.0.0.1:8080/metrics"])
+        >>> sources.is_given
+        True
+    """
+
+    pids: Sequence[int] = ()
+    cgroup: Path | None = None
+    scrapes: Sequence[str] = ()
+    postgres: str | None = field(default=None, repr=False)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether anything was asked for."""
+        return bool(self.pids or self.cgroup or self.scrapes or self.postgres)
+
+
+# Nothing given: the server's processes, found by its address.
+BY_ADDRESS = ServerSources()
+
+
+class Source(Protocol):
+    """Something that is read once a second.
+
+    Attributes:
+        source: its name; what: that in words.
+        glances: whether it also wants to look in between.
+    """
+
+    source: str
+    what: str
+    glances: bool
+
+    def read(self, recorder: Recorder) -> None:
+        """One reading; raises `Silent` where there is none this time."""
+
+    def glance(self) -> None:
+        """A look that costs little, some times a second."""
+
+    def resources(self, series: Collection[Readings]) -> Iterator[Resource]:
+        """What was read, with its limits."""
+
+    def close(self) -> None:
+        """End what is open."""
+
+
+@dataclass
+class _Watcher:
+    """A source, and how often it answered."""
+
+    source: Source
+    recorder: Recorder
+    read: int = 0
+    missed: int = 0
+    why: str = ""
+
+    def tick(self) -> None:
+        try:
+            self.source.read(self.recorder)
+        except Silent as silent:
+            self.missed, self.why = self.missed + 1, str(silent)
+        else:
+            self.read += 1
+
+    def state(self) -> SourceState:
+        return SourceState(self.source.source, self.source.what, self.read, self.missed, self.why)
+
+
+class ServerWatch:
+    """Watches one server from the moment it is entered until it is told to finish, or left.
+
+    Args:
+        sources: what is watched.
+        url: where the server listens, by which its processes are found where no other is given.
+
+    Raises:
+        UsageError: a process does not run, a folder is no control group, an address is none.
+        EnvironmentFailure: a page of metrics or a database does not answer.
+    """
+
+    def __init__(self, sources: ServerSources, url: str) -> None:
+        self._recorder = Recorder()
+        self._watchers: list[_Watcher] = []
+        self._folder, self._opened, self._ticking = ExitStack(), ExitStack(), ExitStack()
+        with ExitStack() as failing:
+            failing.callback(self.close)
+            folder = self._folder.enter_context(tempfile.TemporaryDirectory(prefix="chainmark-metrics-"))
+            self._pages = Path(folder)
+            self._open(sources, url)
+            failing.pop_all()
+
+    def _open(self, sources: ServerSources, url: str) -> None:
+        for source in _of_this_machine(sources, url):
+            self._add(source)
+        taken = set(_NAMES)
+        for text in sources.scrapes:
+            name, place = parse_scrape(text, taken)
+            taken.add(name)
+            self._add(MetricsPage(name, place, self._pages))
+        if sources.postgres is not None:
+            self._add(PostgresUsage(sources.postgres))
+
+    def _add(self, source: Source) -> None:
+        self._opened.callback(source.close)
+        self._watchers.append(_Watcher(source, self._recorder))
+
+    def __enter__(self) -> Self:
+        for one in self._watchers:
+            self._ticking.callback(Ticker(one.tick, f"watch-{one.source.source}").stop)
+            if one.source.glances:
+                self._ticking.callback(Ticker(one.source.glance, "watch-states", GLANCE_S).stop)
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the watching, and forget what was seen."""
+        with self._folder, self._opened:
+            self._ticking.close()
+
+    def finish(self, pages: Path) -> Watched:
+        """End the watching: all that was seen.
+
+        Args:
+            pages: the folder that gets the pages of metrics as they came; it is made if there are any.
+        """
+        self._ticking.close()
+        for one in self._watchers:
+            one.tick()
+        self._opened.close()
+        for one in self._watchers:
+            if isinstance(one.source, MetricsPage):
+                one.source.parse(self._recorder)
+        self._keep(pages)
+        series = self._recorder.series()
+        resources = [found for one in self._watchers for found in one.source.resources(series)]
+        databases = [one.source for one in self._watchers if isinstance(one.source, PostgresUsage)]
+        return Watched(
+            tuple(one.state() for one in self._watchers),
+            tuple(series),
+            tuple(resources),
+            tuple(statement for one in databases for statement in one.statements(series)),
+        )
+
+    def _keep(self, pages: Path) -> None:
+        kept = sorted(self._pages.iterdir())
+        if kept:
+            with storage_errors(pages):
+                pages.mkdir(parents=True, exist_ok=True)
+                for path in kept:
+                    shutil.copyfile(path, pages / path.name)
+
+
+def _of_this_machine(sources: ServerSources, url: str) -> list[Source]:
+    """The server's processes or its control group, and the disks beside them."""
+    pids = set(sources.pids)
+    if not pids and sources.cgroup is None:
+        listening = listening_processes(url)
+        # A server in the generator's own process cannot be told from the generator.
+        pids = listening if os.getpid() not in listening else set()
+    found: list[Source] = [CgroupUsage(sources.cgroup)] if sources.cgroup is not None else []
+    found += [ProcessUsage(pids)] if pids else []
+    return [*found, DiskUsage()] if found else []

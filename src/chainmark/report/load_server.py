@@ -1,0 +1,232 @@
+"""What a server used while it was loaded: what bent first, shares of what there was by level, and the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from chainmark.capacity.verdict import level_text
+from chainmark.core import units
+from chainmark.core.load_report import (
+    EndpointEntry,
+    Kind,
+    LoadReport,
+    ResourceEntry,
+    StatementEntry,
+    StepEntry,
+    TargetEntry,
+    UseEntry,
+)
+from chainmark.core.wording import cut
+from chainmark.report import load_text as text
+from chainmark.report.blocks import Block, Column, Remarks, Table, TableCell, TableRow, row_of, words
+from chainmark.report.chart import QUIET, Axis, Chart, Layer, Limit, Series, Tip, columns_of
+
+_MOST_LINES = 6  # of a chart: more cannot be told apart
+_WIDE_RATIO = 12.0  # more than a decade does not fit a linear axis
+_FULL_PERCENT = 95.0
+_ALL_PERCENT = 100.0
+_LONGEST_STATEMENT = 90
+_MOST_STATEMENTS = 5
+
+
+def bent_remarks(report: LoadReport) -> list[Block]:
+    """A sentence for each endpoint and kind of load of which something was watched."""
+    several = len(report.targets) > 1
+    told = []
+    for name, target in zip(text.names_of(report.targets), report.targets, strict=True):
+        for endpoint in target.endpoints:
+            for bent in endpoint.bent:
+                whose = f"{f'{name} ' if several else ''}{endpoint.label} ({bent.kind})"
+                told.append(f"{whose}: {bent.sentence}.")
+    return [Remarks("bent", "What bent first", told)] if told else []
+
+
+def use_charts(report: LoadReport, id_: str, kind: Kind) -> list[Chart]:
+    """Of one endpoint on every server: shares of what there was against the load."""
+    several = len(report.targets) > 1
+    found = []
+    for place, (name, target) in enumerate(zip(text.names_of(report.targets), report.targets, strict=True)):
+        for endpoint in target.endpoints:
+            if endpoint.id == id_:
+                label = f"{endpoint.label}{f', {name}' if several else ''}"
+                drawn = _use_chart(endpoint, kind, label, f"used-{kind}-{id_}-{place}")
+                found += [drawn] if drawn else []
+    return found
+
+
+def _use_chart(endpoint: EndpointEntry, kind: Kind, label: str, id_: str) -> Chart | None:
+    limited = [(one, shares) for one in endpoint.resources if (shares := _shares(endpoint, one, kind))]
+    fullest = sorted(limited, key=lambda one: -max(one[1].values()))[:_MOST_LINES]
+    rows: list[dict[str, Any]] = [
+        {"label": _short(one), "level": level, "value": units.rounded(_ALL_PERCENT * share, 4)}
+        for one, shares in fullest for level, share in shares.items()
+    ]  # fmt: skip
+    if not rows:
+        return None
+    names = list(dict.fromkeys(row["label"] for row in rows))
+    level, share = text.KIND_AXES[kind], "of what there was, %"
+    tips = [Tip("resource", "label"), Tip(level, "level", ",.5g"), Tip(share, "value", ",.3g")]
+    capacity = text.capacity_of(endpoint, kind)
+    marks = [{"level": capacity.capacity}] if capacity and capacity.capacity else []
+    note = "Each line is a resource with a known limit: the median of each level's steps."
+    if len(fullest) < len(limited):
+        note += f" The fullest {len(fullest)} of {len(limited)}; the table has all."
+    return Chart(
+        id=id_,
+        title=f"{label}: what the server used of what it had",
+        x=Axis(level, log_beyond=_WIDE_RATIO),
+        y=Axis(share, domain=(0.0, max(_ALL_PERCENT, *(row["value"] for row in rows)))),
+        layers=[
+            *([Layer("interval", "capacities", x="level", colour=QUIET, width=1.5)] if marks else []),
+            Layer("line", x="level", y="value", colour="label", style="label", opacity=1),
+            Layer("points", x="level", y="value", colour="label", style="label", size=36, opacity=0.9, tips=tips),
+        ],
+        data={"points": columns_of(rows), **({"capacities": columns_of(marks)} if marks else {})},
+        series={"label": Series(names)},
+        limits=[Limit(_FULL_PERCENT, "full")],
+        note=note,
+        on_terminal=len(endpoint.bent) == 1 and any(one.finding == "exhausted" for one in endpoint.bent),
+        height=200,
+        paper=(560, 120),
+    )
+
+
+def _short(one: ResourceEntry) -> str:
+    label = one.label.removeprefix("the server's ").removeprefix("the ")
+    told = label[:1].upper() + label[1:]
+    return f"{told}: {one.unit} waiting" if one.sort == "waiting" and one.unit else told
+
+
+def _shares(endpoint: EndpointEntry, resource: ResourceEntry, kind: Kind) -> dict[float, float]:
+    """By level."""
+    return {
+        level: found
+        for level, steps in _by_level(endpoint, kind).items()
+        if (found := _median([one.share for one in _uses(resource, steps)])) is not None
+    }
+
+
+def _by_level(endpoint: EndpointEntry, kind: Kind) -> dict[float, list[StepEntry]]:
+    found: dict[float, list[StepEntry]] = {}
+    for step in endpoint.steps:
+        if step.kind == kind and not step.partial:
+            found.setdefault(step.level, []).append(step)
+    return dict(sorted(found.items()))
+
+
+def _uses(resource: ResourceEntry, steps: Sequence[StepEntry]) -> list[UseEntry]:
+    numbers = {step.number for step in steps}
+    return [one for one in resource.uses if one.step in numbers]
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    told = [value for value in values if value is not None]
+    return median(told) if told else None
+
+
+def use_blocks(report: LoadReport) -> list[Block]:
+    """Every endpoint's resources at some levels, the costliest statements, and the sources."""
+    several = len(report.targets) > 1
+    blocks: list[Block] = []
+    for number, (name, target) in enumerate(zip(text.names_of(report.targets), report.targets, strict=True)):
+        for endpoint in target.endpoints:
+            label = f"{endpoint.label}{f', {name}' if several else ''}"
+            for kind in text.KINDS:
+                id_ = f"{kind}-{endpoint.id}-{number}"
+                blocks += _use_table(endpoint, kind, f"{label}, {text.KIND_WORDS[kind]}", f"resources-{id_}")
+                blocks += _statement_table(endpoint, kind, f"{label}, {text.KIND_WORDS[kind]}", f"statements-{id_}")
+        blocks += _sources(target, name, number)
+    return blocks
+
+
+def _use_table(endpoint: EndpointEntry, kind: Kind, title: str, id_: str) -> list[Table]:
+    by_level = _by_level(endpoint, kind)
+    chosen = _levels(endpoint, kind, list(by_level))
+    rows = []
+    for one in endpoint.resources:
+        cells = [_use_cell(one, _uses(one, by_level[level])) for level in chosen]
+        if any(cell.text != units.NO_DATA for cell in cells):
+            limit = _median([use.limit for use in one.uses])
+            told = f"{amount(limit, one.unit)} ({one.limit_is})" if limit is not None else units.UNSET
+            rows.append(TableRow([TableCell(_short(one)), *cells, TableCell(told)]))
+    if not rows:
+        return []
+    columns = [*words("resource"), *(Column(level_text(kind, level)) for level in chosen), *words("limit")]
+    notes = ["Means over the steps of a level, and the median of these; of what only grows, its rate."]
+    if endpoint.series_left_out:
+        left = units.plural(endpoint.series_left_out, "further series", "further series")
+        notes.append(f"{left} without a known limit in `events/server.parquet`.")
+    return [Table(id_, f"{title}: what the server used", columns, rows, notes)]
+
+
+def _levels(endpoint: EndpointEntry, kind: Kind, known: Sequence[float]) -> list[float]:
+    """The lowest, where something bent, the capacity, the first fail, the highest."""
+    if not known:
+        return []
+    found = text.capacity_of(endpoint, kind)
+    wanted = {known[0], known[-1]}
+    wanted |= {bent.level for bent in endpoint.bent if bent.kind == kind and bent.level is not None}
+    if found:
+        numbers = {found.best_step, found.fail_step}
+        wanted |= {step.level for step in endpoint.steps if step.kind == kind and step.number in numbers}
+    return [level for level in known if level in wanted]
+
+
+def _use_cell(resource: ResourceEntry, uses: Sequence[UseEntry]) -> TableCell:
+    mean, share = _median([one.mean for one in uses]), _median([one.share for one in uses])
+    if mean is None:
+        return TableCell(units.NO_DATA, emphasis="quiet")
+    told = amount(mean, resource.unit)
+    if share is None or resource.unit == "fraction":
+        return TableCell(told)
+    full = _ALL_PERCENT * share >= _FULL_PERCENT
+    return TableCell(f"{told}, {units.plain_percent(share, decimals=0)}", emphasis="caution" if full else "plain")
+
+
+def amount(value: float | None, unit: str) -> str:
+    """A figure with its unit, short: "0.98 cores", "12.1 MiB/s", "38 %"."""
+    if value is None:
+        return units.NO_DATA
+    if unit == "fraction":
+        return units.plain_percent(value, decimals=0)
+    if unit.startswith("bytes"):
+        return units.byte_size(round(value)) + unit.removeprefix("bytes")
+    told = units.tidy(value, 3)
+    if told == "1":
+        unit = unit.removesuffix("s")
+    return f"{told}{'' if unit.startswith('/') or not unit else ' '}{unit}"
+
+
+def _statement_table(endpoint: EndpointEntry, kind: Kind, title: str, id_: str) -> list[Table]:
+    """At the highest of the chosen levels at which any was read."""
+    by_level = _by_level(endpoint, kind)
+    for level in reversed(_levels(endpoint, kind, list(by_level))):
+        numbers = {step.number for step in by_level[level]}
+        found = [one for one in endpoint.statements if one.step in numbers]
+        last = [one for one in found if one.step == max(each.step for each in found)]
+        if last:
+            rows = [_statement_row(one) for one in last[:_MOST_STATEMENTS]]
+            columns = [Column("statement", kind="code"), Column("sessions busy"), Column("calls/s"), Column("each, ms")]
+            where = level_text(kind, level)
+            return [Table(id_, f"{title}: what the database spent its time on at {where}", columns, rows)]
+    return []
+
+
+def _statement_row(one: StatementEntry) -> TableRow:
+    each = units.tidy(one.busy / one.calls_per_s * text.MS.factor, 3) if one.calls_per_s > 0.0 else units.NO_DATA
+    return row_of(cut(one.text, _LONGEST_STATEMENT), amount(one.busy, ""), amount(one.calls_per_s, ""), each)
+
+
+def _sources(target: TargetEntry, name: str, number: int) -> list[Table]:
+    rows = [
+        TableRow(
+            [TableCell(one.name), TableCell(one.what), TableCell(units.count(one.read)),
+             TableCell(units.count(one.missed), emphasis="caution" if one.missed else "plain"),
+             TableCell(one.why or units.UNSET)]
+        )
+        for one in target.sources
+    ]  # fmt: skip
+    columns = [*words("source", "what"), Column("readings"), Column("not answered"), *words("why")]
+    return [Table(f"sources-{number}", f"{name}: what was watched", columns, rows)] if rows else []

@@ -1,0 +1,207 @@
+"""A plan of load tests as a document: every cell's verdict, what each endpoint takes where, then cell by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from chainmark.capacity.verdict import Ruling, rulings, verdict
+from chainmark.core import units
+from chainmark.core.load_report import EndpointEntry, Kind, TargetEntry
+from chainmark.core.manifest import Fact
+from chainmark.core.matrix_report import CellEntry, MatrixReport
+from chainmark.core.verdict import Case, Suite, Verdict, worst
+from chainmark.core.wording import some_of
+from chainmark.report import load_text as text
+from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, one_line, row_of, words
+from chainmark.report.document import Document
+from chainmark.report.load_suites import load_suites
+from chainmark.report.load_tables import basis_table, capacity_table, error_table
+from chainmark.report.phrases import Emphasis
+
+_NAMED = 4
+_EMPHASIS: dict[Verdict, Emphasis] = {Verdict.PASS: "plain", Verdict.FAIL: "worse", Verdict.GONE: "worse"}
+_NOTHING = TableCell(units.UNSET, emphasis="quiet")
+_HEADINGS: dict[Kind, str] = {"clients": "max clients", "rate": "max rate, /s"}
+
+
+@dataclass(frozen=True)
+class _Ruled:
+    """A cell with what is said of it."""
+
+    place: int
+    cell: CellEntry
+    rulings: list[Ruling]
+    verdict: Verdict
+    reasons: list[str]
+
+
+def matrix_document(report: MatrixReport) -> Document:
+    """Lay out a plan's tests."""
+    ruled = [_ruled(place, cell) for place, cell in enumerate(report.cells)]
+    found = worst([one.verdict for one in ruled if one.cell.gates] or [Verdict.INCONCLUSIVE])
+    sections = [
+        Section("cells", "Cells", [_cells(ruled), *_reasons(ruled)]),
+        Section("capacities", "What each endpoint takes", _side_by_side(report), folded=False),
+        *(Section(f"cell-{one.place}", one.cell.name, _cell(one)) for one in ruled if one.cell.report),
+        Section("conditions", "Under which conditions", _conditions(report)),
+    ]
+    return Document(
+        kind="load-plan",
+        title=report.title,
+        subtitle=one_line([f"plan {report.plan}", report.experiment, units.utc(report.date)]),
+        verdict=found,
+        word=text.WORDS.get(found, found.value.upper()),
+        sentence=_sentence(report, ruled),
+        suites=[_suite(one) for one in ruled],
+        sections=[section for section in sections if section.blocks],
+        notes=[f"Every cell is a run of the experiment {report.experiment}; `chainmark runs show RUN` has its steps."],
+        result=report,
+        contents=True,
+        tool_version=report.tool_version,
+    ).noted_once()
+
+
+def _ruled(place: int, cell: CellEntry) -> _Ruled:
+    if cell.report is None:
+        return _Ruled(place, cell, [], cell.ended or Verdict.NOT_RUN, [cell.missing])
+    ruled = rulings(cell.report)
+    return _Ruled(place, cell, ruled, *verdict(cell.report, ruled))
+
+
+def _sentence(report: MatrixReport, ruled: Sequence[_Ruled]) -> str:
+    """How many cells are met, and the names of the others."""
+    gating = [one for one in ruled if one.cell.gates]
+    met = sum(one.verdict is Verdict.PASS for one in gating)
+    told = [f"{met} of {units.plural(len(gating), 'cell')} met"]
+    for kind in Verdict:
+        names = [one.cell.name for one in gating if one.verdict is kind is not Verdict.PASS]
+        if names:
+            told.append(f"{_said(kind)}: {some_of(names, _NAMED)}")
+    told += ["interrupted"] if report.interrupted else []
+    return f"{'; '.join(told)}."
+
+
+def _said(found: Verdict) -> str:
+    return {Verdict.PASS: "met", Verdict.FAIL: "missed"}.get(found, found.value)
+
+
+def _suite(one: _Ruled) -> Suite:
+    """A case for every capacity of every endpoint; one for the whole cell where nothing was measured."""
+    if one.cell.report is None:
+        case = Case("cell", one.cell.name, one.verdict, one.cell.missing, gates=one.cell.gates)
+        return Suite(one.cell.name, [case])
+    (made,) = load_suites(one.cell.report, one.rulings)
+    properties = [*made.properties, *((f"cell.{key}", word) for key, word in one.cell.words.items())]
+    return replace(made, name=one.cell.name, properties=properties)
+
+
+def _cells(ruled: Sequence[_Ruled]) -> Table:
+    rows = []
+    for one in ruled:
+        capacities = [ruling for ruling in one.rulings if ruling.gates and not ruling.is_of_levels]
+        met = sum(ruling.verdict is Verdict.PASS for ruling in capacities)
+        stated = one_line(word for key, word in one.cell.words.items() if key != "scenario")
+        badge = TableCell(_said(one.verdict), emphasis=_EMPHASIS.get(one.verdict, "caution"))
+        counted = f"{met} of {len(capacities)}" if capacities else units.UNSET
+        version = one.cell.report.targets[0].subject.version if one.cell.report else units.UNSET
+        run = one.cell.run_id or units.UNSET
+        rows.append(row_of(one.cell.server, one.cell.scenario, badge, counted, version, stated, run))
+    columns = [
+        *words("server", "scenario"),
+        Column("", kind="badge"),
+        Column("met"),
+        *words("version", "stated", "run"),
+    ]
+    return Table("cells", "", columns, rows)
+
+
+def _reasons(ruled: Sequence[_Ruled]) -> list[Block]:
+    told = [f"{one.cell.name}: {reason}" for one in ruled for reason in one.reasons if one.verdict is not Verdict.PASS]
+    return [Remarks("reasons", "Why", told)] if told else []
+
+
+def _side_by_side(report: MatrixReport) -> list[Block]:
+    """For each scenario and kind of load a table of endpoints × servers."""
+    blocks: list[Block] = []
+    for number, scenario in enumerate(dict.fromkeys(one.scenario for one in report.cells)):
+        cells = [one for one in report.cells if one.scenario == scenario and one.report]
+        for kind in text.KINDS:
+            table = _scenario_table(f"capacities-{number}-{kind}", scenario, cells, kind)
+            if table.rows:
+                blocks.append(table)
+    return blocks
+
+
+def _scenario_table(id_: str, scenario: str, cells: Sequence[CellEntry], kind: Kind) -> Table:
+    found: dict[str, dict[str, EndpointEntry]] = {}
+    for cell in cells:
+        for endpoint in cell.report.targets[0].endpoints if cell.report else []:
+            if text.capacity_of(endpoint, kind):
+                found.setdefault(endpoint.label, {})[cell.server] = endpoint
+    servers = [cell.server for cell in cells]
+    columns = words("endpoint")
+    for server in servers:
+        columns += [Column(server), Column(f"{server}: p99, ms", follows=True)]
+    rows = [
+        TableRow([TableCell(label), *(cell for server in servers for cell in _capacity(of.get(server), kind))])
+        for label, of in found.items()
+    ]
+    return Table(id_, f"{scenario}: {_HEADINGS[kind]}", columns, rows, text.centile_notes(rows))
+
+
+def _capacity(endpoint: EndpointEntry | None, kind: Kind) -> list[TableCell]:
+    found = text.capacity_of(endpoint, kind) if endpoint else None
+    if endpoint is None or found is None:
+        return [_NOTHING] * 2
+    step = text.shown_step(endpoint, found)
+    capacity = TableCell(text.capacity_text(found), emphasis=text.capacity_emphasis(found))
+    return [capacity, text.centile_cell(step.of_due.p99) if step else _NOTHING]
+
+
+def _cell(one: _Ruled) -> list[Block]:
+    """The tables of the cell's own load test."""
+    blocks: list[Block] = []
+    for target in one.cell.report.targets if one.cell.report else []:
+        blocks += _measured(one, target)
+    return [replace(block, id=f"{block.id}-{one.place}") for block in blocks]
+
+
+def _measured(one: _Ruled, target: TargetEntry) -> list[Block]:
+    blocks: list[Block] = []
+    if any(endpoint.capacities for endpoint in target.endpoints):
+        blocks.append(capacity_table(target, one.cell.name, 0, several=True))
+        blocks.append(basis_table(target, one.cell.name, 0, one.rulings, several=True))
+    blocks += [table for table in [error_table(target, one.cell.name, 0, several=True)] if table]
+    skipped = [f"{name}: {why}" for name, why in target.skipped.items()]
+    told = [*target.warnings, *(f"{end.label}: {note}" for end in target.endpoints for note in end.notes)]
+    if skipped:
+        blocks.append(Remarks("skipped", "Endpoints that were not measured", skipped))
+    if told:
+        blocks.append(Remarks("warnings", "To know before believing it", told))
+    return blocks
+
+
+def _conditions(report: MatrixReport) -> list[Block]:
+    facts: dict[str, dict[str, list[Fact]]] = {}
+    for cell in report.cells:
+        for target in cell.report.targets if cell.report else []:
+            for fact in target.facts:
+                facts.setdefault(fact.label, {}).setdefault(cell.server, []).append(fact)
+    servers = list(dict.fromkeys(cell.server for cell in report.cells))
+    rows = [
+        row_of(label, *("; ".join(dict.fromkeys(one.value for one in of.get(server, []))) for server in servers))
+        for label, of in facts.items()
+    ]
+    machine = [Fact(label="Load test by", value=f"chainmark {report.tool_version}"), *report.machine]
+    blocks: list[Block] = [
+        Table(
+            "machine",
+            "The machine that made the load",
+            words("", ""),
+            [row_of(one.label, one.value) for one in machine],
+        )
+    ]
+    if rows:
+        blocks.append(Table("servers", "The servers", words("", *servers), rows))
+    return blocks

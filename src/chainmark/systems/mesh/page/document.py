@@ -1,0 +1,339 @@
+"""The page as a document: what it asks for, on which machines, one table a cell, and how it was tested."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from chainmark.capacity.summaries import error_share, non_2xx
+from chainmark.capacity.verdict import bare_level
+from chainmark.core import units
+from chainmark.core.load_report import Agreement, CapacityEntry, Centile, Kind, StepEntry
+from chainmark.core.verdict import PRINTED, Verdict, shown
+from chainmark.core.wording import capitalised, enumerated, sentence_of
+from chainmark.lab.loading import STANDARD
+from chainmark.report import load_text as text
+from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, one_line, row_of, words
+from chainmark.report.document import Document
+from chainmark.systems.mesh.page.results import LoadPage, PageRelease, PageRow, PageRun, PageTable
+from chainmark.systems.mesh.pruning import PRUNING
+from chainmark.systems.mesh.published import STANDARD_SLA_S, PublishedRow, PublishedTable
+
+PRINTED_ERROR_SHARE = 0.01  # as the page that people know states it for all of its tables
+_PUBLISHED = [Column("ID"), Column("Endpoint", kind="words", follows=True), *map(Column, (
+    "Max Concurrency", "p95 (ms)", "p99 (ms)", "Non-2xx", "Error Rate (%)", "Reqs/sec"))]  # fmt: skip
+_NOTHING = TableCell(units.UNSET, emphasis="quiet")
+_CONNECTIONS = {"0": "kept open", "1": "a new one for every request"}
+_PRINTED_NOTE = "Printed: read from a published page, not measured by chainmark."
+_PRINTED_METHOD = (
+    "They state neither intervals nor why a search ended. Of a step `ab` made at most 50,000 requests, each with a "
+    "connection of its own, and its latencies count from the moment of sending."
+)
+_COLUMNS_ARE = [
+    "Max Concurrency: the most clients that kept to the agreement. All other figures are of the step at that level: "
+    "p95 and p99 of all requests that were due, Reqs/sec right answers per second.",
+    text.INTERVALS_ARE,
+    "Confirmed: the level was measured again, and passed every time. Offered: requests due per second.",
+]
+
+
+def page_document(page: LoadPage) -> Document:
+    """Lay out the page."""
+    sections = [
+        Section("about", "About this page", _about(page)),
+        Section("agreement", "Service Level Agreements (SLAs)", [_agreements(page)]),
+        Section("hardware", "Hardware profiles", [_hardware(page)]),
+        *(section for number, release in enumerate(page.releases) for section in _release(release, number)),
+        Section("method", "How it was tested", _method(page)),
+        Section("left-out", "Not on this page", [Remarks("left-out", "", page.left_out)] if page.left_out else []),
+    ]
+    return Document(
+        kind="load-page",
+        title=page.title,
+        subtitle=one_line([units.plural(len(page.releases), "release"), f"newest run {units.utc(page.date)}"]),
+        verdict=Verdict.INFORMATIONAL,
+        word="",
+        sentence=f"How much load {enumerated(_subjects(page))} takes, release by release, the newest first.",
+        suites=[shown(page.title, [page.subtitle])],
+        sections=[section for section in sections if section.blocks],
+        notes=[],
+        result=page,
+        contents=True,
+        is_page=True,
+        tool_version=page.tool_version,
+    )
+
+
+def _subjects(page: LoadPage) -> list[str]:
+    return list(dict.fromkeys(release.subject for release in page.releases))
+
+
+def _tables(page: LoadPage) -> list[PageTable]:
+    return [table for release in page.releases for table in release.tables]
+
+
+def _about(page: LoadPage) -> list[Block]:
+    own = [
+        "One table for each release, machine and scenario. An endpoint is asked by itself, with more and more clients, "
+        "until it no longer keeps to the agreement; its row tells the most clients that it took.",
+        "A second table tells what the first leaves out: between which levels the capacity lies, why the search "
+        "ended, whether it was confirmed, and which rate was offered and answered.",
+    ]
+    blocks: list[Block] = [Remarks("about", "", own)]
+    if page.introduction:
+        blocks.append(
+            Remarks("introduction", "From the published page", [one.removeprefix("- ") for one in page.introduction])
+        )
+    return blocks
+
+
+# -- what is asked, and of what ----------------------------------------------------------------------------------------
+
+
+def _agreements(page: LoadPage) -> Table:
+    """Every agreement with the tables that are held to it."""
+    held: dict[tuple[float | None, float, float], list[str]] = {}
+    for release in page.releases:
+        for table in release.tables:
+            for key in _asked(table):
+                held.setdefault(key, []).append(_scenario_name(table))
+    columns = [Column("p99 within, s"), Column("p95 within, s"), Column("non-2xx up to, %"), *words("scenarios")]
+    rows = []
+    for p95_s, p99_s, share in sorted(held, key=lambda one: (one[1], one[0] or 0.0, one[2])):
+        names = list(dict.fromkeys(held[p95_s, p99_s, share]))
+        p95 = units.tidy(p95_s) if p95_s is not None else units.UNSET
+        rows.append(row_of(units.tidy(p99_s), p95, units.tidy(share * 100.0), "; ".join(names)))
+    notes = ["Errors of measured tables are all requests without a right answer in time, not only answers of non-2xx."]
+    return Table("agreements", "", columns, rows, notes)
+
+
+def _asked(table: PageTable) -> list[tuple[float | None, float, float]]:
+    if table.printed:
+        sla_s = table.printed.scenario.sla_s
+        return [(sla_s, sla_s, PRINTED_ERROR_SHARE)]
+    return list(dict.fromkeys((row.agreement.p95_s, row.agreement.p99_s, row.agreement.error_share)
+                              for row in table.rows))  # fmt: skip
+
+
+def _hardware(page: LoadPage) -> Table:
+    """Every machine once, with the releases that were tested on it."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for release in page.releases:
+        for table in release.tables:
+            found.setdefault((_hardware_name(table), table.machine), []).append(release.version)
+    rows = [row_of(name, machine, ", ".join(dict.fromkeys(of))) for (name, machine), of in found.items()]
+    return Table("hardware", "", words("profile", "machine specs", "releases"), rows)
+
+
+def _hardware_name(table: PageTable) -> str:
+    return table.cell.get("hardware", text.NOT_DECIDED if not table.machine else "server")
+
+
+def _scenario_name(table: PageTable) -> str:
+    """What tells a table from the others of its release and machine: pruning, deployment, scenario."""
+    scenario = table.cell.get("scenario", STANDARD)
+    parts = [capitalised(table.cell.get(PRUNING.id, "")), table.cell.get("deployment", "")]
+    parts += [scenario] if scenario != STANDARD or not any(parts) else []
+    return one_line(parts)
+
+
+# -- releases ----------------------------------------------------------------------------------------------------------
+
+
+def _release(release: PageRelease, number: int) -> Iterable[Section]:
+    """One section for each machine."""
+    machines: dict[tuple[str, str], list[PageTable]] = {}
+    for table in release.tables:
+        machines.setdefault((_hardware_name(table), table.machine), []).append(table)
+    names = [name for name, _ in machines]
+    for place, ((name, machine), tables) in enumerate(machines.items()):
+        title = f"{release.version} ({release.day.isoformat()}): {_hardware_title(name)}"
+        if names.count(name) > 1:
+            title += f", {machine}"
+        id_ = f"release-{number}-{place}"
+        blocks: list[Block] = [Remarks(f"{id_}-machine", "", [f"Machine Specs: {machine}"])]
+        for index, table in enumerate(tables):
+            blocks += _cell(table, f"{id_}-{index}")
+        yield Section(id_, title, [*blocks, *_release_notes(id_, tables)], folded=False)
+
+
+def _hardware_title(name: str) -> str:
+    return f"{name}-level hardware" if name.isalpha() else name
+
+
+def _release_notes(id_: str, tables: Sequence[PageTable]) -> list[Block]:
+    notes = list(dict.fromkeys(note for table in tables if table.printed for note in table.printed.release_notes))
+    return [Remarks(f"{id_}-notes", "Notes", notes)] if notes else []
+
+
+def _cell(table: PageTable, id_: str) -> list[Block]:
+    title = _scenario_name(table)
+    if table.printed:
+        return [_printed_table(table.printed, f"{title} ({PRINTED.lower()})", id_)]
+    sla = [_sla_note(agreed) for agreed in dict.fromkeys(row.agreement for row in table.rows)]
+    facts = [f"{fact.label}: {fact.value}." for fact in table.runs[0].facts]
+    told = list(dict.fromkeys(f"{warning}." for run in table.runs for warning in run.warnings))
+    blocks: list[Block] = [
+        Table(id_, title, _PUBLISHED, [_published_row(n, row) for n, row in enumerate(table.rows, 1)], [*sla, *facts]),
+        *_further(table, f"{id_}-further", title),
+    ]
+    return [*blocks, *([Remarks(f"{id_}-told", "To know before believing it", told)] if told else [])]
+
+
+def _sla_note(agreed: Agreement) -> str:
+    lifted = "" if agreed.p99_s <= STANDARD_SLA_S else f", lifted from {units.duration(STANDARD_SLA_S)}"
+    return f"SLA: {text.agreement_text(agreed)}{lifted}."
+
+
+# -- the published columns ---------------------------------------------------------------------------------------------
+
+
+def _printed_table(printed: PublishedTable, title: str, id_: str) -> Table:
+    rows = [_printed_row(row) for row in printed.scenario.rows]
+    kept = [place for place in range(len(_PUBLISHED)) if any(row.cells[place] is not _NOTHING for row in rows)]
+    columns = [_PUBLISHED[place] for place in kept]
+    shown_rows = [TableRow([row.cells[place] for place in kept]) for row in rows]
+    sla = f"SLA: p95 and p99 below {units.duration(printed.scenario.sla_s)}."
+    return Table(id_, title, columns, shown_rows, [*map(sentence_of, printed.scenario.notes), sla, _PRINTED_NOTE])
+
+
+def _printed_row(row: PublishedRow) -> TableRow:
+    """Digit for digit; what the page has no column for is not shown."""
+
+    def figure(name: str, unit: str = "") -> TableCell:
+        value: float | None = getattr(row, name)
+        if value is None:
+            return _NOTHING
+        return TableCell(units.number(value, _decimals(row.last_digits.get(name, 1.0)), grouped=False) + unit)
+
+    return TableRow([
+        TableCell(str(row.id)), TableCell(row.endpoint), figure("max_concurrency"), figure("p95_ms", "ms"),
+        figure("p99_ms", "ms"), figure("non_2xx"), figure("error_percent", "%"), figure("requests_per_s"),
+    ])  # fmt: skip
+
+
+def _decimals(last_digit: float) -> int:
+    """How many decimals a figure has whose last digit has that unit: 2 of 0.01."""
+    return len(units.tidy(last_digit).partition(".")[2])
+
+
+def _published_row(number: int, row: PageRow) -> TableRow:
+    """The same columns of what was measured; of an endpoint that no client could be served by, nothing but that."""
+    answer = row.answers.get("clients")
+    named = [TableCell(str(number)), TableCell(row.label)]
+    if answer is None:
+        return TableRow([*named, *[_NOTHING] * 6])
+    capacity = TableCell(text.capacity_text(answer.found), emphasis=text.capacity_emphasis(answer.found))
+    step = answer.step if answer.found.best_step is not None else None
+    return TableRow([*named, capacity, *(_figures(step) if step else [_NOTHING] * 5)])
+
+
+def _figures(step: StepEntry) -> list[TableCell]:
+    share = text.percent_figure(error_share(step))
+    return [
+        _milliseconds(step.of_due.p95),
+        _milliseconds(step.of_due.p99),
+        TableCell(str(non_2xx(step))),
+        TableCell(f"{share.text}%" if units.is_figure(share.text) else share.text),
+        TableCell(units.number(step.ok_per_s, 2, grouped=False)),
+    ]
+
+
+def _milliseconds(centile: Centile) -> TableCell:
+    """As the published tables have it: `218ms`."""
+    cell = text.centile_cell(centile)
+    return TableCell(f"{cell.text}ms", emphasis=cell.emphasis) if centile.value_s is not None else cell
+
+
+# -- what they leave out -----------------------------------------------------------------------------------------------
+
+
+def _further(table: PageTable, id_: str, title: str) -> list[Table]:
+    """For each kind of load what the published columns do not tell."""
+    found = []
+    for kind in text.KINDS:
+        rows = [_further_row(n, row, kind) for n, row in enumerate(table.rows, 1) if kind in row.answers]
+        if rows:
+            heading = "by clients" if kind == "clients" else "by rate"
+            found.append(Table(f"{id_}-{kind}", f"{title}: more, {heading}", _further_columns(kind), rows))
+    return found
+
+
+def _further_columns(kind: Kind) -> list[Column]:
+    first = ["interval, clients"] if kind == "clients" else ["max rate, /s", "interval, /s", "p95, ms", "p99, ms"]
+    counted = ["requests", "offered, /s", "answered, /s", "failed"]
+    return [Column("ID"), Column("Endpoint", kind="words", follows=True), *map(Column, first),
+            *words("stopped by", "confirmed"), *map(Column, counted), *words("further runs", "run")]  # fmt: skip
+
+
+def _further_row(number: int, row: PageRow, kind: Kind) -> TableRow:
+    answer = row.answers[kind]
+    found, step = answer.found, answer.step
+    cells = [TableCell(str(number)), TableCell(row.label)]
+    if kind == "rate":
+        cells.append(TableCell(text.capacity_text(found), emphasis=text.capacity_emphasis(found)))
+    cells.append(TableCell(text.interval_text(found)))
+    if kind == "rate":
+        cells += [text.centile_cell(step.of_due.p95), text.centile_cell(step.of_due.p99)] if step else [_NOTHING] * 2
+    stopped = text.stopped_text(found, row.agreement)
+    at = f", shown is {text.level_of(step)}" if step and found.best_step is None else ""
+    cells += [TableCell(f"{stopped}{at}"), TableCell(_confirmed(found)), *_rates(step)]
+    others = ", ".join(text.capacity_text(one) for one in answer.others)
+    return TableRow([*cells, TableCell(others or units.UNSET), TableCell(row.run_id)])
+
+
+def _confirmed(found: CapacityEntry) -> str:
+    if found.contested:
+        level, times = bare_level(found.contested.level), f"{found.contested.passed} of {found.contested.measured}"
+        return f"no: {level} passed {times} times"
+    return "yes" if found.confirmed else "no"
+
+
+def _rates(step: StepEntry | None) -> list[TableCell]:
+    """Requests, offered and answered per second, failed."""
+    if step is None:
+        return [_NOTHING] * 4
+    offered = step.due / step.window_s if step.window_s > 0.0 else None
+    return [
+        TableCell(units.count(step.due)),
+        text.per_second(offered) if offered is not None else _NOTHING,
+        text.per_second(step.ok_per_s),
+        TableCell(units.count(step.failed)),
+    ]
+
+
+# -- how ---------------------------------------------------------------------------------------------------------------
+
+
+def _method(page: LoadPage) -> list[Block]:
+    runs = [run for table in _tables(page) for run in table.runs]
+    blocks: list[Block] = []
+    if runs:
+        blocks.append(Remarks("columns", "What the columns are", _COLUMNS_ARE))
+        columns = words("run", "tested", "profile", "steps", "connections", "search", "made by", "requests")
+        rows = [_run_row(run) for run in runs]
+        if any(run.stages for run in runs):
+            columns.append(Column("every step", kind="code"))
+        else:
+            rows = [TableRow(row.cells[:-1]) for row in rows]
+        blocks.append(Table("runs", "Runs", columns, rows, dense=True))
+    printed = [table.printed for table in _tables(page) if table.printed]
+    if printed:
+        titles = enumerated(list(dict.fromkeys(f"“{one.title}”" for one in printed)))
+        versions = ", ".join(dict.fromkeys(one.version for one in printed))
+        told = [f"Tables marked as printed are those of {titles}, for {versions}, digit for digit.", _PRINTED_METHOD]
+        blocks.append(Remarks("printed", "Printed tables", told))
+    return blocks
+
+
+def _run_row(run: PageRun) -> TableRow:
+    steps, search = run.settings.get("steps", {}), run.settings.get("search", {})
+    kept = steps.get("requests_per_connection")
+    connections = _CONNECTIONS.get(str(kept), f"{kept} requests each")
+    length = f"{units.scalar(steps.get('duration_s'))} s, up to {units.scalar(steps.get('longest_s'))} s"
+    searched = f"{search.get('ladder')}, best and next level {units.scalar(search.get('times'))} times"
+    made_by = f"chainmark {run.tool_version} on {run.generator}"
+    return TableRow([
+        TableCell(run.run_id), TableCell(units.utc(run.tested_at)), TableCell(run.profile), TableCell(length),
+        TableCell(connections), TableCell(searched), TableCell(made_by), TableCell(run.corpus[:16] or units.UNSET),
+        TableCell(run.stages),
+    ])  # fmt: skip

@@ -1,0 +1,279 @@
+"""What the page says, gathered from runs: one table a cell, measured ones and those of pages that were read in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from chainmark.core.caveats import CaveatsField, caveats_of
+from chainmark.core.errors import UsageError
+from chainmark.core.load_report import Agreement, CapacityEntry, EndpointEntry, LoadReport, StepEntry, TargetEntry
+from chainmark.core.manifest import Fact, Manifest, Status
+from chainmark.core.result import Result
+from chainmark.lab.loading import load_report_of
+from chainmark.store.runs import SealedRun
+from chainmark.systems.mesh.published import PublishedTable
+from chainmark.systems.mesh.published_import import NOT_STATED, PUBLISHED
+
+TITLE = "Performance measurements"
+_NUMBERS = re.compile(r"\d+")
+Kind = Literal["clients", "rate"]
+_KINDS: tuple[Kind, ...] = ("clients", "rate")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PageAnswer(_Part):
+    """One capacity of an endpoint; ``step`` is the one whose figures stand for it, or of nothing that passed, failed.
+
+    Attributes:
+        others: what further runs of the same cell found, the newest first.
+    """
+
+    found: CapacityEntry
+    step: StepEntry | None
+    others: list[CapacityEntry] = []
+
+
+class PageRow(_Part):
+    """One endpoint that was measured here, by the newest run of its cell that has it."""
+
+    label: str
+    run_id: str
+    agreement: Agreement
+    answers: dict[Kind, PageAnswer]
+
+
+class PageRun(_Part):
+    """How one run was made.
+
+    Attributes:
+        stages: the file of all its steps, seen from the page; "" where none was written.
+        settings: sections `steps` and `search` of its profile.
+    """
+
+    run_id: str
+    profile: str
+    tested_at: str
+    tool_version: str
+    generator: str
+    corpus: str
+    settings: dict[str, dict[str, object]]
+    stages: str
+    facts: list[Fact]
+    warnings: list[str]
+
+
+class PageTable(_Part):
+    """One cell: either measured (rows and runs) or printed.
+
+    Attributes:
+        cell: scenario, hardware, deployment and pruning, as far as they are stated.
+        machine: the machine that is behind the hardware's name.
+    """
+
+    cell: dict[str, str]
+    machine: str
+    rows: list[PageRow] = []
+    runs: list[PageRun] = []
+    printed: PublishedTable | None = None
+
+
+class PageRelease(_Part):
+    """A release: the day of its first figures, tested here or printed, and its tables."""
+
+    version: str
+    subject: str
+    day: date
+    tables: list[PageTable]
+
+
+class LoadPage(Result):
+    """``load-page.json``, newest release first.
+
+    Attributes:
+        introduction: of the page that tables were read from.
+        left_out: runs that say nothing, and why, a sentence each.
+    """
+
+    introduction: list[str]
+    releases: list[PageRelease]
+    left_out: list[str]
+    caveats: CaveatsField
+
+
+def page_of(runs: Sequence[SealedRun], stages: Mapping[str, str], tool_version: str) -> LoadPage:
+    """Gather the page.
+
+    Args:
+        runs: of load tests, and of pages that were read in.
+        stages: by run, where the file of its steps lies, seen from the page.
+        tool_version: recorded in the result.
+
+    Raises:
+        UsageError: none of the runs has anything for the page, or one was read in before pages were kept whole.
+    """
+    shown = [run for run in runs if _why_not(run.manifest) is None]
+    if not shown:
+        reason = next((f" ({run.run_id} {_why_not(run.manifest)})" for run in runs), "")
+        raise UsageError(f"there is no finished load test to publish{reason}", "`chainmark runs list` shows all runs")
+    printed = [(run, _printed(run)) for run in shown if run.manifest.printed]
+    measured = [run for run in shown if not run.manifest.printed]
+    tables = [*_measured(measured, stages), *((run, _printed_table(run, table)) for run, table in printed)]
+    releases = _releases(tables)
+    pages = [table for _, table in sorted(printed, key=lambda one: one[1].date, reverse=True)]
+    names = " and ".join(dict.fromkeys(run.manifest.subject.name for run in shown))
+    return LoadPage(
+        tool_version=tool_version,
+        title=f"{TITLE}: {names}",
+        subtitle=f"{', '.join(one.version for one in releases)}",
+        date=max(run.manifest.ended_at for run in shown),
+        introduction=list(pages[0].introduction) if pages else [],
+        releases=releases,
+        left_out=[f"{run.run_id}: {why}" for run in runs if (why := _why_not(run.manifest)) is not None],
+        caveats=caveats_of([run.manifest for run in shown]),
+    )
+
+
+def _why_not(manifest: Manifest) -> str | None:
+    """Why a run says nothing on the page; None where it does."""
+    if manifest.status is Status.INVALID:
+        return "; ".join(f"{gate.label}: {gate.measured}" for gate in manifest.deciding_gates) or "it is invalid"
+    return None
+
+
+def _printed(run: SealedRun) -> PublishedTable:
+    kept = run.document(PUBLISHED)
+    if kept is None:
+        raise UsageError(
+            f"run `{run.run_id}` was read from a page by an earlier version, which kept no rows",
+            f"`chainmark runs remove {run.run_id}`, and read the page again with `chainmark ingest mesh PAGE`",
+        )
+    return PublishedTable.model_validate(kept)
+
+
+def _printed_table(run: SealedRun, table: PublishedTable) -> PageTable:
+    return PageTable(cell=_cell(run.manifest), machine=table.scenario.machine or NOT_STATED, printed=table)
+
+
+def _cell(manifest: Manifest) -> dict[str, str]:
+    """The run's cell; of a run that is older than labels, what its conditions say of it."""
+    known: dict[str, str] = {
+        key: manifest.conditions[key] for key in ("scenario", "hardware") if key in manifest.conditions
+    }
+    return manifest.cell or known
+
+
+def _machine(manifest: Manifest) -> str:
+    return (manifest.labels.get("hardware") or [manifest.conditions.get("hardware", NOT_STATED)])[-1]
+
+
+def _measured(runs: Iterable[SealedRun], stages: Mapping[str, str]) -> Iterator[tuple[SealedRun, PageTable]]:
+    """A table for the runs of one release, cell and agreement, told by the newest of them."""
+    cells: dict[str, list[SealedRun]] = {}
+    for run in sorted(runs, key=lambda one: (one.manifest.started_at, one.run_id), reverse=True):
+        manifest = run.manifest
+        workload = {key: value for key, value in manifest.workload.items() if key != "corpus"}
+        key = json.dumps([manifest.subject.version, _cell(manifest), _machine(manifest), workload], sort_keys=True)
+        cells.setdefault(key, []).append(run)
+    for alike in reversed(cells.values()):
+        found = [(run, target) for run in alike if (target := _target(run)) is not None]
+        if found:
+            yield (
+                alike[0],
+                PageTable(
+                    cell=_cell(alike[0].manifest),
+                    machine=_machine(alike[0].manifest),
+                    rows=_rows(found),
+                    runs=[_run(run, stages.get(run.run_id, "")) for run, _ in found],
+                ),
+            )
+
+
+def _target(run: SealedRun) -> TargetEntry | None:
+    """What its load test found of the run's server."""
+    report: LoadReport = load_report_of(run)
+    return next((target for target in report.targets if target.run_id == run.run_id), None)
+
+
+def _rows(found: Sequence[tuple[SealedRun, TargetEntry]]) -> list[PageRow]:
+    """Every endpoint once, in the order of the newest run; what further runs found of it stands beside it."""
+    endpoints: dict[str, list[tuple[str, EndpointEntry]]] = {}
+    for run, target in found:
+        for endpoint in target.endpoints:
+            if endpoint.capacities:
+                endpoints.setdefault(endpoint.label, []).append((run.run_id, endpoint))
+    return [
+        PageRow(
+            label=label,
+            run_id=entries[0][0],
+            agreement=entries[0][1].agreement,
+            answers={kind: one for kind in _KINDS if (one := _answer([entry for _, entry in entries], kind))},
+        )
+        for label, entries in endpoints.items()
+    ]
+
+
+def _answer(entries: Sequence[EndpointEntry], kind: Kind) -> PageAnswer | None:
+    found = [(entry, one) for entry in entries for one in entry.capacities if one.kind == kind]
+    if not found:
+        return None
+    entry, newest = found[0]
+    number = newest.fail_step if newest.best_step is None else newest.best_step
+    step = next((one for one in entry.steps if one.kind == kind and one.number == number), None)
+    drawn = step and step.model_copy(update={"curve": []})
+    return PageAnswer(found=newest, step=drawn, others=[one for _, one in found[1:]])
+
+
+def _run(run: SealedRun, stages: str) -> PageRun:
+    manifest = run.manifest
+    sections = {name: manifest.profile.get(name) for name in ("steps", "search")}
+    return PageRun(
+        run_id=run.run_id,
+        profile=manifest.profile_name,
+        tested_at=manifest.started_at,
+        tool_version=manifest.tool_version,
+        generator=manifest.host.hardware_class,
+        corpus=str(manifest.workload.get("corpus") or ""),
+        settings={name: section for name, section in sections.items() if isinstance(section, dict)},
+        stages=stages,
+        facts=manifest.facts,
+        warnings=manifest.warnings,
+    )
+
+
+def _releases(tables: Iterable[tuple[SealedRun, PageTable]]) -> list[PageRelease]:
+    """By version, the newest first; in each, tables as they were measured, and then as they were printed."""
+    found: dict[str, list[tuple[Manifest, PageTable]]] = {}
+    for run, table in tables:
+        found.setdefault(run.manifest.subject.version, []).append((run.manifest, table))
+    made = [
+        PageRelease(
+            version=version,
+            subject=of[0][0].subject.name,
+            day=min(_day(manifest, table) for manifest, table in of),
+            tables=[table for _, table in sorted(of, key=_order)],
+        )
+        for version, of in found.items()
+    ]
+    return sorted(made, key=lambda one: (_numbers(one.version), one.day, one.version), reverse=True)
+
+
+def _order(of: tuple[Manifest, PageTable]) -> tuple[int, int, str]:
+    manifest, table = of
+    return (0, 0, manifest.started_at) if table.printed is None else (1, table.printed.place, "")
+
+
+def _day(manifest: Manifest, table: PageTable) -> date:
+    return table.printed.date if table.printed else date.fromisoformat(manifest.started_at[:10])
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in _NUMBERS.findall(version.partition("-")[0])]

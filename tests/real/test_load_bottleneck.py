@@ -1,0 +1,207 @@
+"""Which part of a server gave way first, as the load test of a real one names it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+import psutil
+import pytest
+
+import chainmark as cm
+import chainmark.api.loading
+from chainmark.capacity.presence import takes_connections
+from chainmark.capacity.tables import STEP_SCHEMA
+from chainmark.capacity.watched import WATCH_SCHEMA
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.load_report import BentEntry, EndpointEntry, LoadReport
+from chainmark.lab import loading
+from chainmark.network.server_watch import BY_ADDRESS, ServerSources
+from chainmark.store.runs import SealedRun, Store
+
+from tests.real.postgres_server import PASSWORD, free_port, postgres
+from tests.support import ATTEMPTS, wait_until
+from tests.unit.cli.commands import chainmark as command
+
+pytestmark = pytest.mark.quiet
+
+SERVER = Path(__file__).parent / "servers" / "bounded.py"
+PROFILE = """
+system = "http"
+sla = { p99_s = 0.025, min_requests = 1 }
+steps = { longest_s = 1, warm_up_s = 1, cool_down_s = 0, recovery_longest_s = 0, drain_s = 5 }
+search = { kinds = [] }
+fixed = { times = 1, duration_s = 1, clients = { work = [1, 4, 16] } }
+
+[[request]]
+endpoint = "work"
+path = "/work"
+checks = [{ pointer = "/right", is = true }]
+"""
+
+# Of servers that hold a place for 100 ms.
+HELD = "sla.p99_s=0.15"
+
+
+@contextmanager
+def bounded(kind: str, *more: str) -> Iterator[tuple[str, int]]:
+    """A server's address, and its process."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    process = subprocess.Popen([sys.executable, SERVER, kind, str(port), *more])
+    try:
+        wait_until(lambda: takes_connections(url), "the server listens")
+        yield url, process.pid
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@pytest.fixture
+def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A profile in short steps, and a store of the test's own."""
+    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
+    path = tmp_path / "work.toml"
+    path.write_text(PROFILE, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What others do on this machine is no matter."""
+    monkeypatch.setattr(chainmark.api.loading, "Tester", partial(loading.Tester, watching=None))
+
+
+def _tested(
+    profile: Path, url: str, sources: ServerSources = BY_ADDRESS, *more: str
+) -> tuple[EndpointEntry, SealedRun]:
+    made = cm.load(profile, url, sources=sources, settings=more)
+    report = made.documents[0].result
+    assert isinstance(report, LoadReport)
+    run = next(one for one in _sealed(profile) if one.run_id == report.targets[0].run_id)
+    return report.targets[0].endpoints[0], run
+
+
+def _sealed(profile: Path) -> list[SealedRun]:
+    return Store(profile.parent / "store").sealed()
+
+
+def _bent(entry: EndpointEntry) -> BentEntry:
+    (bent,) = entry.bent
+    return bent
+
+
+def test_a_server_that_uses_its_processor(profile: Path) -> None:
+    """It has one core, and is found by its address; what others take of that core is no part of what it had."""
+    with bounded("cpu") as (url, _):
+        for _ in range(ATTEMPTS):
+            entry, run = _tested(profile, url)
+            bent = _bent(entry)
+            if bent.finding == "exhausted":
+                break
+            if all(step.reason == "waited" for step in entry.steps):
+                pytest.skip("others had this machine's processors all the time")
+    assert (bent.finding, bent.resource) == ("exhausted", "the server's CPU")
+    assert "of 1 core from" in bent.sentence
+    frame = run.events("server")
+    assert dict(frame.schema) == dict(WATCH_SCHEMA)
+    _is_aligned(frame, run)
+
+
+def _is_aligned(frame: pl.DataFrame, run: SealedRun) -> None:
+    """A reading of a step was taken in the second of it that stands beside it."""
+    steps = run.events("steps").select("step", "started_ns")
+    assert set(STEP_SCHEMA) >= {"step", "started_ns"}
+    inside = frame.drop_nulls("step").join(steps, on="step")
+    assert set(inside["step"]) == set(steps["step"])
+    into_ns = inside["time_ns"] - inside["started_ns"]
+    assert (into_ns // 1_000_000_000 == inside["second"]).all()
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_a_server_whose_pool_is_small(profile: Path) -> None:
+    with bounded("pool") as (url, pid):
+        sources = ServerSources(pids=[pid], scrapes=[f"app={url}/metrics"])
+        entry, run = _tested(profile, url, sources, HELD)
+    bent = _bent(entry)
+    assert (bent.finding, bent.resource) == ("exhausted", "the pool (`pool_active`)")
+    assert "of 4) from" in bent.sentence
+    assert "CPU " in bent.sentence
+    assert (run.path / "raw" / "metrics" / "app.prom.zst").is_file()
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_a_server_that_waits_for_its_disk(profile: Path, tmp_path: Path) -> None:
+    with bounded("disk", str(tmp_path)) as (url, _):
+        entry, _ = _tested(profile, url)
+    assert (_bent(entry).resource or "").startswith("the disk"), entry.bent
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_a_pool_before_a_real_postgresql_and_no_word_of_its_password(profile: Path, tmp_path: Path) -> None:
+    outputs = [tmp_path / f"load.{ending}" for ending in ("html", "md", "json", "xml")]
+    options = [part for option, path in zip(("--html", "--md", "--json-file", "--junit"), outputs, strict=True)
+               for part in (option, str(path))]  # fmt: skip
+    with postgres() as dsn, bounded("postgres", dsn) as (url, _):
+        result = command("load", str(profile), "--target", url, "--postgres", dsn, "--set", HELD, *options)
+        wrong = dsn.replace(PASSWORD, "another-secret")
+        with pytest.raises(EnvironmentFailure) as refused:
+            command("load", str(profile), "--target", url, "--postgres", wrong)
+    assert "another-secret" not in f"{refused.value.message} {refused.value.hint}"
+    (run,) = _sealed(profile)
+    report = LoadReport.model_validate_json((run.path / "raw" / loading.REPORT).read_bytes())
+    entry = report.targets[0].endpoints[0]
+    assert (_bent(entry).finding, _bent(entry).resource) == ("exhausted", "the connection pool of `bounded`")
+    assert "of 4) from" in _bent(entry).sentence
+    if entry.statements:
+        assert entry.statements[0].text.startswith("select pg_sleep(")
+        assert "a text of this request" not in (run.path / "raw" / loading.REPORT).read_text(encoding="utf-8")
+    written = [*outputs, *(path for path in run.path.rglob("*") if path.is_file())]
+    assert len(written) > len(outputs)
+    assert not [path for path in written if PASSWORD.encode() in path.read_bytes()]
+    assert PASSWORD not in result.output
+    assert PASSWORD not in result.stderr
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_nothing_is_exhausted_and_a_page_that_stops_answering_is_counted(profile: Path) -> None:
+    """The metrics are those of another server, which is idle, and goes away after the first steps."""
+    with bounded("idle") as (url, _), bounded("pool") as (other, pid):
+        ended = threading.Timer(3.0, psutil.Process(pid).kill)
+        ended.start()
+        made = cm.load(profile, url, sources=ServerSources(scrapes=[f"app={other}/metrics"]))
+        ended.join()
+    report = made.documents[0].result
+    assert isinstance(report, LoadReport)
+    app = next(one for one in report.targets[0].sources if one.name == "app")
+    assert app.read > 0
+    assert app.missed > 0
+    assert app.why
+    bent = _bent(report.targets[0].endpoints[0])
+    assert bent.finding == "nothing"
+    assert "nothing of what was watched was exhausted; the fullest was" in bent.sentence
+
+
+def test_what_cannot_be_watched_is_said_before_anything_is_asked(profile: Path, tmp_path: Path) -> None:
+    with bounded("idle") as (url, _):
+        nowhere = f"http://127.0.0.1:{free_port()}/metrics"
+        with pytest.raises(EnvironmentFailure, match="does not answer"):
+            cm.load(profile, url, sources=ServerSources(scrapes=[nowhere]))
+        with pytest.raises(EnvironmentFailure, match="no page of metrics"):
+            cm.load(profile, url, sources=ServerSources(scrapes=[f"{url}/work"]))
+        with pytest.raises(UsageError, match="no control group"):
+            cm.load(profile, url, sources=ServerSources(cgroup=tmp_path))
+        with pytest.raises(UsageError, match="no process has the id"):
+            cm.load(profile, url, sources=ServerSources(pids=[2**22 + 1]))
+        with pytest.raises(UsageError, match="no connection string") as refused:
+            cm.load(profile, url, sources=ServerSources(postgres="secret words"))
+        assert "secret" not in str(refused.value)
+        with pytest.raises(UsageError, match="of one server"):
+            cm.load(profile, {"a": url, "b": url}, sources=ServerSources(scrapes=[nowhere]))
+    assert _sealed(profile) == []

@@ -1,0 +1,191 @@
+"""What bent first: by hand-made levels and uses, of which the answer is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from chainmark.capacity.bottleneck import LevelSeen, Sort, Use, bent_entries, bent_first
+from chainmark.core.load_report import ResourceEntry, StepEntry, UseEntry
+
+from tests.unit.report.load_samples import step
+
+LEVELS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+
+
+def _levels(most_per_s: float, missed: float | None = 16.0, limited: float | None = None) -> list[LevelSeen]:
+    """Clients that are answered 100 times a second each, until the server can no more."""
+    return [
+        LevelSeen(
+            level,
+            min(100.0 * level, most_per_s),
+            missed=missed is not None and level >= missed,
+            limited=limited is not None and level >= limited,
+        )
+        for level in LEVELS
+    ]
+
+
+def _limited(label: str, limit: float, used: list[float], unit: str = "", *, is_cpu: bool = False) -> Use:
+    by_level = dict(zip(LEVELS, used, strict=False))
+    return Use(label, unit, "gauge", by_level, {level: one / limit for level, one in by_level.items()}, limit, is_cpu)
+
+
+def _free(label: str, used: list[float], unit: str = "", sort: Sort = "gauge") -> Use:
+    return Use(label, unit, sort, dict(zip(LEVELS, used, strict=False)), highest=max(used))
+
+
+CPU = _limited("the server's CPU", 1.0, [0.12, 0.25, 0.5, 1.0, 1.0, 0.99], "cores", is_cpu=True)
+IDLE = _limited("the server's CPU", 2.0, [0.05, 0.1, 0.2, 0.35, 0.76, 0.76], "cores", is_cpu=True)
+POOL = _limited("the connection pool", 4.0, [1.0, 2.0, 4.0, 4.0, 4.0, 4.0])
+
+
+def test_the_processor() -> None:
+    found = bent_first("clients", _levels(800.0), [CPU])
+    assert (found.finding, found.resource, found.level) == ("exhausted", "the server's CPU", 8.0)
+    assert found.sentence == "the server's CPU reached 1 of 1 core from 8 clients on"
+
+
+def test_a_pool_with_what_the_processor_did_meanwhile() -> None:
+    found = bent_first("clients", _levels(400.0), [IDLE, POOL])
+    assert (found.finding, found.resource, found.level) == ("exhausted", "the connection pool", 4.0)
+    assert found.sentence == "the connection pool was full (4 of 4) from 4 clients on; CPU 10 %"
+
+
+def test_the_one_that_was_full_at_a_lower_level_was_first() -> None:
+    late = _limited("the connection pool", 16.0, [1.0, 2.0, 4.0, 8.0, 16.0, 16.0])
+    assert bent_first("clients", _levels(800.0), [late, CPU]).resource == "the server's CPU"
+
+
+def test_of_two_that_are_full_from_one_level_on_the_one_that_was_fuller_before() -> None:
+    empty_before = _limited("the queue", 1.0, [0.0, 0.0, 0.1, 1.0, 1.0, 1.0])
+    assert bent_first("clients", _levels(800.0), [empty_before, CPU]).resource == "the server's CPU"
+
+
+def test_what_is_full_after_the_agreement_was_missed_was_not_first() -> None:
+    late = _limited("the open files", 32.0, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
+    found = bent_first("clients", _levels(400.0, missed=8.0), [IDLE, late])
+    assert found.finding == "nothing"
+
+
+def test_what_is_full_while_more_and_more_is_answered_does_not_matter() -> None:
+    """A cache that fills all memory, or a disk that others keep busy."""
+    always = _limited("the server's memory", 100.0, [99.0] * 6, "bytes")
+    assert bent_first("clients", _levels(800.0), [always, CPU]).resource == "the server's CPU"
+    assert bent_first("clients", _levels(800.0), [always]).finding == "nothing"
+
+
+def test_what_is_full_once_and_not_at_higher_levels_was_not_exhausted() -> None:
+    once = _limited("the connection pool", 4.0, [1.0, 2.0, 4.0, 1.0, 1.0, 1.0])
+    assert bent_first("clients", _levels(400.0), [once]).finding == "nothing"
+
+
+def test_the_generator_was_the_limit() -> None:
+    found = bent_first("clients", _levels(3200.0, missed=None, limited=16.0), [IDLE])
+    assert (found.finding, found.level) == ("generator", 16.0)
+    assert "generator" in found.sentence
+
+
+def test_the_server_bent_before_the_generator_was_the_limit() -> None:
+    assert bent_first("clients", _levels(400.0, limited=32.0), [POOL]).resource == "the connection pool"
+
+
+def test_much_of_the_load_waits_at_one_place() -> None:
+    disk = _free("the disk", [0.3, 0.5, 1.5, 4.0, 10.0, 24.0], "threads", "waiting")
+    found = bent_first("clients", _levels(400.0), [IDLE, disk])
+    assert (found.finding, found.resource, found.level) == ("waiting", "the disk", 4.0)
+    assert "threads waited for it" in found.sentence
+
+
+def test_some_that_wait_now_and_then_hold_nothing_up() -> None:
+    disk = _free("the disk", [0.0, 0.1, 0.1, 0.2, 0.5, 0.8], "threads", "waiting")
+    assert bent_first("clients", _levels(400.0), [IDLE, disk]).finding == "nothing"
+
+
+def test_a_gauge_without_a_limit_that_rises_and_stays() -> None:
+    workers = _free("`workers_busy`", [1.0, 2.0, 4.0, 4.0, 4.0, 4.0])
+    found = bent_first("clients", _levels(400.0), [IDLE, workers])
+    assert (found.finding, found.resource, found.level) == ("flat", "`workers_busy`", 4.0)
+    assert "stayed at 4 from 4 clients on, while the load grew 8-fold" in found.sentence
+
+
+def test_a_gauge_that_stays_below_what_it_was_now_and_then_is_not_bounded() -> None:
+    """By Little's law the mean of what is in use anywhere stays where no more is answered."""
+    workers = replace(_free("`workers_busy`", [0.4, 0.8, 1.6, 1.6, 1.6, 1.6]), highest=3.0)
+    assert bent_first("clients", _levels(400.0), [IDLE, workers]).finding == "nothing"
+
+
+def test_a_program_that_uses_one_core_at_a_time() -> None:
+    one_core = _limited("the server's CPU", 2.0, [0.25, 0.5, 1.02, 1.0, 1.01, 1.0], "cores", is_cpu=True)
+    found = bent_first("clients", _levels(400.0), [one_core])
+    assert (found.finding, found.level) == ("flat", 4.0)
+    assert found.sentence.startswith("the server's CPU stayed at 1 of 2 cores from 4 clients on")
+
+
+def test_a_pool_is_full_whoever_made_the_load() -> None:
+    found = bent_first("clients", _levels(400.0, missed=None, limited=1.0), [POOL])
+    assert (found.finding, found.level) == ("exhausted", 4.0)
+
+
+def test_rates_and_bytes_stay_wherever_a_server_is_full_and_say_nothing() -> None:
+    uses = [
+        _free("answers", [100.0, 200.0, 400.0, 400.0, 400.0, 400.0], "/s", "counter"),
+        _free("memory", [1.0, 2.0, 4.0, 4.0, 4.0, 4.0], "bytes"),
+        _free("what waits", [1.0, 2.0, 4.0, 4.0, 4.0, 4.0], "requests", "counter"),
+    ]
+    assert bent_first("clients", _levels(400.0), uses).finding == "nothing"
+
+
+@pytest.mark.parametrize("missed", [None, 16.0])
+def test_nothing_that_was_watched_was_exhausted(missed: float | None) -> None:
+    found = bent_first("clients", _levels(3200.0, missed=missed), [IDLE])
+    assert found.finding == "nothing"
+    assert "nothing of what was watched was exhausted; the fullest was the server's CPU, 38 %" in found.sentence
+    assert found.sentence.startswith("no level missed") == (missed is None)
+
+
+def test_a_level_of_which_nothing_was_read_is_passed_over() -> None:
+    gap = Use("the pool", "", "gauge", {1.0: 1.0, 8.0: 4.0}, {1.0: 0.25, 8.0: 1.0}, 4.0)
+    assert bent_first("clients", _levels(400.0), [gap]).level == 8.0
+
+
+def test_rates_have_levels_as_well() -> None:
+    found = bent_first("rate", _levels(400.0), [POOL])
+    assert "from 4 requests/s on" in found.sentence
+
+
+def _steps(**changes: object) -> list[StepEntry]:
+    return [
+        step(number, "clients", level, 10.0, ok_per_s=min(100.0 * level, 800.0), **changes)
+        for number, level in enumerate(LEVELS)
+    ]
+
+
+def _resource(shares: list[float]) -> ResourceEntry:
+    uses = [
+        UseEntry(step=number, mean=share, highest=share, limit=1.0, share=share) for number, share in enumerate(shares)
+    ]
+    return ResourceEntry(
+        source="process", series="cpu", label="the server's CPU", unit="cores", sort="counter", is_cpu=True, uses=uses
+    )
+
+
+def test_the_entries_of_a_report() -> None:
+    (found,) = bent_entries(_steps(), [_resource([0.1, 0.2, 0.5, 1.0, 1.0, 1.0])])
+    assert (found.kind, found.finding, found.level) == ("clients", "exhausted", 8.0)
+
+
+def test_without_anything_watched_nothing_is_said() -> None:
+    assert bent_entries(_steps(), []) == []
+    assert bent_entries(_steps(), [_resource([])]) == []
+
+
+def test_a_step_that_had_to_wait_counts_only_where_there_is_no_other() -> None:
+    """The second step of 8 clients was measured while others had the processors."""
+    steps = [*_steps(), step(6, "clients", 8.0, 10.0, ok_per_s=800.0, reason="waited", outcome="generator-limited")]
+    (found,) = bent_entries(steps, [_resource([0.1, 0.2, 0.5, 1.0, 1.0, 1.0, 0.3])])
+    assert found.level == 8.0
+    waited = _steps(reason="waited", outcome="generator-limited")
+    (found,) = bent_entries(waited, [_resource([0.1, 0.2, 0.5, 1.0, 1.0, 1.0])])
+    assert (found.finding, found.level) == ("exhausted", 8.0)

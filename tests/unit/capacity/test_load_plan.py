@@ -1,0 +1,283 @@
+"""A plan of load tests: a run for every cell, one document, and gone on with where it was broken off."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+import chainmark as cm
+import chainmark.api.planned_loads
+from chainmark.core.by_workload import ByWorkload
+from chainmark.core.errors import ExitCode, UsageError
+from chainmark.core.matrix_report import MatrixReport
+from chainmark.core.progress import Silent
+from chainmark.core.verdict import Verdict
+from chainmark.lab import loading
+from chainmark.lab.matrix import read_plan, shipped_plans, with_targets
+from chainmark.store.runs import Store
+
+from tests.unit.cli.commands import chainmark as command
+
+PROFILE = """
+system = "http"
+sla = { p99_s = 5.0 }
+steps = { duration_s = 1, longest_s = 1, warm_up_s = 0, cool_down_s = 0, recovery_longest_s = 0 }
+search = { kinds = ["clients"], clients_first = 1, clients_last = 1, times = 1 }
+fixed = { times = 0, duration_s = 1 }
+
+[[request]]
+endpoint = "work"
+path = "/work"
+checks = [{ pointer = "/right", is = true }]
+"""
+PLAN = """
+system = "http"
+title = "Two machines"
+profile = "{profile}"
+
+[[scenario]]
+id = "standard"
+
+[[scenario]]
+id = "many"
+title = "many clients"
+settings = ["search.clients_last=2"]
+servers = ["large"]
+require = {{ work = {{ clients = 2 }} }}
+
+[[server]]
+id = "small"
+hardware_profile = "entry"
+hardware = "2 cores, 4 GB"
+
+[[server]]
+id = "large"
+hardware_profile = "advanced"
+deployment = "Docker Compose"
+version = "v2.0.0"
+
+[[server]]
+id = "absent"
+"""
+
+
+class _Right(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "14")
+        self.end_headers()
+        self.wfile.write(b'{"right":true}')
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """A server that answers rightly."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Right)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A plan in short steps, and a store of the test's own; what others do on this machine is no matter here."""
+    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
+    monkeypatch.setattr(chainmark.api.planned_loads, "Tester", partial(loading.Tester, watching=None))
+    (tmp_path / "work.toml").write_text(PROFILE, encoding="utf-8")
+    path = tmp_path / "two.toml"
+    path.write_text(PLAN.format(profile=tmp_path / "work.toml"), encoding="utf-8")
+    return path
+
+
+class _Stopped(Silent):
+    """Interrupts when the cell of that number begins."""
+
+    def __init__(self, number: int) -> None:
+        self._mark = f"cell {number} of "
+
+    def stage(self, name: str) -> None:
+        """A stage begins."""
+        if name.startswith(self._mark):
+            raise KeyboardInterrupt
+
+
+def _report(made: cm.Experiment) -> MatrixReport:
+    assert made.document is not None
+    assert isinstance(made.document.result, MatrixReport)
+    return made.document.result
+
+
+def test_every_cell_is_a_run_with_its_words(plan: Path, url: str, tmp_path: Path) -> None:
+    """What is stated of a server is in its runs; a server without an address decides nothing but is not forgotten."""
+    made = cm.load_plan(plan, {"small": url, "large": url}, version="v1.0.0")
+    found = [(one.server, one.scenario, one.words, one.ended) for one in _report(made).cells]
+    small = {"scenario": "standard", "hardware": "entry"}
+    large = {"hardware": "advanced", "deployment": "Docker Compose"}
+    assert found == [
+        ("small", "standard", small, None),
+        ("large", "standard", {"scenario": "standard", **large}, None),
+        ("absent", "standard", {}, Verdict.NOT_RUN),
+        ("large", "many clients", {"scenario": "many clients", **large}, None),
+    ]
+    assert made.document is not None
+    assert made.verdict is Verdict.NOT_RUN
+    assert made.verdict.exit_code is ExitCode.INCONCLUSIVE
+    assert [suite.name for suite in made.document.suites] == [
+        "standard on small", "standard on large", "standard on absent", "many clients on large"
+    ]  # fmt: skip
+    cases = [(case.label, case.verdict) for suite in made.document.suites for case in suite.cases]
+    assert cases[3][0] == "/work (clients)"
+    assert cases[2] == ("standard on absent", Verdict.NOT_RUN)
+    assert _report(made).cells[2].missing == "no `--target absent=URL` was given"
+    assert "standard on absent: no" in made.document.markdown()
+    store = Store(tmp_path / "store")
+    versions = {run.manifest.labels["scenario"][0]: run.manifest.subject.version for run in store.select(made.id)}
+    assert versions == {"standard": "v2.0.0", "many clients": "v2.0.0"}
+    assert [run.manifest.subject.version for run in store.all_of("hardware:entry")] == ["v1.0.0"]
+    assert [run.manifest.cell["scenario"] for run in store.all_of("hardware:advanced,endpoint:/work")] == [
+        "standard", "many clients"
+    ]  # fmt: skip
+    junit = made.document.save(tmp_path / "plan.xml")
+    names = [suite.get("name") for suite in Xml.parse(junit).getroot().iter("testsuite")]  # noqa: S314 - our own
+    assert "many clients on large" in names
+
+
+def test_an_interrupted_plan_goes_on_where_it_was(plan: Path, url: str, tmp_path: Path) -> None:
+    text = plan.read_text(encoding="utf-8").rpartition("[[server]]")[0]
+    plan.write_text(text, encoding="utf-8")
+    targets = {"small": url, "large": url}
+    broken = cm.load_plan(plan, targets, progress=_Stopped(2))
+    assert broken.is_interrupted
+    assert [one.run_id != "" for one in _report(broken).cells] == [True, False, False]
+    assert broken.verdict is Verdict.PARTIAL
+    kept = _report(broken).cells[0].run_id
+    again = command("load", "--resume", broken.id, "--json-file", str(tmp_path / "plan.json"))
+    assert again.exit_code == ExitCode.DONE
+    report = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
+    runs = [cell["run_id"] for cell in report["cells"]]
+    assert runs[0] == kept
+    assert all(runs)
+    assert len(Store(tmp_path / "store").sealed()) == 3
+    with pytest.raises(UsageError, match="has its plan and servers already"):
+        cm.load_plan(plan, targets, resume=broken.id)
+
+
+def test_a_cell_out_of_reach_does_not_end_the_plan(plan: Path, url: str) -> None:
+    """The other server is measured, and the exit code is that of the worst."""
+    made = cm.load_plan(plan, {"small": "http://127.0.0.1:9", "large": url}, settings={"search.clients_last": 1})
+    ended = [(one.server, one.ended) for one in _report(made).cells]
+    assert ended[0] == ("small", Verdict.GONE)
+    assert made.verdict.exit_code is ExitCode.ENVIRONMENT
+    assert _report(made).cells[1].report is not None
+
+
+def test_a_required_capacity_of_one_cell_decides(plan: Path, url: str) -> None:
+    text = plan.read_text(encoding="utf-8").rpartition("[[server]]")[0]
+    own = '[[cell]]\nscenario = "standard"\nserver = "small"\nrequire = { work = { clients = 5 } }\n'
+    skipped = '[[cell]]\nscenario = "many"\nserver = "large"\nskip = "is being rebuilt"\n'
+    plan.write_text(text + own + skipped, encoding="utf-8")
+    made = cm.load_plan(plan, {"small": url, "large": url})
+    assert made.document is not None
+    small, large, left = made.document.suites
+    assert [case.verdict for case in small.cases if case.gates] == [Verdict.INCONCLUSIVE]
+    assert [case.verdict for case in large.cases if case.gates] == [Verdict.PASS]
+    assert [(case.verdict, case.gates, case.reason) for case in left.cases] == [
+        (Verdict.NOT_RUN, False, "is being rebuilt")
+    ]
+    assert made.verdict is Verdict.INCONCLUSIVE
+
+
+def test_two_releases_are_compared_cell_by_cell(plan: Path, url: str) -> None:
+    """Each cell with its own; what one release alone was measured in is named, and what is none of theirs stays out."""
+    text = plan.read_text(encoding="utf-8").rpartition("[[server]]")[0].replace('version = "v2.0.0"\n', "")
+    plan.write_text(text, encoding="utf-8")
+    targets = {"small": url, "large": url}
+    steps: dict[str, object] = {"search.kinds": "[]", "fixed.times": 1}
+    former = cm.load_plan(plan, targets, version="v1.2.7", settings={**steps, "fixed.clients.work": "[3]"})
+    skipped = '[[cell]]\nscenario = "many"\nserver = "large"\nskip = "is being rebuilt"\n'
+    plan.write_text(text + skipped, encoding="utf-8")
+    cm.load_plan(plan, targets, version="v1.2.9", like=former.id, settings=steps)
+    made = cm.compare("v1.2.7", "v1.2.9").result
+    assert isinstance(made, ByWorkload)
+    assert sorted(made.labels) == ["advanced · standard · Docker Compose", "entry · standard"]
+    assert made.unmatched == ["only v1.2.7 was run under advanced · many clients · Docker Compose"]
+    for label, one in zip(made.labels, made.comparisons, strict=True):
+        assert len(one.baseline.runs) == len(one.candidate.runs) == 1
+        assert label.split(" ")[0] in {"advanced", "entry"}
+        judged = {item.metric_id for item in one.judgements}
+        assert judged >= {"work_at_3_clients_latency_s", "work_at_3_clients_error_share"}
+    with pytest.raises(UsageError, match="have no cell in common") as caught:
+        cm.compare("release:v1.2.7,hardware:advanced", "release:v1.2.9,hardware:entry")
+    assert "only v1.2.9 was run under" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ('id = "many"', 'id = "standard"', "two scenarios are called `standard`"),
+        ('servers = ["large"]', 'servers = ["huge"]', "`huge` is none of the plan's servers"),
+        ("hardware = ", "hardwear = ", "`server.0.hardwear`"),
+        ("[[scenario]]", "[[scene]]", "`scenario`"),
+        ('title = "Two machines"', "title = ", "is not valid TOML"),
+    ],
+)
+def test_a_plan_that_cannot_be_used_is_refused(plan: Path, old: str, new: str, what: str) -> None:
+    text = plan.read_text(encoding="utf-8")
+    assert old in text
+    plan.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        read_plan(str(plan))
+    assert what in caught.value.message
+
+
+def test_a_wrong_setting_of_the_last_cell_is_found_before_the_first(plan: Path, url: str, tmp_path: Path) -> None:
+    text = plan.read_text(encoding="utf-8")
+    plan.write_text(text.replace("search.clients_last=2", "search.clients_lost=2"), encoding="utf-8")
+    with pytest.raises(UsageError, match=r"`search\.clients_lost` is not a key of a profile"):
+        cm.load_plan(plan, {"small": url, "large": url})
+    assert Store(tmp_path / "store").sealed() == []
+
+
+def test_targets_are_those_of_the_plan(plan: Path) -> None:
+    read = read_plan(str(plan))
+    with pytest.raises(UsageError, match="`other` is none of the plan's servers"):
+        with_targets(read, {"other": "http://127.0.0.1:1"})
+    with pytest.raises(UsageError, match="no server of the plan has an address"):
+        with_targets(read, {})
+    with pytest.raises(UsageError, match="there is no plan `nowhere`"):
+        read_plan("nowhere")
+
+
+@pytest.mark.parametrize("name", shipped_plans())
+def test_a_shipped_plan_can_be_used(name: str) -> None:
+    """Every cell has a profile that its system takes."""
+    read = with_targets(read_plan(name), {"server": "http://127.0.0.1:1"})
+    assert read.places()
+    for scenario, _ in read.places():
+        settings = [*read.settings, *scenario.settings]
+        system, profile = cm.api.context.resolve_profile(scenario.profile or read.profile, settings)
+        assert system.name == read.system
+        assert profile is not None
+
+
+def test_the_command_refuses_what_is_of_one_load_test() -> None:
+    with pytest.raises(UsageError, match="`--repeat` is for a single load test"):
+        command("load", "--plan", "mesh/matrix", "--target", "http://127.0.0.1:1", "--repeat", "2")
+    with pytest.raises(UsageError, match="`PROFILE` is missing"):
+        command("load", "--target", "http://127.0.0.1:1")

@@ -1,0 +1,107 @@
+"""Single requests before the load: what servers answer them that no API should."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import httpx
+import pytest
+
+from chainmark.capacity import probing
+from chainmark.capacity.access import Access
+from chainmark.capacity.model import Target
+from chainmark.capacity.probing import Probed, Prober, TooLong, headers_of
+
+
+class _Odd(BaseHTTPRequestHandler):
+    """Answers by the path."""
+
+    def do_GET(self) -> None:
+        """One answer of each kind."""
+        name = self.path.strip("/")
+        if name == "drip":
+            self._head(200)
+            while not self._ended():
+                self.wfile.write(b" ")
+        elif name == "bomb":
+            self._head(200, ("Content-Encoding", "gzip"))
+            self.wfile.write(gzip.compress(bytes(4 << 20)))
+        elif name == "moved":
+            self._head(302, ("Location", "http://elsewhere.invalid/v2"))
+        else:
+            self._head(200, ("Content-Encoding", name))
+            self.wfile.write(gzip.compress(b"{}") if name == "gzip" else b"{}")
+
+    def _head(self, status: int, *headers: tuple[str, str]) -> None:
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _ended(self) -> bool:
+        return _stopped.wait(0.02)
+
+    def log_message(self, *_: object) -> None:
+        """Nobody reads it."""
+
+
+_stopped = threading.Event()
+
+
+@contextmanager
+def _server() -> Iterator[Target]:
+    _stopped.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Odd) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield Target("server", f"http://127.0.0.1:{server.server_port}")
+        finally:
+            _stopped.set()
+            server.shutdown()
+            thread.join()
+
+
+def _ask(path: str, longest_s: float = 5.0) -> Probed:
+    with _server() as target, Prober(target, longest_s) as prober:
+        return prober.ask("GET", path)
+
+
+def test_an_answer_that_drips_for_ever_has_an_end() -> None:
+    """Every byte of it comes in time."""
+    with pytest.raises(httpx.ReadTimeout):
+        _ask("/drip", 0.3)
+
+
+def test_a_small_answer_that_would_fill_the_memory_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probing, "LONGEST_BODY_BYTES", 1 << 20)
+    with pytest.raises(TooLong, match="longer than the 1 MiB"):
+        _ask("/bomb")
+
+
+def test_compressed_answers_and_redirects() -> None:
+    whole = _ask("/gzip")
+    assert (whole.text, whole.obstacle) == ("{}", "")
+    assert _ask("/identity").obstacle == ""
+    assert _ask("/zip-of-ours").obstacle == "the body is compressed by zip-of-ours, although that was not asked for"
+    moved = _ask("/moved")
+    assert (moved.status, moved.obstacle) == (302, "a redirect to http://elsewhere.invalid/v2, which is not followed")
+
+
+def test_proxies_of_the_environment_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine knows none: the requests before a load must go where the load goes."""
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    assert _ask("/gzip").status == 200
+
+
+def test_a_request_s_own_headers_count_before_those_of_the_access() -> None:
+    access = Access(["accept: text/plain", "X-Api-Key: 123456", "Accept-Encoding: br"])
+    headers = headers_of(Target("server", "http://127.0.0.1", access=access), {"Accept": "application/json"})
+    assert dict(headers) == {"accept": "application/json", "x-api-key": "123456"}

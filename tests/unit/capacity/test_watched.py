@@ -1,0 +1,115 @@
+"""What was read of a server, laid beside the steps of its load test."""
+
+from __future__ import annotations
+
+import pytest
+
+from chainmark.capacity.loadtest import Found
+from chainmark.capacity.model import Level, LevelKind, Phase, Step, StepOrder, StepResult, Waits
+from chainmark.capacity.report import endpoint_entry
+from chainmark.capacity.sla import Sla, judge
+from chainmark.capacity.watched import MOST_WITHOUT_LIMIT, WATCH_SCHEMA, source_entries, watch_frame, with_watched
+from chainmark.core.load_report import EndpointEntry
+from chainmark.network.server_series import Name, Readings, Recorder, Resource, SourceState, Statement, Watched
+
+from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished
+
+BEGIN_NS = 1_700_000_000_000_000_000
+NS = 1_000_000_000
+SECONDS = 4
+
+
+def _step(clients: float, began_s: int, lost: float | None = None) -> Step:
+    """A second of warm-up, two of the window, one of draining."""
+    told = finished([0.01] * 400, window_s=2.0, answered=[100] * SECONDS) | {"started_ns": BEGIN_NS + began_s * NS}
+    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, clients), warm_up_s=1.0, duration_s=2.0)
+    waits = Waits(0.0, lost, 0.0, *([(None,) * SECONDS] * 3))
+    return judge(StepResult.of(order, told), Sla(), Phase.FIXED, False, Latencies, waits=waits)
+
+
+def _found(*steps: Step) -> Found:
+    return Found(ENDPOINT, Sla(), fixed=list(steps))
+
+
+def _entry(found: Found, watched: Watched) -> EndpointEntry:
+    return with_watched(endpoint_entry(found, {}, read_histogram=Latencies), found, watched)
+
+
+def _read(name: Name, values: list[float], first_s: int = -1) -> Readings:
+    """A reading at half of every second."""
+    recorder = Recorder()
+    for at, value in enumerate(values):
+        recorder.add(BEGIN_NS + (first_s + at) * NS + NS // 2, name, value)
+    (one,) = recorder.series()
+    return one
+
+
+def test_every_reading_has_its_step_and_second_or_none_between_steps() -> None:
+    used = _read(Name("app", "used"), list(map(float, range(12))))
+    frame = watch_frame(Watched(series=(used,)), [_found(_step(1.0, 0), _step(2.0, 6))])
+    assert dict(frame.schema) == dict(WATCH_SCHEMA)
+    assert frame.select("step", "second").rows() == [
+        (None, None), (0, 0), (0, 1), (0, 2), (0, 3), (None, None), (None, None), (1, 0), (1, 1), (1, 2), (1, 3),
+        (None, None),
+    ]  # fmt: skip
+
+
+def test_without_readings_or_steps_the_table_has_its_columns() -> None:
+    used = _read(Name("app", "used"), [1.0])
+    for frame in (watch_frame(Watched(), [_found(_step(1.0, 0))]), watch_frame(Watched(series=(used,)), [])):
+        assert dict(frame.schema) == dict(WATCH_SCHEMA)
+
+
+def test_a_step_has_what_was_used_while_its_load_was_on_the_server() -> None:
+    """Not before it, and not while it was drained."""
+    pool = _read(Name("app", "pool_active"), [90.0, 1.0, 2.0, 3.0, 90.0])
+    watched = Watched(resources=(Resource("the pool", pool, 4.0, "`pool_max`"),))
+    (resource,) = _entry(_found(_step(1.0, 0)), watched).resources
+    (use,) = resource.uses
+    assert (use.mean, use.highest, use.limit, use.share) == (2.0, 3.0, 4.0, 0.5)
+    assert resource.limit_is == "`pool_max`"
+
+
+@pytest.mark.parametrize(("lost", "share"), [(None, 0.5), (0.0, 0.5), (0.5, 1.0), (1.0, None)])
+def test_of_processors_the_share_is_of_what_others_left(lost: float | None, share: float | None) -> None:
+    cpu = _read(Name("process", "cpu", "cores", "counter"), [float(at) for at in range(6)])
+    watched = Watched(resources=(Resource("the server's CPU", cpu, 2.0, "cores", is_cpu=True),))
+    (resource,) = _entry(_found(_step(1.0, 0, lost)), watched).resources
+    assert resource.uses[0].mean == pytest.approx(1.0)
+    assert resource.uses[0].share == (share if share is None else pytest.approx(share))
+
+
+def test_a_step_of_which_nothing_was_read_has_no_use() -> None:
+    pool = _read(Name("app", "pool_active"), [1.0, 2.0], first_s=100)
+    assert _entry(_found(_step(1.0, 0)), Watched(resources=(Resource("the pool", pool, 4.0),))).resources == []
+
+
+def test_of_many_series_without_a_limit_those_that_change_most_are_told() -> None:
+    steps = _step(1.0, 0), _step(2.0, 6)
+    many = [
+        _read(Name("app", f"gauge_{at:02}"), [100.0] * 6 + [100.0 + at] * 6) for at in range(MOST_WITHOUT_LIMIT + 5)
+    ]
+    entry = _entry(_found(*steps), Watched(resources=tuple(Resource(f"`{one.name.series}`", one) for one in many)))
+    assert entry.series_left_out == 5
+    assert [one.series for one in entry.resources][:2] == ["gauge_24", "gauge_23"]
+
+
+def test_the_costliest_statements_of_a_step() -> None:
+    def statement(text: str, busy: float) -> Statement:
+        seconds = _read(Name("postgres", f"{text} time", "s/s", "counter"), [busy * at for at in range(6)])
+        return Statement(
+            text, seconds, _read(Name("postgres", f"{text} calls", "/s", "counter"), [10.0 * at for at in range(6)])
+        )
+
+    statements = tuple(
+        statement(text, busy) for text, busy in (("a", 0.1), ("b", 3.0), ("c", 0.2), ("d", 0.3), ("e", 0.0))
+    )
+    told = _entry(_found(_step(1.0, 0)), Watched(statements=statements)).statements
+    assert [(one.text, round(one.busy, 6), round(one.calls_per_s, 6)) for one in told] == [
+        ("b", 3.0, 10.0), ("d", 0.3, 10.0), ("c", 0.2, 10.0),
+    ]  # fmt: skip
+
+
+def test_sources_are_told_with_what_they_missed() -> None:
+    (one,) = source_entries(Watched(sources=(SourceState("app", "metrics", 5, 2, "no answer"),)))
+    assert (one.read, one.missed, one.why) == (5, 2, "no answer")

@@ -1,0 +1,29 @@
+"""Labels: which runs are of one cell, as far as both say so."""
+
+from __future__ import annotations
+
+import pytest
+
+from chainmark.core.labels import cell_of, same_cell
+
+MID = {"hardware": ["mid", "8 cores"], "scenario": ["standard"], "endpoint": ["/block"]}
+
+
+def test_endpoints_name_no_cell() -> None:
+    assert cell_of({**MID, "deployment": []}) == {"hardware": "mid", "scenario": "standard"}
+
+
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        ({}, True),
+        ({"endpoint": ["/account/balance"]}, True),
+        ({"hardware": ["mid"]}, True),  # what the other does not say contradicts nothing
+        ({"hardware": ["mid", "8 cores"], "deployment": ["Docker Compose"]}, True),
+        ({"hardware": ["mid", "16 cores"]}, False),
+        ({"hardware": ["advanced", "8 cores"]}, False),
+        ({"hardware": ["mid", "8 cores"], "scenario": ["huge address"]}, False),
+    ],
+)
+def test_cells_are_the_same_as_far_as_both_state_them(other: dict[str, list[str]], same: bool) -> None:
+    assert same_cell(MID, other) == same_cell(other, MID) == same

@@ -1,0 +1,127 @@
+"""What a server used while it was loaded, in every rendering."""
+
+from __future__ import annotations
+
+import pytest
+
+from chainmark.capacity.bottleneck import bent_entries
+from chainmark.core.load_report import (
+    EndpointEntry,
+    LoadReport,
+    ResourceEntry,
+    SourceEntry,
+    StatementEntry,
+    StepEntry,
+    UseEntry,
+)
+from chainmark.report.blocks import Table
+from chainmark.report.chart import Chart, rows_of
+from chainmark.report.document import Document
+from chainmark.report.drawing import svg_of
+from chainmark.report.load_document import load_document
+from chainmark.report.load_server import amount
+from chainmark.report.vega import paper_specs, print_config, with_data
+
+from tests.unit.report.load_samples import endpoint, report, target
+
+POOL = 16.0
+
+
+def _resource(label: str, series: str, limit: float | None, steps: list[StepEntry], per_client: float) -> ResourceEntry:
+    """Used in proportion to the load, up to its limit."""
+    most = limit if limit is not None else 1e9
+    used = [min(most, per_client * step.level) for step in steps]
+    uses = [
+        UseEntry(step=step.number, mean=one, highest=one, limit=limit, share=one / limit if limit else None)
+        for step, one in zip(steps, used, strict=True)
+    ]
+    is_cpu = series == "cpu"
+    return ResourceEntry(
+        source="app", series=series, label=label, unit="cores" if is_cpu else "", sort="gauge", is_cpu=is_cpu,
+        limit_is="`pool_max`" if limit else "", uses=uses,
+    )  # fmt: skip
+
+
+def _watched(label: str = "/block") -> EndpointEntry:
+    """Its pool is full from 16 clients on, and no more is answered then."""
+    bare = endpoint(label, 24.0, rate=False)
+    steps = [one.model_copy(update={"ok_per_s": min(one.level, POOL) * 10.0}) for one in bare.steps]
+    resources = [
+        _resource("the connection pool (`pool_active`)", "pool_active", POOL, steps, 1.0),
+        _resource("the server's CPU", "cpu", 4.0, steps, 0.01),
+        _resource("`requests_now`", "requests_now", None, steps, 1.0),
+    ]
+    statements = [
+        StatementEntry(step=step.number, text="select * from block where id = $1", busy=3.5, calls_per_s=700.0)
+        for step in steps
+    ]
+    return bare.model_copy(
+        update={
+            "steps": steps, "resources": resources, "statements": statements, "series_left_out": 7,
+            "bent": bent_entries(steps, resources),
+        }
+    )  # fmt: skip
+
+
+def _report(*endpoints: EndpointEntry) -> LoadReport:
+    sources = [SourceEntry(name="app", what="metrics at http://h/m", read=90, missed=3, why="no answer")]
+    return report(target(endpoints=list(endpoints), sources=sources))
+
+
+@pytest.fixture(scope="module")
+def document() -> Document:
+    return load_document(_report(_watched()))
+
+
+def test_the_first_to_bend_is_named_everywhere(document: Document) -> None:
+    said = "was full (16 of 16) from 16 clients on; CPU 4 %"
+    assert said in " ".join(document.text(200).split())
+    assert said in document.markdown()
+    assert said in " ".join(document.html().replace("&nbsp;", " ").split())
+
+
+def test_the_shares_stand_under_the_curve(document: Document) -> None:
+    charts = [block for block in document.blocks() if isinstance(block, Chart)]
+    ids = [chart.id for chart in charts]
+    assert ids.index("used-clients-block-0") == ids.index("load-clients-block") + 1
+    drawn = charts[ids.index("used-clients-block-0")]
+    rows = rows_of(drawn.data["points"])
+    pool = {row["level"]: row["value"] for row in rows if row["label"].startswith("Connection pool")}
+    assert (pool[1.0], pool[8.0], pool[16.0], pool[32.0]) == (6.25, 50.0, 100.0, 100.0)
+    assert {row["label"] for row in rows} == {"Connection pool (`pool_active`)", "CPU"}
+    for spec in [with_data(drawn, interactive=True), *paper_specs(drawn)]:
+        assert svg_of((spec, print_config(["#000000"]))).startswith("<svg")
+
+
+def test_tables_of_what_was_used_and_of_what_did_not_answer(document: Document) -> None:
+    tables = {block.id: block for block in document.blocks() if isinstance(block, Table)}
+    used = tables["resources-clients-block-0"]
+    assert [row.cells[0].text for row in used.rows] == ["Connection pool (`pool_active`)", "CPU", "`requests_now`"]
+    assert any("7 further series" in note for note in used.notes)
+    assert [cell.text for cell in tables["sources-0"].rows[0].cells][2:] == ["90", "3", "no answer"]
+    assert tables["statements-clients-block-0"].rows[0].cells[-1].text == "5"
+
+
+def test_a_test_of_which_nothing_was_watched_says_nothing() -> None:
+    bare = load_document(report())
+    assert not [block for block in bare.blocks() if block.id.startswith(("bent", "used-", "resources-", "sources-"))]
+
+
+def test_a_document_of_before_is_read_as_it_was() -> None:
+    told = _report(_watched()).model_dump(mode="json")
+    assert LoadReport.model_validate(told) == _report(_watched())
+    for one in told["targets"]:
+        del one["sources"]
+        for each in one["endpoints"]:
+            for name in ("resources", "series_left_out", "statements", "bent"):
+                del each[name]
+    assert LoadReport.model_validate(told).targets[0].endpoints[0].resources == []
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "told"),
+    [(0.382, "fraction", "38 %"), (1.0, "cores", "1 core"), (2048.0, "bytes/s", "2.000 KiB/s"), (12.5, "/s", "12.5/s"),
+     (None, "", "no data"), (4.0, "", "4")],
+)  # fmt: skip
+def test_amounts_have_their_units(value: float | None, unit: str, told: str) -> None:
+    assert amount(value, unit).replace("\N{NO-BREAK SPACE}", " ") == told
