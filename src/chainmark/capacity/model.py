@@ -229,7 +229,8 @@ class StepOrder:
 
     def _mode(self) -> dict[str, Any]:
         if self.level.kind is LevelKind.CLIENTS:
-            return {"closed": {"clients": round(self.level.value), "think_s": self.think_s}}
+            thinks = {"think_s": self.think_s} if self.think_s else {}
+            return {"closed": {"clients": round(self.level.value), **thinks}}
         return {
             "open": {
                 "rate_per_s": self.level.value,

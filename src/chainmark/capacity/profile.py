@@ -159,8 +159,8 @@ class LoadProfile(BaseModel):
     def workload(self) -> dict[str, Scalar | list[Scalar]]:
         """What two runs must share to be comparable, flattened to dotted keys."""
         shared: dict[str, Any] = {
-            "sla": self.sla.model_dump(),
-            **{f"sla_of.{endpoint}": sla.model_dump() for endpoint, sla in sorted(self.sla_of.items())},
+            "sla": self.sla.terms(),
+            **{f"sla_of.{endpoint}": sla.terms() for endpoint, sla in sorted(self.sla_of.items())},
             # What was not there before is left out where it does nothing, so that older runs stay comparable.
             "steps": self.steps.model_dump(
                 exclude={"threads", *(name for name in ("request_coding", "think_s") if not getattr(self.steps, name))}

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from chainmark.capacity.drift import Drift, drifts_of
 from chainmark.capacity.engine import ReadHistogram, native_histogram
 from chainmark.capacity.figures import centiles_of_due, figures_of, fixed_levels
 from chainmark.capacity.loadtest import Found
@@ -20,6 +21,7 @@ from chainmark.core.load_report import (
     CapacityEntry,
     ConditionEntry,
     ContestedLevel,
+    DriftEntry,
     EndpointEntry,
     ErrorEntry,
     PartEntry,
@@ -50,6 +52,7 @@ def endpoint_entry(
         capacities=[_capacity(answer, numbers, found.endpoint) for answer in found.answers.values() if answer.steps],
         steps=entries,
         fixed=fixed_levels(entries),
+        drifts=[_drift(one) for one in drifts_of(steps, found.agreement)],
         seconds=[second for number, step in enumerate(steps) for second in _seconds(number, step)],
         notes=list(notes),
     )
@@ -158,6 +161,12 @@ def _step(number: int, step: Step, endpoint: Endpoint, read_histogram: ReadHisto
         parts=[_part(one, figures, step) for one, figures in zip(endpoint.parts, step.result.parts, strict=True)],
         curve=[(fraction, histogram.quantile(fraction)) for fraction in FRACTIONS] if histogram else [],
     )
+
+
+def _drift(one: Drift) -> DriftEntry:
+    same = {name: getattr(one, name) for name in ("window_s", "begin", "rise", "low", "high", "limit")}
+    kind, outcome = one.level.kind.value, one.outcome.value
+    return DriftEntry(what=one.what.value, kind=kind, level=one.level.value, outcome=outcome, **same)
 
 
 def _part(part: MixPart, figures: PartFigures, step: Step) -> PartEntry:

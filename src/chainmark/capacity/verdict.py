@@ -7,7 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from chainmark.core import units
-from chainmark.core.load_report import CapacityEntry, EndpointEntry, Kind, LoadReport, StepEntry, TargetEntry
+from chainmark.core.load_report import (
+    CapacityEntry,
+    DriftEntry,
+    EndpointEntry,
+    Kind,
+    LoadReport,
+    StepEntry,
+    TargetEntry,
+)
 from chainmark.core.verdict import Verdict, worst
 
 MOST_REASONS = 50
@@ -122,9 +130,29 @@ def _of_target(report: LoadReport, number: int) -> Iterator[Ruling]:
             yield Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *_by_steps(endpoint))
         elif hindered := _hindered([step for step in endpoint.steps if step.phase == "fixed"]):
             yield Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *hindered, is_of_levels=True)
+        if drifted := _drifted(endpoint):
+            yield Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *drifted, is_of_levels=True)
     for key in report.required:
         if key not in measured:
             yield _not_measured(report, number, key)
+
+
+def _drifted(endpoint: EndpointEntry) -> tuple[Verdict, str] | None:
+    """Whether it stayed as it was, where that was asked."""
+    judged = [one for one in endpoint.drifts if one.limit is not None]
+    for outcome, found in (("fail", Verdict.FAIL), ("inconclusive", Verdict.INCONCLUSIVE)):
+        here = [one for one in judged if one.outcome == outcome]
+        if here:
+            told = "; ".join(f"{one.what} {drift_text(one)} over {units.duration(one.window_s)}" for one in here)
+            return found, told
+    return (Verdict.PASS, "stayed as it was") if judged else None
+
+
+def drift_text(one: DriftEntry) -> str:
+    """By how much a figure changed, and its interval: "+12 % (+8 to +16 %)"."""
+    if one.rise is None or one.low is None or one.high is None:
+        return units.NOT_ESTIMABLE
+    return f"{units.percent(one.rise)} ({units.percent_interval(one.low, one.high)})"
 
 
 def _not_measured(report: LoadReport, number: int, key: str) -> Ruling:

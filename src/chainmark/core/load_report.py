@@ -244,6 +244,27 @@ class FixedLevel(_Part):
     error_share: float | None
 
 
+class DriftEntry(_Part):
+    """How a figure of a long step changed from its begin to its end.
+
+    Attributes:
+        begin: seconds, or a share of the requests; None with the others: not estimable.
+        rise: latencies as a share of the begin, errors as a share of the requests; low, high: its 95 % interval.
+        limit: how far it may rise; None: it is not judged.
+    """
+
+    what: Literal["p50", "p99", "errors"]
+    kind: Kind
+    level: float
+    window_s: float
+    begin: float | None
+    rise: float | None
+    low: float | None
+    high: float | None
+    limit: float | None
+    outcome: StepOutcome
+
+
 class UseEntry(_Part):
     """What a step used of a resource.
 
@@ -340,6 +361,7 @@ class EndpointEntry(_Part):
     capacities: list[CapacityEntry]
     steps: list[StepEntry]
     fixed: list[FixedLevel] = []
+    drifts: list[DriftEntry] = []
     seconds: list[SecondEntry] = []
     resources: list[ResourceEntry] = []
     series_left_out: int = 0

@@ -13,6 +13,7 @@ from chainmark.report import load_text as text
 from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
 from chainmark.report.load_charts import capacity_charts, distribution_charts, load_charts
+from chainmark.report.load_drift import drift_table
 from chainmark.report.load_mix import mix_table
 from chainmark.report.load_server import bent_remarks, use_blocks
 from chainmark.report.load_suites import load_suites
@@ -73,7 +74,8 @@ def _capacities(report: LoadReport, ruled: Sequence[Ruling], reasons: Sequence[s
     blocks += capacity_charts(report)
     blocks += [basis_table(target, name, number, ruled, several=several) for number, target, name in searched]
     mixes = [mix_table(target, name, number, several=several) for number, target, name in searched]
-    return [*blocks, *(table for table in mixes if table), *fixed_table(report)]
+    drifts = [drift_table(target, name, number, several=several) for number, target, name in _named(report)]
+    return [*blocks, *(table for table in mixes if table), *fixed_table(report), *(table for table in drifts if table)]
 
 
 def _errors(report: LoadReport) -> list[Block]:

@@ -38,7 +38,7 @@ def test_the_order_has_exactly_the_engine_s_members() -> None:
     )
     assert " ".join(sorted(told)) == " ".join(sorted(members.split()))
     assert set(told["requests"][0]) == {"method", "path", "headers", "body", "repeatable", "expect"}
-    assert told["mode"] == {"closed": {"clients": 64, "think_s": 0.0}}
+    assert told["mode"] == {"closed": {"clients": 64}}
     assert isinstance(told["mode"]["closed"]["clients"], int)
     assert told["give_up"] == {"slow_s": 1.0, "slow": 30, "failed": 20}
     assert told["tls"] == {"ca_file": None, "verify": True, "server_name": None}

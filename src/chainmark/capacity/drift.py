@@ -1,0 +1,94 @@
+"""Whether a server stays as it was over a long step: its latencies and its errors, from the begin to the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+
+from chainmark.capacity.model import Level, Outcome, Phase, Step
+from chainmark.capacity.sla import Sla
+from chainmark.stats.trend import Trend, trend_of
+
+# A step at a fixed level of at least so long is looked at, in so many stretches.
+SHORTEST_S = 600.0
+STRETCHES = 60
+
+
+class Drifting(StrEnum):
+    """What may drift."""
+
+    P50 = "p50"
+    P99 = "p99"
+    ERRORS = "errors"
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How one figure of a step changed from its begin to its end.
+
+    Attributes:
+        begin: seconds, or a share of the requests; None with the others: a stretch of the step had no answer.
+        rise: latencies as a share of the begin, errors as a share of the requests; low, high: its 95 % interval.
+        limit: how far it may rise; None: it is not judged.
+    """
+
+    what: Drifting
+    level: Level
+    window_s: float
+    begin: float | None
+    rise: float | None
+    low: float | None
+    high: float | None
+    limit: float | None
+    outcome: Outcome
+
+
+def drifts_of(steps: Sequence[Step], sla: Sla) -> list[Drift]:
+    """Of every long step at a fixed level that ran to its end."""
+    long = [step for step in steps if step.phase is Phase.FIXED and step.result.window_s >= SHORTEST_S]
+    return [drift for step in long if not (step.partial or step.waited) for drift in _of_step(step, sla)]
+
+
+def _of_step(step: Step, sla: Sla) -> Iterator[Drift]:
+    series = step.result.series
+    stretches = _stretches(step)
+    for what, column in ((Drifting.P50, series.p50_s), (Drifting.P99, series.p99_s)):
+        known = [[value for at in places if (value := column[at]) is not None] for places in stretches]
+        trend = trend_of([median(values) for values in known]) if all(known) else None
+        yield _latency(what, step, trend, sla.drift_share)
+    asked = [sum(series.ok[at] + series.failed[at] for at in places) for places in stretches]
+    failed = [sum(series.failed[at] for at in places) for places in stretches]
+    shares = [one / whole for one, whole in zip(failed, asked, strict=True) if whole]
+    trend = trend_of(shares) if len(shares) == len(stretches) else None
+    limit = None if sla.drift_share is None else sla.error_share
+    yield _drift(Drifting.ERRORS, step, trend, 1.0, limit)
+
+
+def _stretches(step: Step) -> list[list[int]]:
+    """The places of the window's whole seconds in the series, in stretches of one length."""
+    result = step.result
+    end_s = result.warm_up_s + result.window_s
+    seconds = result.series.second
+    places = [at for at, second in enumerate(seconds) if second >= result.warm_up_s and second + 1 <= end_s + 1e-9]
+    size = max(1, len(places) // STRETCHES)
+    return [places[begin : begin + size] for begin in range(0, size * STRETCHES, size) if places[begin : begin + size]]
+
+
+def _latency(what: Drifting, step: Step, trend: Trend | None, limit: float | None) -> Drift:
+    """As a share of what it was; a line that begins at nothing has none."""
+    if trend is not None and trend.begin <= 0.0:
+        trend = None
+    return _drift(what, step, trend, trend.begin if trend else 1.0, limit)
+
+
+def _drift(what: Drifting, step: Step, trend: Trend | None, unit: float, limit: float | None) -> Drift:
+    if trend is None:
+        outcome = Outcome.PASS if limit is None else Outcome.INCONCLUSIVE
+        return Drift(what, step.level, step.result.window_s, None, None, None, None, limit, outcome)
+    low, high = (end / unit for end in trend.rise_interval)
+    outcome = Outcome.PASS
+    if limit is not None and high > limit:
+        outcome = Outcome.FAIL if low > limit else Outcome.INCONCLUSIVE
+    return Drift(what, step.level, step.result.window_s, trend.begin, trend.rise / unit, low, high, limit, outcome)

@@ -1,0 +1,92 @@
+"""A long step that gets slower or worse is told, and fails where that was agreed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from chainmark.capacity.drift import SHORTEST_S, Drift, Drifting, drifts_of
+from chainmark.capacity.measured import Series
+from chainmark.capacity.model import Endpoint, Level, LevelKind, Outcome, Phase, Request, Step, StepOrder, StepResult
+from chainmark.capacity.sla import Sla, judge
+
+from tests.unit.capacity.queueing import TARGET, Latencies, finished
+
+AGREED = Sla(p99_s=1.0, drift_share=0.1)
+ENDPOINT = Endpoint("block", "/block", (Request("GET", "/block"),))
+Course = Callable[[np.ndarray], np.ndarray]
+
+
+def _step(p50_s: Course, failed: Course = np.zeros_like, seconds: int = 1200, phase: Phase = Phase.FIXED) -> Step:
+    """A step of so many seconds after a warm-up of two, 100 requests each; a course takes times from 0 to 1."""
+    times = np.clip((np.arange(seconds + 2) - 2) / seconds, 0.0, 1.0)
+    medians, failures = p50_s(times), failed(times).astype(int)
+    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.RATE, 100.0), 2.0, float(seconds))
+    whole = finished([0.01] * 1000, window_s=float(seconds), answered=[100] * (seconds + 2))
+    series: dict[str, Any] = {**whole["series"], "p50_s": [float(one) for one in medians]}
+    series |= {"p99_s": [3.0 * float(one) for one in medians], "failed": [int(one) for one in failures]}
+    result = StepResult.of(order, {**whole, "series": Series.model_validate(series).model_dump()})
+    return judge(result, Sla(), phase, read_histogram=Latencies)
+
+
+def _of(step: Step, sla: Sla = AGREED) -> dict[Drifting, Drift]:
+    return {one.what: one for one in drifts_of([step], sla)}
+
+
+def _noisy(course: Course) -> Course:
+    rng = np.random.default_rng(5)
+    return lambda times: course(times) * rng.lognormal(0.0, 0.05, len(times))
+
+
+def test_a_server_that_stays_as_it_was() -> None:
+    found = _of(_step(_noisy(lambda times: np.full_like(times, 0.01))))
+    assert {one.outcome for one in found.values()} == {Outcome.PASS}
+    assert found[Drifting.P50].begin == pytest.approx(0.01, rel=0.05)
+    assert abs(found[Drifting.P50].rise or 1.0) < 0.05
+
+
+@pytest.mark.parametrize(("rise", "outcome"), [(0.5, Outcome.FAIL), (0.1, Outcome.INCONCLUSIVE), (0.02, Outcome.PASS)])
+def test_a_server_that_gets_slower(rise: float, outcome: Outcome) -> None:
+    """As one does whose heap or tables grow."""
+    found = _of(_step(_noisy(lambda times: 0.01 * (1.0 + rise * times))))[Drifting.P50]
+    assert found.outcome is outcome
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < rise < found.high
+    assert found.high - found.low < 0.1
+
+
+def test_a_stall_is_no_drift() -> None:
+    """Half a minute of twenty is an outlier of the trend, however long it takes; the agreement judges it."""
+    found = _of(_step(_noisy(lambda times: np.where((times > 0.8) & (times < 0.825), 1.0, 0.01))))
+    assert found[Drifting.P50].outcome is Outcome.PASS
+
+
+def test_errors_that_come_with_time() -> None:
+    found = _of(_step(_noisy(lambda times: np.full_like(times, 0.01)), lambda times: np.round(8.0 * times)))
+    assert found[Drifting.ERRORS].outcome is Outcome.FAIL
+    assert found[Drifting.ERRORS].rise == pytest.approx(8.0 / 108.0, rel=0.15)
+    assert found[Drifting.P50].outcome is Outcome.PASS
+
+
+def test_what_was_not_agreed_is_told_and_fails_nothing() -> None:
+    found = _of(_step(_noisy(lambda times: 0.01 * (1.0 + times))), Sla())
+    assert {(one.limit, one.outcome) for one in found.values()} == {(None, Outcome.PASS)}
+    assert found[Drifting.P50].rise == pytest.approx(1.0, rel=0.1)
+
+
+def test_only_long_whole_steps_at_fixed_levels_are_looked_at() -> None:
+    flat: Course = lambda times: np.full_like(times, 0.01)  # noqa: E731
+    short, probe = _step(flat, seconds=int(SHORTEST_S) - 1), _step(flat, phase=Phase.PROBE)
+    broken = replace(_step(flat), partial=True)
+    assert drifts_of([short, probe, broken], AGREED) == []
+    silent = _step(lambda times: np.where(times < 0.5, 0.01, np.nan))
+    columns = [None if one is None or math.isnan(one) else one for one in silent.result.series.p50_s]
+    series = silent.result.series.model_copy(update={"p50_s": columns})
+    step = replace(silent, result=silent.result.model_copy(update={"series": series}))
+    assert (_of(step)[Drifting.P50].rise, _of(step)[Drifting.P50].outcome) == (None, Outcome.INCONCLUSIVE)

@@ -1,0 +1,60 @@
+"""Trends: the slope of known lines, and how often noise alone is taken for one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from chainmark.stats.trend import FEWEST, trend_of
+
+
+def _noise(rng: np.random.Generator, n: int, correlation: float, rise: float = 0.0) -> list[float]:
+    values = np.empty(n)
+    values[0] = rng.normal()
+    for place in range(1, n):
+        values[place] = correlation * values[place - 1] + np.sqrt(1.0 - correlation**2) * rng.normal()
+    found: list[float] = (values + rise * np.arange(n) / (n - 1)).tolist()
+    return found
+
+
+def test_a_line_is_found_whatever_stands_beside_it() -> None:
+    """A garbage collection in one block must not make a trend, nor hide one."""
+    values = [5.0 + 0.25 * place for place in range(40)]
+    for place in (3, 17, 39):
+        values[place] += 1000.0
+    found = trend_of(values)
+    assert found is not None
+    assert found.slope == pytest.approx(0.25)
+    assert found.begin == pytest.approx(5.0)
+    assert found.rise == pytest.approx(0.25 * 39)
+    assert found.low <= 0.25 <= found.high
+
+
+def test_the_interval_is_that_of_sen() -> None:
+    """Hollander and Wolfe's rule by hand: n = 10, sd of S = 11.18, 45 slopes, of which the 11th from either end."""
+    values = [1.0, 2.2, 2.9, 4.3, 4.8, 6.1, 7.3, 7.7, 9.2, 9.9]
+    slopes = sorted((values[j] - values[i]) / (j - i) for i in range(10) for j in range(i + 1, 10))
+    found = trend_of(values)
+    assert found is not None
+    assert found.low == pytest.approx(slopes[10])
+    assert found.high == pytest.approx(slopes[-11])
+
+
+@pytest.mark.parametrize(("correlation", "most"), [(0.0, 0.08), (0.4, 0.12)])
+def test_noise_is_seldom_a_trend(correlation: float, most: float) -> None:
+    rng = np.random.default_rng(7)
+    found = [trend_of(_noise(rng, 60, correlation)) for _ in range(400)]
+    assert sum(one is not None and (one.low > 0.0 or one.high < 0.0) for one in found) / 400 < most
+
+
+def test_a_rise_of_the_size_of_the_noise_is_seen() -> None:
+    rng = np.random.default_rng(8)
+    found = [trend_of(_noise(rng, 60, 0.2, rise=3.0)) for _ in range(100)]
+    assert sum(one is not None and one.low > 0.0 for one in found) > 95
+
+
+def test_few_values_and_equal_values_say_nothing() -> None:
+    assert trend_of([1.0] * (FEWEST - 1)) is None
+    flat = trend_of([2.0] * 30)
+    assert flat is not None
+    assert (flat.slope, flat.low, flat.high, flat.begin) == (0.0, 0.0, 0.0, 2.0)
