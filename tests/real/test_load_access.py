@@ -264,8 +264,7 @@ def test_bodies_are_compressed_both_ways_where_that_is_asked_for(profile: Path) 
 
     with serving(behave) as server:
         result = _load(profile, server.url, "--header", "Accept-Encoding: gzip", "--set", "steps.request_coding=gzip")
-    # What looks for the server's name wants no body.
-    assert {(asked.method, asked.path) for asked in wrong} == {("GET", "/")}
+    assert not wrong
     assert result.exit_code == ExitCode.DONE, result.output
 
 

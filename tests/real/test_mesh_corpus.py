@@ -190,10 +190,10 @@ def test_a_certificate_that_is_wrong(tmp_path: Path, rosetta_example: MeshServer
     """Unknown authority, right authority but another host, no TLS at all: three errors with three ways out."""
     with _tls_server(tmp_path) as port:
         url = f"https://127.0.0.1:{port}"
-        with MeshClient(url) as client, pytest.raises(WrongCertificate, match="not trusted: self-signed"):
+        with MeshClient(url) as client, pytest.raises(WrongCertificate, match="signed by itself"):
             discover(client)
         ca_file = tmp_path / "cert.pem"
-        with MeshClient(url, ca_file=ca_file) as client, pytest.raises(WrongCertificate, match="IP address mismatch"):
+        with MeshClient(url, ca_file=ca_file) as client, pytest.raises(WrongCertificate, match="of another host"):
             discover(client)
         tls = Tls(ca_file=str(ca_file), server_name="mesh.example")
         for right in (MeshClient.of(Target("t", url, tls)), MeshClient(url, verify=False)):

@@ -25,7 +25,7 @@ from chainmark.systems.mesh.bodies import HEADERS, canonical
 
 DEFAULT_TIMEOUT_S = 10.0
 SHOWN_CHARACTERS = 80
-# A server that has answered nothing so often in turn answers nothing more.
+# A server that has let so many requests in turn wait for nothing answers nothing more.
 MOST_UNANSWERED = 3
 
 
@@ -171,7 +171,8 @@ class MeshClient:
         try:
             probed = self._prober.ask("POST", path, content.encode(), dict(HEADERS))
         except httpx.HTTPError as error:
-            self._unanswered += 1
+            # Who ends connections over single requests answers others, and takes nobody's time.
+            self._unanswered = self._unanswered + 1 if isinstance(error, httpx.TimeoutException) else 0
             raise self._error(path, error) from error
         self._unanswered = 0
         self.answer_bytes[path, content] = len(probed.content)
