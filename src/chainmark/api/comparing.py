@@ -213,9 +213,10 @@ def _by_workload(baseline: str, candidate: str, store: Store, how: How) -> Docum
     """
     groups = [store.groups(one) for one in (baseline, candidate)]
     found = matched(*groups)
-    if not found.pairs and all(group[-1].manifest.cell for side in groups for group in side):
+    several = max(map(len, groups)) > 1
+    if not found.pairs and several and all(group[-1].manifest.cell for side in groups for group in side):
         raise UsageError(f"{baseline} and {candidate} have no cell in common", "; ".join(found.alone))
-    if max(map(len, groups)) == 1 or not found.pairs:
+    if not several or not found.pairs:
         return compared([side[-1] for side in groups], store, how)
     comparisons = [
         pair_comparison(sealed_runs(pair.baseline), sealed_runs(pair.candidate), store, how) for pair in found.pairs
