@@ -10,6 +10,7 @@ from markupsafe import Markup, escape
 
 from chainmark.report.blocks import Column, Table, TableCell
 
+WIDEST_TAIL = 60  # letters behind a figure
 _SHORT = 24  # letters: so few are not wrapped
 
 
@@ -17,6 +18,16 @@ _SHORT = 24  # letters: so few are not wrapped
 def unbroken(text: str) -> Markup:
     """Text in which a figure and its percent sign stay on one line."""
     return escape(re.sub(r"(?<=\d) (?=%)", "\u00a0", text))
+
+
+def tail_class(letters: int) -> str:
+    """The class of what follows a figure, which has room for so many letters: a page allows itself no style in place."""
+    return f"tail w{min(letters, WIDEST_TAIL)}"
+
+
+def tail_widths() -> str:
+    """The widths of those classes as a style sheet."""
+    return "".join(f".w{letters}{{width:{56 * letters + 50}e-2em}}" for letters in range(1, WIDEST_TAIL + 1))
 
 
 def plain_rows(table: Table, texts: Sequence[Sequence[tuple[str, str]]], tails: Sequence[int]) -> list[Markup | None]:
@@ -57,7 +68,7 @@ def _plain_column(
     if column.kind != "figures":
         return [None] * len(cells)
     start = " leads" if leads else ""
-    width = f'<span class="tail" style="width:{tail * 0.56 + 0.5}em">'
+    width = f'<span class="{tail_class(tail)}">'
     return [
         f'<td class="n {cell.emphasis}{start}" data-label="{label}">{escape(text)}'
         f"{f'{width}{escape(after)}</span>' if tail else ''}</td>\n"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -14,7 +14,7 @@ from chainmark.report.blocks import Block, Column, Remarks, Table, padded
 from chainmark.report.cells import plain_rows
 from chainmark.report.chart import Chart
 from chainmark.report.content import Content
-from chainmark.report.page import charts_payload, environment, packed, template_text, vega_bundle
+from chainmark.report.page import charts_payload, environment, packed, style_text, template_text, vega_bundle
 from chainmark.report.steps import in_steps
 
 _MOST_UNPACKED = 50_000  # characters that are folded away
@@ -29,12 +29,25 @@ def page_of(document: Content) -> str:
         document=document,
         **{"with": _HELPERS | {"folded": folded.put}},
         folded=folded,
-        css=Markup(template_text("document.css")),  # noqa: S704 - our own file
-        script=Markup(template_text("document.js")),  # noqa: S704 - our own file
+        css=style_text(),
+        script=Markup(template_text("rows.js") + template_text("document.js")),  # noqa: S704 - our own files
         vega=vega_bundle(),
         source=packed(in_steps(document.json)),
         charts=charts_payload(document.charts()),
     )  # fmt: skip
+
+
+def served_page_of(document: Content, package: str, plot: Callable[[Chart], Markup], frame: Mapping[str, Any]) -> str:
+    """The document as a page of a server: nothing is packed in it, and it can be read without a script.
+
+    Args:
+        document: what is shown.
+        package: whose template `site.html.j2` is the page's frame.
+        plot: how a chart is shown.
+        frame: what else that template needs.
+    """
+    template = environment(package).get_template("site.html.j2")
+    return template.render(document=document.seen_on("html"), **{"with": _HELPERS | {"plot": plot}}, **frame)
 
 
 def fragment_of(document: Content) -> str:
@@ -45,7 +58,7 @@ def fragment_of(document: Content) -> str:
         document=seen,
         shown=[block for block in first if not isinstance(block, Chart)],
         **{"with": _HELPERS},
-        css=Markup(re.sub(r"(?m)^(:root|body|html)\b", ".chainmark", template_text("document.css"))),  # noqa: S704
+        css=Markup(re.sub(r"(?m)^(:root|body|html)\b", ".chainmark", style_text())),  # noqa: S704
     )  # fmt: skip
 
 
@@ -131,4 +144,5 @@ _HELPERS = {
     "has_badge": _has_badge,
     "abreast": _abreast,
     "folded": lambda part: part,
+    "plot": lambda chart: Markup('<div class="plot" data-chart="{}"></div>').format(chart.id),
 }

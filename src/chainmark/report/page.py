@@ -9,7 +9,7 @@ import gzip
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import metadata, resources
 from typing import Any
 
@@ -18,21 +18,28 @@ from markupsafe import Markup
 
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure
-from chainmark.report.cells import unbroken
+from chainmark.report.cells import tail_class, tail_widths, unbroken
 from chainmark.report.chart import PALETTES, Chart, Origin
 from chainmark.report.drawing import VEGA_LITE_VERSION
 from chainmark.report.vega import vega_lite
 from chainmark.store.files import write_bytes
 from chainmark.store.paths import cache_directory
 
+_OWN = "chainmark.report"
 _GLOBALS = "window.vegaEmbed = vegaEmbed;"
 _MOST_ELEMENTS = 1500  # of a chart: more are painted, as thousands of dots would be thousands of elements
 _EXACT = 1e15
 
 
-def template_text(name: str) -> str:
-    """A template of this package, wherever the package is installed."""
-    return (resources.files("chainmark.report") / "templates" / name).read_text(encoding="utf-8")
+def template_text(name: str, package: str = _OWN) -> str:
+    """A template of a package, wherever that is installed."""
+    return (resources.files(package) / "templates" / name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def style_text() -> Markup:
+    """The look of every page."""
+    return Markup(template_text("document.css") + tail_widths())  # noqa: S704 - our own file
 
 
 def packed(content: str | bytes, level: int = 7) -> Markup:
@@ -112,14 +119,31 @@ def _short(value: float) -> float:
 
 
 @functools.cache
-def environment() -> jinja2.Environment:
-    """The templates, escaping everything that is not marked as safe."""
+def environment(served_by: str = "") -> jinja2.Environment:
+    """The templates, escaping everything that is not marked as safe.
+
+    Args:
+        served_by: the package that serves the pages, which has templates of its own, and whose pages lead to others.
+    """
+    packages = [_OWN, *filter(None, [served_by])]
     made = jinja2.Environment(
-        loader=jinja2.FunctionLoader(template_text),
+        loader=jinja2.ChoiceLoader([jinja2.FunctionLoader(_reader(package)) for package in packages]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     made.filters["unbroken"] = unbroken
+    made.filters["tail_class"] = tail_class
+    made.globals["served"] = bool(served_by)
     return made
+
+
+def _reader(package: str) -> Callable[[str], str | None]:
+    def read(name: str) -> str | None:
+        try:
+            return template_text(name, package)
+        except FileNotFoundError:
+            return None
+
+    return read

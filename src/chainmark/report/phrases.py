@@ -10,12 +10,19 @@ Emphasis = Literal["worse", "better", "caution", "plain", "quiet"]
 
 @dataclass(frozen=True)
 class Phrase:
-    """A part of a text. ``target`` is an anchor of the document that it leads to, ``literal`` a key or a command."""
+    """A part of a text.
+
+    Attributes:
+        target: an anchor of the document that it leads to.
+        literal: it is a key or a command.
+        address: another page of the dashboard that it leads to; nothing else shows it as a link.
+    """
 
     text: str
     target: str = ""
     emphasis: Emphasis = "plain"
     literal: bool = False
+    address: str = ""
 
 
 Phrases = tuple[Phrase, ...]

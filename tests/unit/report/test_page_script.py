@@ -16,6 +16,7 @@ from chainmark.report.chart import Chart, rows_of
 from chainmark.report.charts import comparison_charts
 from chainmark.report.layouts import document_of
 from chainmark.report.load_document import load_document
+from chainmark.report.page import template_text
 
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.report.load_samples import endpoint, report, target
@@ -55,7 +56,7 @@ process.on("exit", () => fs.writeFileSync(
   process.argv[2] + ".json", JSON.stringify({ drawn, said: places.map((place) => place.textContent ?? ""),
   folded: folded.map((place) => place.textContent ?? "") })));
 """
-_SCRIPT = Path(__file__).parents[3] / "src/chainmark/report/templates/document.js"
+_SCRIPTS = ("rows.js", "document.js")
 
 
 def _run(page: str, folder: Path, browser: str = "new") -> dict[str, Any]:
@@ -64,7 +65,8 @@ def _run(page: str, folder: Path, browser: str = "new") -> dict[str, Any]:
         pytest.skip("node is not installed")
     (folder / "browser.js").write_text(_BROWSER, encoding="utf-8")
     (folder / "page.html").write_text(page, encoding="utf-8")
-    command = [node, str(folder / "browser.js"), str(folder / "page.html"), str(_SCRIPT), browser]
+    (folder / "page.js").write_text("".join(map(template_text, _SCRIPTS)), encoding="utf-8")
+    command = [node, *(str(folder / name) for name in ("browser.js", "page.html", "page.js")), browser]
     subprocess.run(command, capture_output=True, timeout=120, check=True)
     found: dict[str, Any] = json.loads((folder / "page.html.json").read_text(encoding="utf-8"))
     return found

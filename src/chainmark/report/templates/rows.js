@@ -1,0 +1,113 @@
+"use strict";
+// Tables: sorted, unfolded, filtered; what an address leads to is unfolded.
+function followRows() {
+  // A figure's place in the order; words ("no data") come last.
+  function rank(cell) {
+    const text = cell.textContent.trim().replaceAll("\u2212", "-").replaceAll(",", "");
+    const figure = Number.parseFloat(text);
+    return Number.isNaN(figure) ? text : figure;
+  }
+
+  function compare(a, b) {
+    if (typeof a === "number" && typeof b === "number") return a - b;
+    if (typeof a === typeof b) return a.localeCompare(b);
+    return typeof a === "number" ? -1 : 1;
+  }
+
+  // Every row, with what belongs to it, is a body of its own.
+  document.querySelectorAll("table.sortable").forEach((table) => {
+    if (!table.tHead) return;
+    const original = [...table.tBodies];
+    const heads = [...table.tHead.rows[0].cells];
+    heads.forEach((head, column) => {
+      if (head.classList.contains("barcell")) return;
+      head.setAttribute("aria-sort", "none");
+      head.tabIndex = 0;
+      const sort = () => {
+        const next = { none: "ascending", ascending: "descending", descending: "none" }[head.getAttribute("aria-sort")];
+        heads.filter((other) => other.hasAttribute("aria-sort"))
+          .forEach((other) => other.setAttribute("aria-sort", "none"));
+        head.setAttribute("aria-sort", next);
+        const sign = next === "descending" ? -1 : 1;
+        const ordered = next === "none" ? original
+          : [...original].sort((a, b) => sign * compare(rank(a.rows[0].cells[column]), rank(b.rows[0].cells[column])));
+        ordered.forEach((body) => table.append(body));
+      };
+      head.addEventListener("click", sort);
+      head.addEventListener("keydown", (event) => {
+        if (event.key === "Enter" || event.key === " ") { event.preventDefault(); sort(); }
+      });
+    });
+  });
+
+  // ---- rows: unfold, filter ------------------------------------------------------------------------------------
+  function open(button, wanted) {
+    button.setAttribute("aria-expanded", String(wanted));
+    document.getElementById(button.getAttribute("aria-controls")).classList.toggle("open", wanted);
+  }
+  document.querySelectorAll("button.expand").forEach((button) => {
+    button.addEventListener("click", () => open(button, button.getAttribute("aria-expanded") !== "true"));
+  });
+
+  // A filter's state stands in the address: a link can be sent to a colleague.
+  const filters = [...document.querySelectorAll("form[data-filters]")].map((form) => {
+    const name = form.dataset.filters;
+    const rows = [...document.querySelectorAll(`#${name} tbody[data-text]`)];
+    const text = form.querySelector('input[type="search"]');
+    const kept = form.querySelector('input[type="checkbox"]');
+    function apply() {
+      const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let shown = 0;
+      for (const row of rows) {
+        const fits = words.every((word) => row.dataset.text.includes(word)) && (!kept.checked || "kept" in row.dataset);
+        row.hidden = !fits;
+        shown += fits ? 1 : 0;
+      }
+      form.querySelector(".matches").textContent = shown === rows.length ? "" : `${shown} of ${rows.length} rows`;
+    }
+    [[text, "input"], [kept, "change"]].forEach(([field, event]) => field.addEventListener(event, () => {
+      apply();
+      remember();
+    }));
+    return {
+      read(state) {
+        text.value = state.get(name) ?? "";
+        kept.checked = state.get(`${name}-kept`) === "1";
+        apply();
+      },
+      write(state) {
+        if (text.value) state.set(name, text.value);
+        if (kept.checked) state.set(`${name}-kept`, "1");
+      },
+    };
+  });
+  function remember() {
+    const state = new URLSearchParams();
+    filters.forEach((filter) => filter.write(state));
+    const text = state.toString();
+    try {
+      history.replaceState(null, "", text ? `#?${text}` : location.pathname + location.search);
+    } catch { /* some browsers forbid it for local files; the filter works all the same */ }
+  }
+
+  // What an address leads to is unfolded, however deep it is folded away.
+  function follow() {
+    const id = decodeURIComponent(location.hash.slice(1));
+    if (id.startsWith("?")) {
+      const state = new URLSearchParams(id.slice(1));
+      filters.forEach((filter) => filter.read(state));
+      return;
+    }
+    const target = id && document.getElementById(id);
+    if (!target) return;
+    for (let part = target.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+    const button = target.querySelector(":scope > th > button.expand");
+    if (button) {
+      target.parentElement.hidden = false;
+      open(button, true);
+    }
+    target.scrollIntoView();
+  }
+  window.addEventListener("hashchange", follow);
+  follow();
+}
