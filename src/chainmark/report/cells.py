@@ -21,7 +21,7 @@ def unbroken(text: str) -> Markup:
 
 
 def tail_class(letters: int) -> str:
-    """The class of what follows a figure, which has room for so many letters: a page allows itself no style in place."""
+    """The class of what follows a figure, with room for so many letters: a page allows no style in place."""
     return f"tail w{min(letters, WIDEST_TAIL)}"
 
 

@@ -79,7 +79,7 @@ def comparison_document(comparison: Comparison) -> Document:
         *build_sections(comparison),
         *_subjects(comparison),
         *_all_accounts(comparison),
-        Section("dictionary", "Data dictionary", [dictionary(comparison)], media=IN_FULL),
+        Section("dictionary", "Data dictionary", [dictionary(comparison.catalogue)], media=IN_FULL),
     ]
     return Document(
         kind="comparison",

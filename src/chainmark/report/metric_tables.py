@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from chainmark.core import units
 from chainmark.core.asked import Question
+from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Answer, Comparison
 from chainmark.core.metric import Metric
 from chainmark.core.wording import margin_of, name_of, worse_beyond
@@ -232,14 +233,13 @@ def distributions(comparison: Comparison, rows: Sequence[Row]) -> Table:
     return Table("distributions", "", columns, made, [note], dense=True, media=PDF)
 
 
-def dictionary(comparison: Comparison) -> Definitions:
+def dictionary(catalogue: Catalogue) -> Definitions:
     """What every metric is."""
-    entries = [_definition(comparison, metric) for metric in comparison.catalogue.ordered()]
+    entries = [_definition(catalogue, metric) for metric in catalogue.ordered()]
     return Definitions("metrics-defined", "", entries, media=IN_FULL)
 
 
-def _definition(comparison: Comparison, metric: Metric) -> Definition:
-    catalogue = comparison.catalogue
+def _definition(catalogue: Catalogue, metric: Metric) -> Definition:
     floor = units.tidy_quantity(metric.floor, metric.unit) if metric.floor else "none"
     table = next(table.title for table in catalogue.tables if table.id == metric.table)
     return Definition(

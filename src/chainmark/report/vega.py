@@ -42,6 +42,7 @@ _LETTER_PX = 6.1  # of the text in a box, on average
 _PAPER_ROW = 0.75
 _LEAST_ROW = 12
 _LEAST_HEIGHT = 60
+_SCREEN, _SCREEN_WIDE = 560, 1080  # pixels, where nobody can measure the window
 
 _TEXT: Spec = {"type": "text", "fontSize": 11, "tooltip": None}
 _MARKS: dict[str, Spec] = {
@@ -105,6 +106,18 @@ def paper_drawings(chart: Chart, background: str = "transparent") -> tuple[list[
     own = paper_charts(chart)
     look = print_config(PALETTES[chart.palette].light)
     return [(_paper_spec(page) | {"background": background}, look) for page in own], own[0].note
+
+
+def screen_drawings(chart: Chart, *, dark: bool) -> list[Drawing]:
+    """What is drawn of a chart for a page without a script: what paper shows, as a screen shows it."""
+    palette = PALETTES[chart.palette]
+    look = screen_config(palette.dark if dark else palette.light, dark=dark)
+    made = []
+    for page in paper_charts(chart):
+        width = _SCREEN_WIDE if chart.wide else _SCREEN
+        size = {"width": width, "height": _height(page, page.row, page.height)}
+        made.append((with_data(page, interactive=False) | size | {"background": "transparent"}, look))
+    return made
 
 
 def _paper_spec(page: Chart) -> Spec:
@@ -467,3 +480,14 @@ def print_config(colours: Sequence[str]) -> Spec:
         "legend": {"labelFontSize": 11, "labelColor": _INK, "symbolStrokeWidth": 2, "symbolSize": 200},
         "view": {"stroke": None},
     }
+
+
+# ---- a screen without a script ---------------------------------------------------------------------------------------
+def screen_config(colours: Sequence[str], *, dark: bool) -> Spec:
+    """The look of a picture on a page: as the page's script gives it to charts that it draws."""
+    ink, grid = ("#d5dade", "#333a41") if dark else (_INK, "#e4e7ea")
+    own = {"labelColor": ink, "titleColor": ink, "gridColor": grid, "titleFontSize": 12, "labelFontSize": 11}
+    config = print_config(colours)
+    axis = config["axis"] | own | {"domainColor": "#888888", "tickColor": "#888888"}
+    legend = config["legend"] | {"labelColor": ink, "labelFontSize": 12}
+    return config | {"font": "system-ui, sans-serif", "axis": axis, "legend": legend, "text": {"color": ink}}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = {"polars", "numpy", "scipy", "pydantic"}
+HEAVY = {"polars", "numpy", "scipy", "pydantic", "starlette", "uvicorn"}
 TYPED = """
 import contextlib, io, json, sys
 sys.argv = ["chainmark", *json.loads(sys.argv[1])]

@@ -1,0 +1,88 @@
+"""Charts as pictures, drawn by a process of its own that is replaced before it has grown."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from collections import OrderedDict
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.report.chart import Chart, paper_charts
+from chainmark.report.content import Content
+from chainmark.report.drawing import svg_of
+from chainmark.report.vega import screen_drawings
+
+_DRAWN_BY_ONE = 40  # the engine keeps some 2 MB of each drawing
+_MOST_KEPT = 150  # pictures, of some 30 kB each
+_PICTURE = Markup(
+    '<div class="plot"><picture><source media="(prefers-color-scheme: dark)" srcset="{dark}">'
+    '<img src="{light}" alt="{alt}" loading="lazy"></picture></div>'
+)
+Query = list[tuple[str, str]]
+
+
+class Painter:
+    """Draws charts, one at a time; the last pictures are kept."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pool: ProcessPoolExecutor | None = None
+        self._kept: OrderedDict[tuple[str, str, int, bool], str] = OrderedDict()
+
+    def svg(self, document: Content, chart_id: str, part: int, *, dark: bool) -> str:
+        """One chart of a document, or a part of it.
+
+        Raises:
+            UsageError: the document has no such chart.
+            EnvironmentFailure: the process that draws was ended.
+        """
+        key = (document.digest, chart_id, part, dark)
+        with self._lock:
+            if (known := self._kept.get(key)) is None:
+                known = self._kept[key] = self._drawn(document, chart_id, part, dark=dark)
+            self._kept.move_to_end(key)
+            while len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+            return known
+
+    def _drawn(self, document: Content, chart_id: str, part: int, *, dark: bool) -> str:
+        chart = next((one for one in document.charts() if one.id == chart_id), None)
+        drawings = [] if chart is None else screen_drawings(chart, dark=dark)
+        if not 0 <= part < len(drawings):
+            raise UsageError(f"this page has no chart `{chart_id}`", "load the page anew")
+        try:
+            if self._pool is None:
+                context = multiprocessing.get_context("spawn")
+                self._pool = ProcessPoolExecutor(1, context, max_tasks_per_child=_DRAWN_BY_ONE)
+            return self._pool.submit(svg_of, drawings[part]).result()
+        except BrokenProcessPool as error:
+            self._pool = None
+            raise EnvironmentFailure(
+                "drawing the chart was ended by the system", "it takes 150 MB of memory: free some, and load it anew"
+            ) from error
+
+    def close(self) -> None:
+        """End the process that draws."""
+        with self._lock:
+            if self._pool is not None:
+                self._pool.shutdown(wait=False, cancel_futures=True)
+                self._pool = None
+
+
+def plot(chart: Chart, path: str, query: Query) -> Markup:
+    """A chart's pictures on the page at an address, which draws them when they are asked for."""
+
+    def address(part: int, look: str) -> str:
+        return f"{path}?{urlencode([*query, ('chart', chart.id), ('part', str(part)), ('look', look)])}"
+
+    parts = len(paper_charts(chart)) if chart.pages or (chart.page_rows and chart.y.names) else 1
+    shown = (
+        _PICTURE.format(dark=address(part, "dark"), light=address(part, "light"), alt=chart.title or chart.id)
+        for part in range(parts)
+    )
+    return Markup().join(shown)

@@ -1,0 +1,46 @@
+"""Connections of which each has little time to say what it wants."""
+
+from __future__ import annotations
+
+import asyncio
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+REQUEST_TIMEOUT_S = 5.0
+
+
+class TimedConnection(H11Protocol):
+    """Ends a connection whose request does not come whole within seconds, however it drips."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Wait on, unless the request is whole."""
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._end_waiting()
+        elif self._deadline is None:
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        self._end_waiting()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._deadline = self.loop.call_later(REQUEST_TIMEOUT_S, self._out_of_time)
+
+    def _end_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _out_of_time(self) -> None:
+        self._deadline = None
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.abort()

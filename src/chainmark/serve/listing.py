@@ -1,0 +1,156 @@
+"""The runs of a store by facets: what there is of each, how often, and which runs are left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from chainmark.core.errors import ChainmarkError
+from chainmark.core.tool import tool_version
+from chainmark.core.verdict import PRINTED, PROFILED, SYNTHETIC
+from chainmark.serve.reading import Moment, ReadStore
+from chainmark.store.index import DAMAGED, Entry
+from chainmark.store.notes import Notes
+from chainmark.store.runs import SealedRun
+
+PAGE = 100
+UNFINISHED = "unfinished"
+_MEASURED = "measured"
+
+
+class ListedRun(BaseModel):
+    """A run as a list shows it."""
+
+    run_id: str
+    system: str = ""
+    version: str = ""
+    profile: str = ""
+    machine: str = ""
+    status: str
+    source: str = ""
+    experiment: str = ""
+    side: str = ""
+    started_at: str = ""
+    notes: str = ""
+
+
+class RunList(BaseModel):
+    """``runs.json``: the runs that are left by the facets, newest first, and how many there are."""
+
+    schema_version: int = 1
+    tool_version: str
+    asked: dict[str, list[str]]
+    total: int
+    found: int
+    runs: list[ListedRun]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A value of a facet: how many runs would be left, and whether it is chosen."""
+
+    value: str
+    count: int
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Facet:
+    """A property of runs, and its values."""
+
+    name: str
+    label: str
+    choices: list[Choice]
+
+
+FACETS: Mapping[str, tuple[str, Callable[[ListedRun], str]]] = {
+    "system": ("system", lambda run: run.system),
+    "profile": ("profile", lambda run: run.profile),
+    "version": ("version", lambda run: run.version),
+    "machine": ("machine", lambda run: run.machine),
+    "status": ("status", lambda run: run.status),
+    "source": ("made by", lambda run: run.source),
+}
+
+
+class Machines:
+    """What the processors of runs are called; each is read of one run, once."""
+
+    def __init__(self, store: ReadStore) -> None:
+        self._store = store
+        self._known: dict[str, str] = {}
+
+    def name(self, entry: Entry) -> str:
+        """The processor of a run."""
+        if entry.machine not in self._known:
+            try:
+                found = SealedRun(self._store.root / "runs" / entry.run_id).manifest.host.cpu_model
+            except (ChainmarkError, ValueError):
+                found = "unknown"
+            self._known[entry.machine] = found
+        return self._known[entry.machine]
+
+
+def all_runs(moment: Moment, machines: Machines) -> list[ListedRun]:
+    """Every folder of the store: the newest first, and before them what is not finished or cannot be read."""
+    broken = [ListedRun(run_id=name, status=UNFINISHED) for name in moment.unfinished]
+    broken += [ListedRun(run_id=name, status=DAMAGED) for name in moment.damaged]
+    return [*broken, *(_listed(entry, machines, moment.notes) for entry in reversed(moment.whole))]
+
+
+def _listed(entry: Entry, machines: Machines, notes: Notes) -> ListedRun:
+    return ListedRun(
+        run_id=entry.run_id,
+        system=entry.system,
+        version=entry.version,
+        profile=entry.profile,
+        machine=machines.name(entry),
+        status=entry.status,
+        source=_source(entry),
+        experiment=entry.experiment,
+        side=entry.side,
+        started_at=entry.started_at,
+        notes="; ".join(notes.of(entry.noted)) if notes.annotations or notes.epochs else "",
+    )
+
+
+def _source(entry: Entry) -> str:
+    words = entry.badges.split(", ")
+    return next((word.lower() for word in (SYNTHETIC, PRINTED, PROFILED) if word in words), _MEASURED)
+
+
+def _fits(run: ListedRun, asked: Mapping[str, Sequence[str]], without: str = "") -> bool:
+    chosen = ((name, values) for name, values in asked.items() if name in FACETS and values and name != without)
+    return all(FACETS[name][1](run) in values for name, values in chosen) and _has_words(run, asked.get("q", ()))
+
+
+def _has_words(run: ListedRun, texts: Sequence[str]) -> bool:
+    words = [word for text in texts for word in text.casefold().split()]
+    if not words:
+        return True
+    whole = " ".join([run.run_id, run.version, run.profile, run.machine, run.status, run.source, run.experiment,
+                      run.side, run.notes]).casefold()  # fmt: skip
+    return all(word in whole for word in words)
+
+
+def run_list(runs: Sequence[ListedRun], asked: Mapping[str, Sequence[str]]) -> RunList:
+    """The runs that fit."""
+    found = [run for run in runs if _fits(run, asked)]
+    kept = {name: list(values) for name, values in asked.items() if name in FACETS or name == "q"}
+    return RunList(tool_version=tool_version(), asked=kept, total=len(runs), found=len(found), runs=found)
+
+
+def facets(runs: Sequence[ListedRun], asked: Mapping[str, Sequence[str]]) -> list[Facet]:
+    """The facets with how many runs each value would leave beside what is chosen of the others."""
+    made = []
+    for name, (label, value_of) in FACETS.items():
+        counts = Counter(value_of(run) for run in runs if _fits(run, asked, without=name))
+        chosen = set(asked.get(name, ()))
+        values = sorted({*counts, *chosen} - {""}, key=lambda value: (value not in chosen, -counts[value], value))
+        choices = [Choice(value, counts[value], value in chosen) for value in values]
+        if len(choices) > 1 or chosen:
+            made.append(Facet(name, label, choices))
+    return made

@@ -1,0 +1,236 @@
+"""The dashboard's own pages as documents: what the store holds at a glance, what runs now, what the metrics mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+from markupsafe import Markup
+from pydantic import BaseModel
+
+from chainmark.core import units
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.caveats import Caveats, CaveatsField
+from chainmark.core.tool import tool_version
+from chainmark.core.verdict import Verdict, shown
+from chainmark.report.blocks import Block, Remark, Remarks, Section, Table, phrased, row_of, words
+from chainmark.report.document import Document
+from chainmark.report.metric_tables import dictionary
+from chainmark.report.phrases import Phrase
+from chainmark.serve.listing import UNFINISHED, RunList
+from chainmark.serve.reading import Moment, ReadStore
+from chainmark.serve.workloads import Card
+from chainmark.store.runs import UnfinishedRun
+
+
+@dataclass(frozen=True)
+class Page:
+    """A document with what only a server's page has.
+
+    Attributes:
+        here: which of the pages that every page leads to it is.
+        above: forms before the document's sections; ``instead`` stands in place of these.
+        refresh_s: after which the page is loaded again; 0: never.
+        status: of the answer.
+    """
+
+    document: Document
+    here: str = ""
+    above: Markup = field(default_factory=Markup)
+    instead: Markup | None = None
+    refresh_s: int = 0
+    status: int = 200
+
+
+class Home(BaseModel):
+    """``home.json``: every workload with its newest verdict.
+
+    Attributes:
+        pending: workloads that are still being read.
+        now: what is being measured.
+    """
+
+    schema_version: int = 1
+    tool_version: str
+    runs: int
+    pending: int
+    now: list[LiveRun]
+    cards: list[Card]
+    caveats: CaveatsField = Caveats()
+
+
+class LiveRun(BaseModel):
+    """A folder without a seal: a run that is being made, or that was broken off.
+
+    Attributes:
+        is_alive: the process that makes it lives.
+        done: what is sealed of its experiment.
+    """
+
+    run_id: str
+    version: str = ""
+    profile: str = ""
+    experiment: str = ""
+    started_at: str = ""
+    pid: int = 0
+    is_alive: bool = False
+    done: str = ""
+
+
+class Live(BaseModel):
+    """``live.json``: what is being measured."""
+
+    schema_version: int = 1
+    tool_version: str
+    runs: list[LiveRun]
+
+
+Home.model_rebuild()
+
+
+def caveats_of_moment(moment: Moment) -> Caveats:
+    """What cannot be read of the store."""
+    told = []
+    if moment.damaged:
+        some = ", ".join(moment.damaged[:3]) + (" …" if len(moment.damaged) > 3 else "")
+        told.append(f"{units.plural(len(moment.damaged), 'damaged run')} left out of every page but the list: {some}")
+    if moment.trouble:
+        told.append(f"the notes cannot be read: {moment.trouble}")
+    return Caveats(sentences=tuple(told))
+
+
+def live_runs(moment: Moment, store: ReadStore) -> list[LiveRun]:
+    """The folders without a seal, those that a living process fills first."""
+    made = [_live(UnfinishedRun(store.root / "runs" / name), moment) for name in moment.unfinished]
+    return sorted(made, key=lambda one: (not one.is_alive, one.started_at, one.run_id))
+
+
+def _live(run: UnfinishedRun, moment: Moment) -> LiveRun:
+    state = {key: value for key, value in run.state().items() if isinstance(value, str | int)}
+    pid = state.get("pid", 0)
+    experiment = str(state.get("experiment", ""))
+    done = sum(entry.experiment == experiment for entry in moment.whole) if experiment else 0
+    return LiveRun(
+        run_id=run.run_id,
+        version=str(state.get("version", "")),
+        profile=str(state.get("profile", "")),
+        experiment=experiment,
+        started_at=str(state.get("started_at", "")),
+        pid=pid if isinstance(pid, int) else 0,
+        is_alive=isinstance(pid, int) and pid > 0 and Path(f"/proc/{pid}").exists(),
+        done=f"{units.plural(done, 'run')} sealed" if experiment else "",
+    )
+
+
+def home_document(home: Home) -> Document:
+    """The workloads as a table."""
+    rows = [
+        row_of(
+            phrased(Phrase(card.title, address=card.address or f"/runs/{quote(card.newest_run)}")),
+            card.newest,
+            card.word or "MEASURED",
+            card.sentence or card.trouble,
+            card.size,
+        )
+        for card in home.cards
+    ]
+    table = Table("workloads", "", words("workload", "newest", "verdict", "sentence", "measured"), rows)
+    blocks: list[Block] = [table] if rows else [
+        Remarks("empty", "", ["Nothing was measured yet: `chainmark run PROFILE --version V` makes the first run."])
+    ]  # fmt: skip
+    return _own(
+        "home", "The lab", f"{units.plural(home.runs, 'run')} · {units.plural(len(home.cards), 'workload')}",
+        [Section("workloads", "Workloads", blocks)], home,
+    )  # fmt: skip
+
+
+def live_document(live: Live) -> Document:
+    """What is being measured, and what was broken off."""
+    alive = sum(one.is_alive for one in live.runs)
+    rows = [
+        row_of(
+            one.run_id,
+            "runs" if one.is_alive else "broken off",
+            one.version,
+            one.profile,
+            units.utc(one.started_at) if one.started_at else "",
+            one.experiment,
+            one.done,
+        )
+        for one in live.runs
+    ]
+    headings = words("run", "", "version", "profile", "started", "experiment", "of it")
+    blocks: list[Block] = [Table("live", "", headings, rows)] if rows else []
+    blocks.append(Remarks("how", "", [
+        Remark(f"{units.plural(alive, 'run')} being made now. What was broken off is never compared; "
+               "`chainmark runs remove RUN` removes it."),
+    ]))  # fmt: skip
+    return _own("live", "Now", "what is being measured", [Section("live", "Runs without a seal", blocks)], live)
+
+
+def runs_document(found: RunList) -> Document:
+    """The list of runs."""
+    rows = [
+        row_of(
+            phrased(Phrase(run.run_id, address=run_address(run.run_id, run.status))),
+            run.version, run.profile, run.machine, run.status, run.source, run.started_at[:16].replace("T", " "),
+        )
+        for run in found.runs
+    ]  # fmt: skip
+    headings = words("run", "version", "profile", "machine", "status", "made by", "started")
+    return _own(
+        "runs", "Runs", f"{units.count(found.found)} of {units.plural(found.total, 'run')}",
+        [Section("runs", "Runs", [Table("runs", "", headings, rows, sortable=True)])], found,
+    )  # fmt: skip
+
+
+def run_address(run_id: str, status: str) -> str:
+    """The page of a run; of one that is not finished, what is being measured."""
+    return "/live" if status == UNFINISHED else f"/runs/{quote(run_id)}"
+
+
+def dictionary_document(catalogue: Catalogue) -> Document:
+    """Every metric of a system: what it is, how it is judged, where it comes from."""
+    section = Section("dictionary", "Metrics", [dictionary(catalogue)])
+    amount = units.plural(len(catalogue.metrics), "metric")
+    return _own("metrics", catalogue.title, f"data dictionary · {amount}", [section], catalogue)
+
+
+class Links(BaseModel):
+    """A page that leads to others."""
+
+    schema_version: int = 1
+    tool_version: str
+    links: list[tuple[str, str]]
+
+
+def links_document(title: str, subtitle: str, links: Sequence[tuple[str, str, str]], otherwise: str) -> Document:
+    """Names that lead somewhere, with what is said of each; ``otherwise`` stands there where there is none."""
+    rows = [row_of(phrased(Phrase(name, address=address)), text) for name, address, text in links]
+    blocks: list[Block] = [Table("links", "", words("", ""), rows)] if rows else [Remarks("none", "", [otherwise])]
+    result = Links(tool_version=tool_version(), links=[(name, address) for name, address, _ in links])
+    return _own("links", title, subtitle, [Section("links", title, blocks)], result)
+
+
+def _own(kind: str, title: str, subtitle: str, sections: list[Section], result: BaseModel) -> Document:
+    return Document(
+        kind=kind,
+        title=title,
+        subtitle=subtitle,
+        verdict=Verdict.INFORMATIONAL,
+        word="",
+        sentence="",
+        suites=[shown(title)],
+        sections=sections,
+        notes=[],
+        result=result,
+        tool_version=tool_version(),
+    )
+
+
+def addressed(path: str, asked: Mapping[str, Sequence[str]]) -> str:
+    """An address with what was asked."""
+    pairs = [(key, value) for key, values in asked.items() for value in values]
+    return f"{path}?{urlencode(pairs)}" if pairs else path

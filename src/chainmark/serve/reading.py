@@ -1,0 +1,114 @@
+"""A store as the dashboard reads it: what is damaged is left out and named, and nothing is looked up twice a second."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from chainmark.core.errors import ChainmarkError
+from chainmark.store.index import DAMAGED, SEAL, Contents, Entry, Index, Selection
+from chainmark.store.notes import NOTES, Notes, read_notes
+from chainmark.store.runs import SealedRun, Store
+
+_FRESH_S = 1.0
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What a store held at one moment.
+
+    Attributes:
+        number: another one as soon as a run was sealed, removed or noted: what was made of the store then is made anew.
+        whole: the sealed runs whose manifests can be read.
+        damaged: the names of the others.
+        unfinished: folders without a seal.
+        notes: what is noted beside the runs; ``trouble`` says why that cannot be read.
+    """
+
+    number: int
+    whole: list[Entry]
+    damaged: list[str]
+    unfinished: list[str]
+    notes: Notes
+    trouble: str = ""
+
+
+class ReadStore(Store):
+    """A store in which a damaged run hinders nobody who asks for another one."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self._lock = threading.Lock()
+        self._looked = 0.0
+        self._moment: Moment | None = None
+        self._noted: tuple[int, int] | None = None
+        self._tried: dict[tuple[str, int], bool] = {}
+
+    def now(self) -> Moment:
+        """What the store holds, as it was within the last second."""
+        with self._lock:
+            if self._moment is None or time.monotonic() - self._looked > _FRESH_S:
+                self._moment = self._look(self._moment)
+                self._looked = time.monotonic()
+            return self._moment
+
+    def selection(self) -> Selection:
+        """What references mean among the runs that can be read."""
+        moment = self.now()
+        return Selection(Contents(moment.whole, moment.unfinished))
+
+    def alike(self, runs: Iterable[SealedRun]) -> list[SealedRun]:
+        """The runs that may show the noise between runs like these, those that can be read."""
+        return self.readable(super().alike(runs))
+
+    def series(self, runs: Iterable[SealedRun]) -> list[SealedRun]:
+        """The runs that may belong to the history of runs like these, those that can be read."""
+        return self.readable(super().series(runs))
+
+    def readable(self, runs: Iterable[SealedRun]) -> list[SealedRun]:
+        """The runs whose documents can be read; each is tried once as long as its seal is the same."""
+        return [run for run in runs if self._is_readable(run)]
+
+    def _is_readable(self, run: SealedRun) -> bool:
+        try:
+            key = (run.run_id, (run.path / SEAL).stat().st_mtime_ns)
+        except OSError:
+            return False
+        if key not in self._tried:
+            self._tried[key] = _can_be_read(run)
+        return self._tried[key]
+
+    def _look(self, before: Moment | None) -> Moment:
+        found = Index(self.root).contents()
+        whole = [entry for entry in found.sealed if entry.status != DAMAGED]
+        damaged = [entry.run_id for entry in found.sealed if entry.status == DAMAGED]
+        stamp = self._stamp()
+        if before is not None and (before.whole, before.damaged, self._noted) == (whole, damaged, stamp):
+            if before.unfinished == found.unfinished:
+                return before
+            return Moment(before.number, whole, damaged, found.unfinished, before.notes, before.trouble)
+        self._noted = stamp
+        number = 1 if before is None else before.number + 1
+        try:
+            return Moment(number, whole, damaged, found.unfinished, read_notes(self.root))
+        except ChainmarkError as error:
+            return Moment(number, whole, damaged, found.unfinished, Notes(), error.message)
+
+    def _stamp(self) -> tuple[int, int] | None:
+        try:
+            found = (self.root / NOTES).stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size
+
+
+def _can_be_read(run: SealedRun) -> bool:
+    try:
+        return run.manifest.run_id != "" and bool(run.catalogue.metrics) and run.summaries() is not None
+    except (ChainmarkError, ValidationError, KeyError, TypeError):
+        return False

@@ -1,0 +1,70 @@
+"""A page as bytes: the document engine's parts in the dashboard's frame, and hashes of all that may run in it."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+from typing import Any
+
+from markupsafe import Markup
+
+from chainmark.report.chart import Chart
+from chainmark.report.html import served_page_of
+from chainmark.report.page import environment, style_text, template_text
+from chainmark.serve.charts import Query, plot
+from chainmark.serve.pages import Page, addressed
+
+PACKAGE = "chainmark.serve"
+PAGES = {
+    "Home": "/", "Runs": "/runs", "Compare": "/compare", "History": "/history",
+    "Live": "/live", "Metrics": "/metrics",
+}  # fmt: skip
+EXPORTS = {"one HTML file": "html", "JSON": "json", "PDF": "pdf", "Markdown": "md"}
+
+
+@functools.cache
+def _style() -> Markup:
+    return style_text() + Markup(template_text("site.css", PACKAGE))  # noqa: S704 - our own file
+
+
+@functools.cache
+def _script() -> Markup:
+    return Markup(template_text("rows.js") + template_text("site.js", PACKAGE))  # noqa: S704 - our own files
+
+
+@functools.cache
+def content_security_policy() -> str:
+    """What a page may do: show what lies in it and what this server has, and nothing else."""
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (_style(), _script())]
+    return (
+        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; img-src 'self' data:; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    )
+
+
+def part(name: str, *arguments: Any) -> Markup:
+    """One of the dashboard's own parts of a page."""
+    module = environment(PACKAGE).get_template("bits.html.j2").module
+    made: Markup = getattr(module, name)(*arguments)
+    return made
+
+
+def html_of(page: Page, path: str, query: Query) -> str:
+    """The page at an address."""
+    asked: dict[str, list[str]] = {}
+    for key, value in query:
+        asked.setdefault(key, []).append(value)
+
+    def drawn(chart: Chart) -> Markup:
+        return plot(chart, path, query)
+
+    frame = {
+        "page": page,
+        "pages": list(PAGES.items()),
+        "exports": [(name, addressed(path, {**asked, "as": [suffix]})) for name, suffix in EXPORTS.items()],
+        "bare_caveats": part("caveats", page.document),
+        "css": _style(),
+        "script": _script(),
+    }
+    return served_page_of(page.document, PACKAGE, drawn, frame)

@@ -1,0 +1,81 @@
+"""The dashboard on a socket: alone on this machine unless it is told otherwise."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import uvicorn
+
+from chainmark.core.errors import EnvironmentFailure
+from chainmark.serve.app import application
+from chainmark.serve.connections import TimedConnection
+from chainmark.serve.safety import MOST_HEADER_BYTES, is_loopback, own_names
+from chainmark.serve.site import Site
+
+_MOST_CONNECTIONS = 500
+_BEHIND_ALL_ELSE = 10  # niceness: whoever measures on this machine goes first
+_GRACE_S = 3
+
+
+def serve(
+    root: Path, *, host: str, port: int, names: Sequence[str], token: str | None, say: Callable[[str], None]
+) -> None:
+    """Serve a store until the process is interrupted.
+
+    Args:
+        root: the store's folder.
+        host: the address to listen on.
+        port: 0 means a free one.
+        names: further ones by which the server may be asked.
+        token: what must be known where others reach the server; None: one is drawn.
+        say: is told where the server is.
+
+    Raises:
+        EnvironmentFailure: nothing can listen there.
+    """
+    listener = _listening(host, port)
+    needed = "" if is_loopback(host) else token or secrets.token_urlsafe(24)
+    site = Site(root)
+    with contextlib.suppress(OSError):
+        os.nice(_BEHIND_ALL_ELSE)
+    config = uvicorn.Config(
+        application(site, own_names(host, names), needed),
+        http=TimedConnection,
+        ws="none",
+        loop="asyncio",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=_MOST_CONNECTIONS,
+        h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{listener.getsockname()[1]}/"
+    say(f"serving {root} at {address}{f'?token={needed}' if needed and token is None else ''}")
+    say("Ctrl-C ends it")
+    with listener, contextlib.suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(256)
+    except OSError as error:
+        listener.close()
+        raise EnvironmentFailure(
+            f"nothing can listen at {host}:{port}: {error.strerror or error}",
+            "another process may have that port: `--port 0` takes a free one",
+        ) from error
+    return listener

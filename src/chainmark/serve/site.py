@@ -1,0 +1,251 @@
+"""What stands at which address: every page is a document made of the store, once for everybody who asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from chainmark.api.comparing import How, compared
+from chainmark.api.history import history
+from chainmark.api.runs import Run
+from chainmark.api.systems import catalogue
+from chainmark.core import units
+from chainmark.core.caveats import Caveats
+from chainmark.core.errors import UsageError
+from chainmark.core.tool import tool_version
+from chainmark.report.document import Document
+from chainmark.serve import listing, pages
+from chainmark.serve.charts import Painter
+from chainmark.serve.drawn_lines import sparkline
+from chainmark.serve.listing import Machines, RunList
+from chainmark.serve.memory import Memory
+from chainmark.serve.pages import Page
+from chainmark.serve.reading import Moment, ReadStore
+from chainmark.serve.rendering import part
+from chainmark.serve.workloads import Card, Figure, Workload, card_of, workloads_of
+from chainmark.store.runs import SealedRun
+from chainmark.systems.base import system_names
+
+Asked = Mapping[str, Sequence[str]]
+_CARDS = 24  # on the first page: the workloads that were measured last
+_REFRESH_S = 2
+_MOST_DOCUMENTS = 12
+_MOST_SIDES = 8
+
+
+class Site:
+    """The pages of one store.
+
+    Args:
+        root: the store's folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.store = ReadStore(root)
+        self.painter = Painter()
+        self._machines = Machines(self.store)
+        self._cards = Memory(4 * _CARDS)
+        self._documents = Memory(_MOST_DOCUMENTS)
+        self._lists = Memory(2)
+
+    def close(self) -> None:
+        """Make nothing further."""
+        for memory in (self._cards, self._documents, self._lists):
+            memory.close()
+        self.painter.close()
+
+    def _document(self, key: tuple[object, ...], make: Callable[[], Document]) -> Document:
+        found: Document = self._documents.get((self.store.now().number, *key), make)
+        return found
+
+    # ---- at a glance ------------------------------------------------------------------------------------------------
+    def cards(self, *, wait: bool = False) -> tuple[list[Card], int]:
+        """The workloads, and how many of them are still being read: those are told in brief."""
+        moment = self.store.now()
+        made, pending = [], 0
+        for workload in workloads_of(moment)[:_CARDS]:
+            future = self._cards.later((_state(workload, moment), workload.key), _card_maker(workload, self.store))
+            if wait or future.done():
+                made.append(future.result())
+            else:
+                pending += 1
+                made.append(workload.told())
+        return made, pending
+
+    def home(self, asked: Asked) -> Page:
+        """Every workload with its newest verdict, and what runs now."""
+        del asked
+        moment = self.store.now()
+        cards, pending = self.cards()
+        now = [one for one in pages.live_runs(moment, self.store) if one.is_alive]
+        home = pages.Home(
+            tool_version=tool_version(), runs=len(moment.whole), pending=pending, now=now, cards=cards,
+            caveats=pages.caveats_of_moment(moment),
+        )  # fmt: skip
+        refresh = _REFRESH_S if pending else 30 if now else 0
+        shown = part("cards", home, _drawn, refresh)
+        return Page(pages.home_document(home), "Home", instead=shown, refresh_s=refresh)
+
+    def live(self, asked: Asked) -> Page:
+        """What is being measured."""
+        del asked
+        runs = pages.live_runs(self.store.now(), self.store)
+        live = pages.Live(tool_version=tool_version(), runs=runs)
+        return Page(pages.live_document(live), "Live", refresh_s=_REFRESH_S)
+
+    # ---- runs -------------------------------------------------------------------------------------------------------
+    def runs(self, asked: Asked) -> Page:
+        """The runs that are left by the facets."""
+        moment = self.store.now()
+        key = (moment.number, tuple(moment.unfinished))
+        everything: list[listing.ListedRun] = self._lists.get(key, lambda: listing.all_runs(moment, self._machines))
+        found = listing.run_list(everything, asked)
+        begin = _whole_number(asked, "from")
+
+        def turned(name: str, value: str, wanted: bool) -> str:
+            others = [one for one in found.asked.get(name, []) if one != value]
+            return pages.addressed("/runs", {**found.asked, name: [*others, value] if wanted else others})
+
+        def at(place: int) -> str:
+            return pages.addressed("/runs", {**found.asked, "from": [str(place)]})
+
+        end = begin + listing.PAGE
+        before = at(max(0, begin - listing.PAGE)) if begin else ""
+        after = at(end) if end < found.found else ""
+        shown = part("runs", found, listing.facets(everything, asked), found.runs[begin:end], before, after, turned)
+        return Page(self._runs_document(found), "Runs", instead=shown)
+
+    @staticmethod
+    def _runs_document(found: RunList) -> Document:
+        return pages.runs_document(found)
+
+    def run(self, asked: Asked, run_id: str) -> Page:
+        """One run's document.
+
+        Raises:
+            UsageError: there is none of that name.
+        """
+        sealed = self._sealed(run_id)
+        document = self._document(("run", run_id), lambda: Run(sealed).document())
+        manifest = sealed.manifest
+        links = [
+            ("History of this workload", f"/history?run={quote(run_id)}"),
+            ("Compare with …", f"/compare?side={quote(run_id)}"),
+            ("All runs of this version", pages.addressed("/runs", {"version": [manifest.subject.version]})),
+        ]
+        del asked
+        return Page(document, "Runs", part("chosen", links))
+
+    def _sealed(self, run_id: str) -> SealedRun:
+        """A run by its whole name: a name of the store's own list, and never a path."""
+        moment = self.store.now()
+        if run_id in moment.damaged or any(entry.run_id == run_id for entry in moment.whole):
+            return SealedRun(self.store.root / "runs" / run_id)
+        if run_id in moment.unfinished:
+            raise UsageError(f"run `{run_id}` is not finished", "the page *Live* says how far it is")
+        raise UsageError(f"there is no run `{run_id}`", "the page *Runs* lists all")
+
+    # ---- comparisons ------------------------------------------------------------------------------------------------
+    def compare(self, asked: Asked) -> Page:
+        """Two sides, or more, compared; fewer: what can be chosen."""
+        sides = [text for side in asked.get("side", ()) if (text := " ".join(side.split()))]
+        sides += self._repetitions(asked.get("run", ()))
+        why = "why" in asked
+        form = part("compare_form", [*sides, *[""] * max(1, 2 - len(sides))], self._known_sides(), why)
+        if len(sides) < 2:
+            words = "Name two sides or more: versions, runs, or sides of an experiment."
+            return Page(pages.links_document("Compare", "any two sides or more", self._pairs(), words), "Compare", form)
+        if len(sides) > _MOST_SIDES:
+            raise UsageError(f"{len(sides)} sides are more than a page has room for", f"choose {_MOST_SIDES} at most")
+        document = self._document(("compare", *sides, why), lambda: self._compared(sides, why=why))
+        return Page(document, "Compare", form)
+
+    def _compared(self, sides: Sequence[str], *, why: bool) -> Document:
+        chosen = [[run for one in side.split() for run in self.store.select(one)] for side in sides]
+        return compared(chosen, self.store, How(why=why))
+
+    def _repetitions(self, run_ids: Sequence[str]) -> list[str]:
+        """Runs that were chosen one by one: those of one version and one profile are one side."""
+        entries = {entry.run_id: entry for entry in self.store.now().whole}
+        groups: dict[tuple[str, str, str], list[str]] = {}
+        for entry in sorted((entries[one] for one in run_ids if one in entries), key=lambda one: one.started_at):
+            groups.setdefault((entry.system, entry.version, entry.profile), []).append(entry.run_id)
+        return [" ".join(group) for group in groups.values()]
+
+    def _known_sides(self) -> list[str]:
+        """Versions and sides of experiments, the newest first."""
+        found: dict[str, None] = {}
+        for entry in reversed(self.store.now().whole):
+            found[entry.version] = None
+            if entry.experiment and entry.side:
+                found[f"{entry.experiment}/{entry.side}"] = None
+        return list(found)[:200]
+
+    def _pairs(self) -> list[tuple[str, str, str]]:
+        """Of every workload the newest release and the one before."""
+        made = []
+        for workload in workloads_of(self.store.now())[:_CARDS]:
+            releases = workload.releases()
+            if len(releases) > 1:
+                sides = [" ".join(entry.run_id for entry in group) for group in releases[-2:]]
+                names = f"{releases[-1][-1].version} against {releases[-2][-1].version}"
+                made.append((names, pages.addressed("/compare", {"side": sides}), workload.told().title))
+        return made
+
+    # ---- over the releases ------------------------------------------------------------------------------------------
+    def history(self, asked: Asked) -> Page:
+        """Every figure of a workload over its releases; without one: which there are."""
+        run_id = next(iter(asked.get("run", ())), "")
+        if not run_id:
+            found = workloads_of(self.store.now())
+            links = [(one.told().title, f"/history?run={quote(one.newest.run_id)}", one.told().size) for one in found]
+            return Page(
+                pages.links_document("History", "a workload over its releases", links, "No run yet."), "History"
+            )
+        self._sealed(run_id)
+        document = self._document(("history", run_id), lambda: history(run_id, store=self.store)[0])
+        return Page(document, "History", part("chosen", [("The newest run", f"/runs/{quote(run_id)}")]))
+
+    # ---- what the metrics are ---------------------------------------------------------------------------------------
+    def metrics(self, asked: Asked) -> Page:
+        """The systems with a data dictionary."""
+        del asked
+        links = [(catalogue(name).title, f"/metrics/{quote(name)}", name) for name in system_names()]
+        return Page(pages.links_document("Metrics", "what each means", links, "No system is installed."), "Metrics")
+
+    def dictionary(self, asked: Asked, system: str) -> Page:
+        """The data dictionary of a system."""
+        del asked
+        return Page(pages.dictionary_document(catalogue(system)), "Metrics")
+
+    def with_caveats(self, document: Document) -> Document:
+        """A document with what could not be read of the store, where its result has room for it."""
+        found = pages.caveats_of_moment(self.store.now())
+        if not found.sentences or not isinstance(getattr(document.result, "caveats", None), Caveats):
+            return document
+        joined = Caveats.joined([document.caveats, found])
+        return replace(document, result=document.result.model_copy(update={"caveats": joined}))
+
+
+def _state(workload: Workload, moment: Moment) -> tuple[Any, ...]:
+    """What a card is made of: its runs and the notes."""
+    return (*(entry.run_id for entry in workload.entries), moment.notes.model_dump_json())
+
+
+def _card_maker(workload: Workload, store: ReadStore) -> Callable[[], Card]:
+    return lambda: card_of(workload, store)
+
+
+def _drawn(figure: Figure) -> Markup:
+    told = f"{figure.label} over {units.plural(len(figure.values), 'release')}"
+    return sparkline(figure.values, figure.changes, f"{told}; {figure.changed}" if figure.changed else told)
+
+
+def _whole_number(asked: Asked, name: str) -> int:
+    text = next(iter(asked.get(name, ())), "0")
+    return int(text) if text.isdecimal() and len(text) < 9 else 0

@@ -1,0 +1,201 @@
+"""Every workload of a store in a few lines: its newest release against the one before, and its gating figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from pydantic import BaseModel
+
+from chainmark.api.comparing import How, pair_comparison
+from chainmark.compare.history import LEAST_RELEASES, history_report
+from chainmark.core import units
+from chainmark.core.comparison import Comparison
+from chainmark.core.errors import ChainmarkError
+from chainmark.core.history_report import HistoryReport
+from chainmark.core.labels import cell_of
+from chainmark.core.tool import tool_version
+from chainmark.report.judged_rows import RowMaker
+from chainmark.report.layouts import document_of
+from chainmark.report.phrases import Emphasis
+from chainmark.serve.reading import Moment, ReadStore
+from chainmark.store.index import Entry
+from chainmark.store.runs import SealedRun
+
+
+class Figure(BaseModel):
+    """A gating figure of the newest release.
+
+    Attributes:
+        id: of the metric and its statistic.
+        label: what it is called, with its statistic.
+        value, change, outcome, emphasis: as the comparison's document has them.
+        values: over the releases, oldest first; ``changes`` are the places where its level changed, and ``changed``
+            says so in words.
+    """
+
+    id: str
+    label: str
+    value: str
+    change: str
+    outcome: str
+    emphasis: Emphasis
+    values: list[float | None] = []
+    changes: list[int] = []
+    changed: str = ""
+
+
+class Card(BaseModel):
+    """One workload on one kind of machine.
+
+    Attributes:
+        address: of the newest release's comparison or, where it is the only one, of its run.
+        trouble: why something could not be told.
+    """
+
+    title: str
+    system: str
+    profile: str
+    cell: str
+    newest: str
+    newest_run: str
+    started_at: str
+    size: str
+    tone: str = "neutral"
+    word: str = ""
+    sentence: str = ""
+    address: str = ""
+    figures: list[Figure] = []
+    noise: str = ""
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The runs of one profile's workload on one kind of machine, oldest first; ``key`` tells it from the others."""
+
+    key: tuple[str, str, str, str]
+    entries: list[Entry]
+
+    @property
+    def newest(self) -> Entry:
+        """Its newest run."""
+        return self.entries[-1]
+
+    def releases(self) -> list[list[Entry]]:
+        """Its runs by version as each was last measured: the runs of one experiment's side, or single ones."""
+        groups: dict[str, list[Entry]] = {}
+        for entry in self.entries:
+            groups.setdefault(entry.version, []).append(entry)
+        made = []
+        for group in groups.values():
+            last = group[-1]
+            own = [one for one in group if (one.experiment, one.side) == (last.experiment, last.side)]
+            made.append(list({one.sources: one for one in own}.values()))
+        return sorted(made, key=lambda group: group[-1].started_at)
+
+    def told(self) -> Card:
+        """What is known without opening a run."""
+        newest, versions = self.newest, len({entry.version for entry in self.entries})
+        return Card(
+            title=f"{newest.subject} · {newest.profile}",
+            system=newest.system,
+            profile=newest.profile,
+            cell=" · ".join(cell_of(newest.known_labels).values()),
+            newest=newest.version,
+            newest_run=newest.run_id,
+            started_at=newest.started_at,
+            size=f"{units.plural(versions, 'version')}, {units.plural(len(self.entries), 'run')}",
+        )
+
+
+def workloads_of(moment: Moment) -> list[Workload]:
+    """All workloads, the one with the newest run first; runs with profiles are of none."""
+    found: dict[tuple[str, str, str, str], list[Entry]] = {}
+    for entry in moment.whole:
+        if not entry.profiles:
+            key = (entry.system, entry.profile, entry.workload, entry.machine)
+            found.setdefault(key, []).append(entry)
+    made = [Workload(key, entries) for key, entries in found.items()]
+    return sorted(made, key=lambda one: (one.newest.started_at, one.key), reverse=True)
+
+
+def card_of(workload: Workload, store: ReadStore) -> Card:
+    """What is said of a workload; what fails is said as well, and hinders no other."""
+    card = workload.told()
+    try:
+        return _with_history(_with_verdict(card, workload, store), workload, store)
+    except ChainmarkError as error:
+        return card.model_copy(update={"trouble": error.message})
+    except Exception as error:
+        return card.model_copy(update={"trouble": f"this workload could not be read ({type(error).__name__})"})
+
+
+def _with_verdict(card: Card, workload: Workload, store: ReadStore) -> Card:
+    releases = [group for release in workload.releases() if (group := _opened(release, store))]
+    if len(releases) < 2:
+        return card.model_copy(update={
+            "sentence": "One release was measured; with the next one there is a verdict.",
+            "address": f"/runs/{card.newest_run}",
+        })  # fmt: skip
+    baseline, candidate = releases[-2:]
+    comparison = pair_comparison(baseline, candidate, store, How())
+    document = document_of(comparison)
+    sides = [("side", " ".join(run.run_id for run in side)) for side in (baseline, candidate)]
+    return card.model_copy(update={
+        "tone": document.tone,
+        "word": document.word,
+        "sentence": document.sentence,
+        "address": f"/compare?{urlencode(sides)}",
+        "figures": _figures(comparison),
+    })  # fmt: skip
+
+
+def _figures(comparison: Comparison) -> list[Figure]:
+    """The gating figures as the comparison's document has them."""
+    rows = zip(comparison.judgements, RowMaker(comparison).rows(), strict=True)
+    return [
+        Figure(
+            id=f"{judgement.metric_id}.{judgement.statistic}",
+            label=row.label,
+            value=f"{row.candidate} {row.unit}".rstrip(),
+            change=row.change_with_unit,
+            outcome=row.outcome,
+            emphasis=row.emphasis,
+        )
+        for judgement, row in rows
+        if row.gating
+    ]
+
+
+def _opened(entries: Sequence[Entry], store: ReadStore) -> list[SealedRun]:
+    return store.readable(SealedRun(store.root / "runs" / entry.run_id) for entry in entries)
+
+
+def history_of(run_id: str, store: ReadStore) -> HistoryReport:
+    """The history that a run belongs to, without the runs that cannot be read.
+
+    Raises:
+        UsageError: there are fewer than four releases.
+        InvalidRunError: the run itself cannot be read.
+    """
+    newest = SealedRun(store.root / "runs" / run_id)
+    return history_report(newest, store.series([newest]), store.now().notes.epochs, tool_version())
+
+
+def _with_history(card: Card, workload: Workload, store: ReadStore) -> Card:
+    if len({entry.version for entry in workload.entries}) < LEAST_RELEASES:
+        return card
+    report = history_of(card.newest_run, store)
+    gating = {f"{one.metric_id}.{one.statistic}": one for one in report.series if one.gating}
+    figures = []
+    for figure in card.figures:
+        series = gating.get(figure.id)
+        update = {} if series is None else {
+            "values": series.values,
+            "changes": [change.release for change in series.changes],
+            "changed": ", ".join(f"changed with {change.label}" for change in series.changes),
+        }  # fmt: skip
+        figures.append(figure.model_copy(update=update))
+    return card.model_copy(update={"figures": figures, "noise": report.sentence})

@@ -1,0 +1,61 @@
+"""The dashboard as people have it: the command, a process of its own, asked over real sockets."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+_START = re.compile(r"at http://(?P<host>[^/]+):(?P<port>\d+)/(?:\?token=(?P<token>\S+))?")
+
+
+@dataclass
+class Served:
+    """A server that listens; its pages are asked of ``client``."""
+
+    process: subprocess.Popen[str]
+    port: int
+    token: str
+    client: httpx.Client
+
+    def raw(self, request: bytes) -> bytes:
+        """What it answers to bytes."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as connection:
+            connection.sendall(request)
+            parts = []
+            while part := connection.recv(65_536):
+                parts.append(part)
+            return b"".join(parts)
+
+
+@contextmanager
+def served(store: Path, *options: str, **environment: str) -> Iterator[Served]:
+    """The command with a store, until the context ends; it must end by itself when it is asked to."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "chainmark.cli", "--store", str(store), "serve", "--port", "0", *options],
+        env=os.environ | environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    try:
+        found = next((match for line in process.stderr if (match := _START.search(line))), None)
+        assert found is not None, "the server said no address"
+        port = int(found["port"])
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+            yield Served(process, port, found["token"] or "", client)
+        process.terminate()
+        assert process.wait(20) is not None
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        process.stderr.close()

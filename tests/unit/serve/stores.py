@@ -1,0 +1,92 @@
+"""Stores of many runs that are sealed as any other: few are summarised, the others are those with other figures."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.distribution import MetricSummary
+from chainmark.core.manifest import Manifest
+from chainmark.store.runs import Store
+
+from tests.unit.compare.synthetic_runs import SyntheticRun, run
+
+PROFILES = ("demo", "saturation", "churn", "wan")
+GROWING = "rss_bytes"
+GROWS_FROM = 0.6  # of the releases on, by a fifth
+
+
+def filled(root: Path, *, releases: int, repetitions: int = 1, profiles: int = 1, seed: int = 1) -> list[str]:
+    """A store of so many runs, oldest first; of each workload one metric's level changes once. Their names."""
+    base, drawn = run("v1.0.0", seconds=20), random.Random(seed)
+    summaries = [summary.model_dump(mode="json") for summary in base.summaries().values()]
+    store, made = Store(root), []
+    for release in range(releases):
+        for profile in PROFILES[:profiles]:
+            for repetition in range(1, repetitions + 1):
+                manifest = _manifest(base, release, profile, repetition)
+                own = list(_figures(summaries, drawn, grown=release >= GROWS_FROM * releases))
+                made.append(_seal(store, base, manifest, own))
+    return made
+
+
+def _manifest(base: SyntheticRun, release: int, profile: str, repetition: int) -> Manifest:
+    began = datetime(2025, 1, 1, tzinfo=UTC) + timedelta(
+        days=release, minutes=10 * repetition + PROFILES.index(profile)
+    )
+    started, version = began.strftime("%Y-%m-%dT%H:%M:%SZ"), f"v1.{release}.0"
+    content = base.manifest.model_dump(mode="json") | {
+        "run_id": f"cometbft-{profile}-{version}-{began:%Y%m%dT%H%M%S}-{repetition:04x}",
+        "subject": {**base.manifest.subject.model_dump(mode="json"), "version": version, "binary_sha256": version},
+        "profile_name": f"cometbft/{profile}",
+        "workload": {**base.manifest.workload, "name": profile},
+        "experiment": {
+            "id": f"{profile}-{release}",
+            "side": "subject",
+            "repetition": repetition,
+            "position": repetition,
+        },
+        "started_at": started,
+        "ended_at": (began + timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    return Manifest.model_validate(content)
+
+
+def _figures(summaries: list[dict[str, Any]], drawn: random.Random, *, grown: bool) -> Iterator[MetricSummary]:
+    for summary in deepcopy(summaries):
+        factor = drawn.lognormvariate(0.0, 0.01) * (1.2 if grown and summary["metric_id"] == GROWING else 1.0)
+        for estimate in summary["estimates"].values():
+            if estimate["value"] is not None:
+                estimate["value"] *= factor
+        yield MetricSummary.model_validate(summary)
+
+
+def _seal(store: Store, base: SyntheticRun, manifest: Manifest, summaries: list[MetricSummary]) -> str:
+    unfinished = store.create("cometbft", manifest.profile_name, manifest.subject.version, {})
+    path = unfinished.path.rename(unfinished.path.with_name(manifest.run_id))
+    unfinished.path, unfinished.run_id = path, manifest.run_id
+    for name, frame in base.frames.items():
+        unfinished.write_samples(name, frame)
+    return unfinished.seal(manifest, Catalogue.model_validate(base.catalogue), summaries).run_id
+
+
+def damage(root: Path, run_id: str, name: str, content: bytes | None) -> None:
+    """Replace a file of a sealed run, or remove it."""
+    path = root / "runs" / run_id / name
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+
+
+def unfinished(root: Path, name: str, state: dict[str, object]) -> None:
+    """A folder without a seal."""
+    folder = root / "runs" / name
+    folder.mkdir(parents=True)
+    (folder / "unfinished.json").write_text(json.dumps(state), encoding="utf-8")

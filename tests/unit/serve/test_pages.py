@@ -1,0 +1,202 @@
+"""The dashboard's pages of a real store, asked of a real server."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+
+import httpx
+import pytest
+
+import chainmark as cm
+
+from tests.support import wait_until
+from tests.unit.serve.serving import Served, served
+from tests.unit.serve.stores import damage, filled, unfinished
+
+RELEASES = 12
+SCRIPTED = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("dashboard") / "store"
+    filled(root, releases=RELEASES, repetitions=2, profiles=2)
+    return root
+
+
+@pytest.fixture(scope="module")
+def server(store: Path) -> Iterator[Served]:
+    with served(store) as one:
+        yield one
+
+
+def _runs(store: Path, version: str) -> list[str]:
+    frame = cm.runs(store)
+    return frame.filter(frame["version"] == version)["run_id"].to_list()
+
+
+def _page(server: Served, address: str, **query: str | list[str]) -> str:
+    answer = server.client.get(address, params=query or None)
+    assert answer.status_code == 200, answer.text[:500]
+    return unescape(answer.text).replace("\u00a0", " ")
+
+
+def _xml(text: str) -> ET.Element:
+    return ET.fromstring(text)  # noqa: S314 - what our own server made
+
+
+def test_home_has_a_card_for_each_workload_with_the_verdict_of_its_newest_release(server: Served) -> None:
+    wait_until(lambda: not server.client.get("/", params={"as": "json"}).json()["pending"], "the cards", 60)
+    home = server.client.get("/", params={"as": "json"}).json()
+    assert [card["profile"] for card in home["cards"]] == ["cometbft/saturation", "cometbft/demo"]
+    page = _page(server, "/")
+    for card in home["cards"]:
+        assert card["newest"] == f"v1.{RELEASES - 1}.0"
+        assert card["word"] in {"PASS", "INCONCLUSIVE"}
+        assert card["sentence"] in page
+        assert len(card["figures"][0]["values"]) == RELEASES
+        assert card["sentence"] in _page(server, card["address"])
+    assert page.count('class="sparkline"') >= 8
+
+
+def test_a_card_says_what_the_command_says(server: Served, store: Path) -> None:
+    (card,) = [one for one in server.client.get("/", params={"as": "json"}).json()["cards"] if "demo" in one["profile"]]
+    sides = [[one for one in _runs(store, version) if "demo" in one] for version in ("v1.10.0", "v1.11.0")]
+    assert card["sentence"] == cm.compare(*sides, store=store).sentence
+
+
+def test_facets_and_words_leave_the_runs_that_fit(server: Served) -> None:
+    everything = server.client.get("/runs", params={"as": "json"}).json()
+    assert everything["found"] == everything["total"] == 4 * RELEASES
+    some = server.client.get(
+        "/runs", params={"profile": "cometbft/demo", "version": ["v1.3.0", "v1.4.0"], "as": "json"}
+    )
+    assert {(run["profile"], run["version"]) for run in some.json()["runs"]} == {
+        ("cometbft/demo", "v1.3.0"), ("cometbft/demo", "v1.4.0"),
+    }  # fmt: skip
+    page = _page(server, "/runs", q="v1.5.0 saturation")
+    assert len(re.findall(r'name="run" value="cometbft-saturation-v1\.5\.0', page)) == 2
+    assert "2 of 48 runs" in page
+
+
+def test_runs_are_compared_as_the_library_compares_them(server: Served, store: Path) -> None:
+    sides = [[one for one in _runs(store, version) if "demo" in one] for version in ("v1.2.0", "v1.11.0")]
+    chosen = [run for side in sides for run in side]
+    page = _page(server, "/compare", run=chosen)
+    document = cm.compare(*sides, store=store)
+    assert document.sentence in page
+    assert document.digest in page
+    asked = {"side": [" ".join(side) for side in sides]}
+    shown = server.client.get("/compare", params={**asked, "as": "json"})
+    assert shown.json() == json.loads(document.json)
+    three = _page(server, "/compare", side=["v1.2.0", "v1.3.0", "v1.4.0"])
+    assert all(version in three for version in ("v1.2.0", "v1.3.0", "v1.4.0"))
+
+
+def test_charts_are_pictures_for_light_and_for_dark(server: Served, store: Path) -> None:
+    page = _page(server, "/history", run=_runs(store, "v1.11.0")[0])
+    pictures = re.findall(r'<source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)"><img src="([^"]+)"', page)
+    assert len(pictures) > 8
+    dark, light = (server.client.get(address) for address in pictures[0])
+    for answer in (dark, light):
+        assert answer.headers["content-type"] == "image/svg+xml"
+        assert _xml(answer.text).tag.endswith("svg")
+    assert dark.text != light.text
+    assert server.client.get(pictures[0][0].replace("chart=", "chart=no-")).status_code == 404
+
+
+@pytest.mark.parametrize("suffix", ["html", "json", "pdf", "md"])
+def test_any_page_is_exported_as_one_file(server: Served, store: Path, suffix: str) -> None:
+    run = _runs(store, "v1.4.0")[0]
+    for address in (f"/runs/{run}", "/runs", "/"):
+        answer = server.client.get(address, params={"as": suffix})
+        assert answer.status_code == 200
+        content = answer.content
+        assert content.startswith({"html": b"<!doctype", "json": b"{", "pdf": b"%PDF", "md": content[:1]}[suffix])
+    assert server.client.get("/runs", params={"as": "exe"}).status_code == 404
+
+
+def test_the_feed_and_the_badge_say_the_verdict(server: Served) -> None:
+    feed = _xml(server.client.get("/feed.atom").text)
+    atom = "{http://www.w3.org/2005/Atom}"
+    entries = feed.findall(f"{atom}entry")
+    assert [entry.findtext(f"{atom}title", "").partition(": ")[2] for entry in entries] == [
+        f"CometBFT · cometbft/{name} v1.{RELEASES - 1}.0" for name in ("saturation", "demo")
+    ]
+    badge = server.client.get("/badge/cometbft/cometbft/demo.svg")
+    assert f"v1.{RELEASES - 1}.0" in _xml(badge.text).attrib["aria-label"]
+    assert server.client.get("/badge/cometbft/cometbft/nothing.svg").status_code == 404
+
+
+def test_a_page_needs_no_script_and_its_policy_allows_what_is_in_it_alone(server: Served) -> None:
+    for address in ("/", "/runs", "/compare", "/live", "/metrics/cometbft", "/no-such-page"):
+        answer = server.client.get(address)
+        policy = answer.headers["content-security-policy"]
+        assert "unsafe" not in policy
+        for kind, body in (("script", r"<script>(.*?)</script>"), ("style", r"<style>(.*?)</style>")):
+            (text,) = re.findall(body, answer.text, re.DOTALL)
+            digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+            assert f"{kind}-src 'sha256-{digest}'" in policy
+        rest = re.sub(r"<(script|style)>.*?</\1>", "", answer.text, flags=re.DOTALL)
+        assert not re.search(r"\sstyle=|\son[a-z]+=|javascript:", rest)
+        assert not re.findall(r'(?:src|href|action)="(?:https?:)?//', answer.text)
+
+
+def test_damaged_and_unfinished_runs_are_shown_as_such_and_take_no_page_down(tmp_path: Path) -> None:
+    """Ten runs damaged in ten ways, among them what would be executed if a page did not escape it."""
+    root = tmp_path / "store"
+    names = filled(root, releases=8, repetitions=3)
+    ways: list[tuple[str, bytes | None]] = [
+        ("manifest.json", b""), ("manifest.json", b'{"subject": '), ("manifest.json", None), ("manifest.json", b"[]"),
+        ("metrics.json", b""), ("metrics.json", b'{"metrics": [{"metric_id": 1}]}'), ("metrics.json", None),
+        ("catalogue.json", b"{}"), ("SEALED", b"\xff\xfe"), ("samples/block.parquet", b"PAR1"),
+    ]  # fmt: skip
+    for number, (name, content) in enumerate(ways):
+        damage(root, names[2 * number], name, content)
+    odd = root / "runs" / names[-1] / "manifest.json"
+    odd.write_text(odd.read_text(encoding="utf-8").replace("v1.7.0", SCRIPTED), encoding="utf-8")
+    unfinished(root, "cometbft-demo-v9-20260101T000000-0001", {"pid": 1, "version": SCRIPTED, "profile": 3})
+    unfinished(root, "cometbft-demo-v9-20260101T000000-0002", {})
+    with served(root) as server:
+        listed = {
+            run["run_id"]: run["status"] for run in server.client.get("/runs", params={"as": "json"}).json()["runs"]
+        }
+        assert len(listed) == len(names) + 2
+        assert [listed[names[2 * number]] for number in range(4)] == ["damaged"] * 4
+        for address in ("/", "/runs", "/live", "/history", "/compare", "/feed.atom"):
+            answer = server.client.get(address)
+            assert answer.status_code == 200, address
+            assert SCRIPTED not in answer.text
+        wait_until(lambda: not server.client.get("/", params={"as": "json"}).json()["pending"], "the cards", 60)
+        assert "4 damaged runs left out" in unescape(server.client.get("/").text)
+        for name in names:
+            answer = server.client.get(f"/runs/{name}")
+            assert answer.status_code in {200, 409, 500}
+            assert SCRIPTED not in answer.text
+        sound = server.client.get("/compare", params={"side": [names[1], names[5]]})
+        assert sound.status_code == 200
+        broken = server.client.get("/compare", params={"side": [names[8], names[5]]})
+        assert broken.status_code == 409
+        assert "damaged" in broken.text
+
+
+def test_a_run_that_is_sealed_meanwhile_appears(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    with served(root) as server:
+        assert "Nothing was measured yet" in server.client.get("/").text
+        (name,) = filled(root, releases=1)
+        wait_until(lambda: name in server.client.get("/runs").text, "the run in the list", 20)
+
+
+def test_notebooks_and_other_tools_read_what_is_documented(server: Served) -> None:
+    """The JSON of a page has a schema's version, and its list of runs is what the library lists."""
+    shown: httpx.Response = server.client.get("/runs", params={"as": "json"})
+    assert shown.json()["schema_version"] == 1
+    assert shown.headers["content-type"] == "application/json"

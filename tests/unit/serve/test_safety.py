@@ -1,0 +1,126 @@
+"""Who is let in, and what happens to those who ask oddly, slowly or too often."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support import wait_until
+from tests.unit.serve.serving import Served, served
+from tests.unit.serve.stores import filled
+
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - what a token is for
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("safe") / "store"
+    filled(root, releases=2)
+    (root / "secret.txt").write_text("secret")
+    return root
+
+
+@pytest.fixture(scope="module")
+def server(store: Path) -> Iterator[Served]:
+    with served(store) as one:
+        yield one
+
+
+def _asked(server: Served, target: str, host: str = "localhost", method: str = "GET", more: str = "") -> bytes:
+    head = f"{method} {target} HTTP/1.1\r\nHost: {host}\r\n{more}Connection: close\r\n\r\n"
+    return server.raw(head.encode("latin-1"))
+
+
+def _status(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["/../secret.txt", "/runs/../../secret.txt", "/runs/..%2f..%2fsecret.txt", "/runs/%2e%2e/%2e%2e/secret.txt",
+     "/runs/....//secret.txt", "/runs/%00", "/runs//etc/passwd", "/metrics/../../etc/passwd", "/metrics/%2e%2e",
+     "/.git/config", "/badge/../../secret.svg", "//evil.example/runs", "/runs/%ff%fe", "/history?run=../secret.txt",
+     "/compare?side=../secret.txt&side=/etc/passwd", "/compare?side=%00&side=%ff"],
+)  # fmt: skip
+def test_no_path_leads_out_of_the_store(server: Served, target: str) -> None:
+    answer = _asked(server, target)
+    assert 400 <= _status(answer) < 500, answer[:200]
+    assert b"root:" not in answer
+    assert b"secret\n" not in answer
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil", ""])
+def test_a_name_that_another_site_made_point_here_is_refused(server: Served, host: str) -> None:
+    assert _status(_asked(server, "/", host)) in {400, 421}
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:80"])
+def test_its_own_names_are_answered(server: Served, host: str) -> None:
+    assert _status(_asked(server, "/", host)) == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT"])
+def test_nothing_is_written(server: Served, method: str) -> None:
+    assert _status(_asked(server, "/runs", method=method)) in {400, 405}
+
+
+def test_a_large_header_a_long_address_and_no_http_are_refused(server: Served) -> None:
+    assert _status(_asked(server, "/", more=f"X-Large: {'a' * 100_000}\r\n")) in {400, 431}
+    assert _status(_asked(server, f"/runs?q={'a' * 9000}")) == 414
+    assert _status(server.raw(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n")) == 400
+    assert _status(_asked(server, "/runs", more="Accept-Encoding: \xff;q=\xfe\r\nCookie: =;;\xff\r\n")) in {200, 400}
+
+
+def test_others_need_the_token_and_it_is_in_no_output(store: Path) -> None:
+    with served(store, "--host", EVERYWHERE) as server:
+        assert len(server.token) >= 24
+        assert server.client.get("/").status_code == 401
+        assert server.client.get("/", params={"token": "wrong"}).status_code == 401
+        assert server.client.get("/", headers={"authorization": "Bearer wrong"}).status_code == 401
+        assert server.client.get("/", headers={b"cookie": b"chainmark_token=\xff"}).status_code == 401
+        right = {"authorization": f"Bearer {server.token}"}
+        assert server.client.get("/", headers=right).status_code == 200
+        entered = server.client.get("/runs", params={"token": server.token, "q": "v1"})
+        assert entered.status_code == 303
+        assert entered.headers["location"] == "/runs?q=v1"
+        assert "HttpOnly" in entered.headers["set-cookie"]
+        page = server.client.get("/runs")
+        assert page.status_code == 200  # the client keeps the cookie
+        assert server.token not in page.text
+        server.process.terminate()
+        assert server.process.stderr is not None
+        assert server.token not in server.process.stderr.read()
+
+
+def test_a_token_that_is_given_is_not_printed(store: Path) -> None:
+    with served(store, "--host", EVERYWHERE, CHAINMARK_SERVE_TOKEN="of our own") as server:  # noqa: S106 - of this test
+        assert server.token == ""
+        assert server.client.get("/", headers={"authorization": "Bearer of our own"}).status_code == 200
+
+
+def test_slow_and_many_clients_hold_up_nobody(store: Path) -> None:
+    """Two hundred connections that drip a header while others read; all of them are ended."""
+    with served(store) as server:
+        process = psutil.Process(server.process.pid)
+        server.client.get("/")
+        before = process.num_fds()
+        slow = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(200)]
+        for one in slow:
+            one.sendall(b"GET / HTTP/1.1\r\nHost: local")
+        statuses: list[int] = []
+        readers = [
+            threading.Thread(target=lambda: statuses.append(server.client.get("/runs").status_code)) for _ in range(20)
+        ]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join(30)
+        assert statuses == [200] * 20
+        wait_until(lambda: process.num_fds() <= before + 25, "the slow connections' end", 40)
+        for one in slow:
+            one.close()
