@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.compare.noise import build_of, scaled, value_of
 from chainmark.compare.releases import Releases
+from chainmark.compare.steps import differences
 from chainmark.core import units
 from chainmark.core.caveats import caveats_of
 from chainmark.core.epoch import Epoch
@@ -120,7 +121,7 @@ def _labels(releases: Sequence[_Release]) -> list[str]:
 def _described(releases: Sequence[_Release], labels: Sequence[str], epochs: Sequence[Epoch]) -> list[Release]:
     """The releases as they are shown; a change of the set-up is told of the first release after it."""
     made, before = [], ""
-    for release, label in zip(releases, labels, strict=True):
+    for place, (release, label) in enumerate(zip(releases, labels, strict=True)):
         manifests = [run.manifest for run in release.runs]
         made.append(
             Release(
@@ -130,6 +131,7 @@ def _described(releases: Sequence[_Release], labels: Sequence[str], epochs: Sequ
                 run_ids=[run.run_id for run in release.runs],
                 is_printed=any(manifest.printed for manifest in manifests),
                 notes=[epoch.text for epoch in epochs if before < epoch.since <= release.started_at],
+                changed=differences(releases[place - 1].runs[-1], release.runs[-1]) if place else [],
             )
         )
         before = release.started_at

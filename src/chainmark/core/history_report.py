@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
+from operator import not_
+from typing import Annotated
+
+from pydantic import BaseModel, Field
 
 from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.metric import Better
 from chainmark.core.result import Result
 
 LEAST_CHANGE = 0.001  # relative: what is smaller, nobody would look at, however surely it changed
+
+
+class Difference(BaseModel):
+    """Something that is not as it was with the release before."""
+
+    what: str
+    before: str
+    after: str
 
 
 class Release(BaseModel):
@@ -18,6 +29,7 @@ class Release(BaseModel):
         label: the version, with the day where another place of the series has it, too.
         started_at: of its first run, ISO 8601.
         notes: what is known of its time: the set-up changed, a clock was wrong.
+        changed: what it was made with differs in this from the release before.
     """
 
     label: str
@@ -26,6 +38,7 @@ class Release(BaseModel):
     run_ids: list[str]
     is_printed: bool = False
     notes: list[str] = []
+    changed: Annotated[list[Difference], Field(exclude_if=not_)] = []
 
 
 class LevelChange(BaseModel):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.core import units
-from chainmark.core.history_report import LEAST_CHANGE, HistoryReport, HistorySeries, LevelChange
+from chainmark.core.history_report import LEAST_CHANGE, HistoryReport, HistorySeries, LevelChange, Release
 from chainmark.core.metric import Better
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.core.wording import sentence_of
 from chainmark.report.blocks import (
     EVERYWHERE,
+    HTML,
     PDF,
     Block,
     Column,
@@ -51,6 +52,7 @@ def history_document(report: HistoryReport) -> Document:
             Section("figures", "Every figure", [_figures(report)]),
             Section("charts", "Over the releases", _charts([_chart(report, one) for one in drawn])),
             Section("releases", "Releases", [_releases(report)]),
+            Section("steps", "What changed with each release", _steps(report), media=HTML),
         ],
         notes=[
             "A change is where the level over several releases differs (E-divisive with a permutation test), so the "
@@ -213,6 +215,23 @@ def _levels(one: HistorySeries, present: Sequence[tuple[int, float]]) -> list[tu
             middle = (stretch[(len(stretch) - 1) // 2] + stretch[len(stretch) // 2]) / 2.0
             made += [(begin - 0.3, middle, f"level {number + 1}"), (end - 0.7, middle, f"level {number + 1}")]
     return made
+
+
+def _steps(report: HistoryReport) -> list[Block]:
+    """What each release was made with that the one before it was not; the newest first."""
+    return [
+        Details(
+            f"step-{place}",
+            f"{release.label}: {units.plural(len(release.changed), 'difference')}",
+            [Table(f"step-table-{place}", "", words("", "before", "with it"), _differences(release))],
+        )
+        for place, release in reversed(list(enumerate(report.releases)))
+        if release.changed
+    ]
+
+
+def _differences(release: Release) -> list[TableRow]:
+    return [row_of(one.what, one.before, one.after) for one in release.changed]
 
 
 def _releases(report: HistoryReport) -> Table:

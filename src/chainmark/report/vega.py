@@ -42,7 +42,7 @@ _LETTER_PX = 6.1  # of the text in a box, on average
 _PAPER_ROW = 0.75
 _LEAST_ROW = 12
 _LEAST_HEIGHT = 60
-_SCREEN, _SCREEN_WIDE = 560, 1080  # pixels, where nobody can measure the window
+_SCREEN, _SCREEN_WIDE, _SCREEN_NARROW = 560, 1080, 290  # pixels, where nobody can measure the window
 
 _TEXT: Spec = {"type": "text", "fontSize": 11, "tooltip": None}
 _MARKS: dict[str, Spec] = {
@@ -108,13 +108,13 @@ def paper_drawings(chart: Chart, background: str = "transparent") -> tuple[list[
     return [(_paper_spec(page) | {"background": background}, look) for page in own], own[0].note
 
 
-def screen_drawings(chart: Chart, *, dark: bool) -> list[Drawing]:
+def screen_drawings(chart: Chart, *, dark: bool, narrow: bool = False) -> list[Drawing]:
     """What is drawn of a chart for a page without a script: what paper shows, as a screen shows it."""
     palette = PALETTES[chart.palette]
     look = screen_config(palette.dark if dark else palette.light, dark=dark)
     made = []
     for page in paper_charts(chart):
-        width = _SCREEN_WIDE if chart.wide else _SCREEN
+        width = _SCREEN_NARROW if narrow else _SCREEN_WIDE if chart.wide else _SCREEN
         size = {"width": width, "height": _height(page, page.row, page.height)}
         made.append((with_data(page, interactive=False) | size | {"background": "transparent"}, look))
     return made

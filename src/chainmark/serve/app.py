@@ -26,6 +26,7 @@ from chainmark.serve.pages import Page, links_document
 from chainmark.serve.rendering import content_security_policy, html_of
 from chainmark.serve.safety import Guard
 from chainmark.serve.site import Asked, Site
+from chainmark.serve.writing import write_note
 
 _MEDIA = {
     ".html": "text/html", ".json": "application/json", ".pdf": "application/pdf", ".md": "text/markdown",
@@ -67,6 +68,12 @@ def application(site: Site, names: frozenset[str], token: str) -> Starlette:
         Route("/feed.atom", lambda request: _feed(request, site), methods=["GET"]),
         Route("/badge/{system}/{profile:path}.svg", lambda request: _badge(request, site), methods=["GET"]),
     ]
+    if site.form_token:
+
+        async def written(request: Request) -> Response:
+            return await _written(request, site)
+
+        routes.append(Route("/notes", written, methods=["POST"]))
     middleware = [Middleware(Guard, names=names, token=token), Middleware(GZipMiddleware, minimum_size=2000)]
     handlers = {HTTPException: _refused}
     return Starlette(routes=routes, middleware=middleware, exception_handlers=handlers, lifespan=lifespan)
@@ -101,7 +108,7 @@ def _formatted(request: Request, site: Site, page: Page, query: Query) -> Respon
     if chart := parameters.get("chart"):
         number = parameters.get("part", "0")
         place = int(number) if number.isdecimal() and len(number) < 4 else -1
-        svg = site.painter.svg(page.document, chart, place, dark=parameters.get("look") == "dark")
+        svg = site.painter.svg(page.document, chart, place, parameters.get("look", "light"))
         return Response(svg, media_type="image/svg+xml", headers=_SVG | {"cache-control": "private, max-age=60"})
     if wanted := parameters.get("as"):
         return _exported(page.document, f".{wanted}")
@@ -124,6 +131,13 @@ def _exported(document: Document, suffix: str) -> Response:
         content = document.write(Path(folder) / name, suffix).read_bytes()
     disposition = {"content-disposition": f'attachment; filename="{name}"'}
     return Response(content, media_type=_MEDIA[suffix], headers=disposition)
+
+
+async def _written(request: Request, site: Site) -> Response:
+    try:
+        return await write_note(request, site)
+    except ChainmarkError as error:
+        return _trouble(request, error.message, error.hint or "", 400)
 
 
 def _feed(request: Request, site: Site) -> Response:

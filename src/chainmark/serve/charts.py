@@ -14,15 +14,19 @@ from markupsafe import Markup
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.report.chart import Chart, paper_charts
 from chainmark.report.content import Content
-from chainmark.report.drawing import svg_of
+from chainmark.report.drawing import Drawing, svg_of
 from chainmark.report.vega import screen_drawings
 
 _DRAWN_BY_ONE = 40  # the engine keeps some 2 MB of each drawing
 _MOST_KEPT = 150  # pictures, of some 30 kB each
 _PICTURE = Markup(
-    '<div class="plot"><picture><source media="(prefers-color-scheme: dark)" srcset="{dark}">'
+    '<div class="plot"><picture>'
+    '<source media="(max-width: 40rem) and (prefers-color-scheme: dark)" srcset="{narrow_dark}">'
+    '<source media="(max-width: 40rem)" srcset="{narrow}">'
+    '<source media="(prefers-color-scheme: dark)" srcset="{dark}">'
     '<img src="{light}" alt="{alt}" loading="lazy"></picture></div>'
 )
+LOOKS = ("light", "dark", "narrow", "narrow_dark")
 Query = list[tuple[str, str]]
 
 
@@ -32,27 +36,27 @@ class Painter:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
-        self._kept: OrderedDict[tuple[str, str, int, bool], str] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str, int, str], str] = OrderedDict()
 
-    def svg(self, document: Content, chart_id: str, part: int, *, dark: bool) -> str:
-        """One chart of a document, or a part of it.
+    def svg(self, document: Content, chart_id: str, part: int, look: str) -> str:
+        """One chart of a document, or a part of it, in one of `LOOKS`.
 
         Raises:
             UsageError: the document has no such chart.
             EnvironmentFailure: the process that draws was ended.
         """
-        key = (document.digest, chart_id, part, dark)
+        key = (document.digest, chart_id, part, look)
         with self._lock:
             if (known := self._kept.get(key)) is None:
-                known = self._kept[key] = self._drawn(document, chart_id, part, dark=dark)
+                known = self._kept[key] = self._drawn(document, chart_id, part, look)
             self._kept.move_to_end(key)
             while len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)
             return known
 
-    def _drawn(self, document: Content, chart_id: str, part: int, *, dark: bool) -> str:
+    def _drawn(self, document: Content, chart_id: str, part: int, look: str) -> str:
         chart = next((one for one in document.charts() if one.id == chart_id), None)
-        drawings = [] if chart is None else screen_drawings(chart, dark=dark)
+        drawings = [] if chart is None else _drawings(chart, look)
         if not 0 <= part < len(drawings):
             raise UsageError(f"this page has no chart `{chart_id}`", "load the page anew")
         try:
@@ -74,6 +78,12 @@ class Painter:
                 self._pool = None
 
 
+def _drawings(chart: Chart, look: str) -> list[Drawing]:
+    if look not in LOOKS:
+        return []
+    return screen_drawings(chart, dark=look.endswith("dark"), narrow=look.startswith("narrow"))
+
+
 def plot(chart: Chart, path: str, query: Query) -> Markup:
     """A chart's pictures on the page at an address, which draws them when they are asked for."""
 
@@ -82,7 +92,7 @@ def plot(chart: Chart, path: str, query: Query) -> Markup:
 
     parts = len(paper_charts(chart)) if chart.pages or (chart.page_rows and chart.y.names) else 1
     shown = (
-        _PICTURE.format(dark=address(part, "dark"), light=address(part, "light"), alt=chart.title or chart.id)
+        _PICTURE.format(alt=chart.title or chart.id, **{look: address(part, look) for look in LOOKS})
         for part in range(parts)
     )
     return Markup().join(shown)

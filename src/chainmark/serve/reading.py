@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.distribution import MetricSummary
 from chainmark.core.errors import ChainmarkError
 from chainmark.store.index import DAMAGED, SEAL, Contents, Entry, Index, Selection
 from chainmark.store.notes import NOTES, Notes, read_notes
 from chainmark.store.runs import SealedRun, Store
 
 _FRESH_S = 1.0
+_MOST_OPEN = 1000  # runs, of some 100 kB each
 
 
 @dataclass(frozen=True)
@@ -38,16 +44,45 @@ class Moment:
     trouble: str = ""
 
 
+class ReadRun(SealedRun):
+    """A run whose figures are read once."""
+
+    def __init__(self, path: Path, catalogues: dict[bytes, Catalogue]) -> None:
+        super().__init__(path)
+        self._catalogues = catalogues
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """The metrics' definitions at the time of the run; hundreds of runs have the same."""
+        try:
+            digest = hashlib.sha256((self.path / "catalogue.json").read_bytes()).digest()
+        except OSError:
+            return super().catalogue
+        if digest not in self._catalogues:
+            self._catalogues[digest] = super().catalogue
+        return self._catalogues[digest]
+
+    def summaries(self) -> dict[str, MetricSummary]:
+        """The contents of ``metrics.json`` by metric id."""
+        return self._summaries
+
+    @cached_property
+    def _summaries(self) -> dict[str, MetricSummary]:
+        return super().summaries()
+
+
 class ReadStore(Store):
     """A store in which a damaged run hinders nobody who asks for another one."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
-        self._lock = threading.Lock()
+        self._lock, self._opening = threading.Lock(), threading.Lock()
         self._looked = 0.0
         self._moment: Moment | None = None
         self._noted: tuple[int, int] | None = None
         self._tried: dict[tuple[str, int], bool] = {}
+        self._catalogues: dict[bytes, Catalogue] = {}
+        self._open: OrderedDict[tuple[str, int], ReadRun] = OrderedDict()
 
     def now(self) -> Moment:
         """What the store holds, as it was within the last second."""
@@ -61,6 +96,24 @@ class ReadStore(Store):
         """What references mean among the runs that can be read."""
         moment = self.now()
         return Selection(Contents(moment.whole, moment.unfinished))
+
+    def run(self, run_id: str) -> SealedRun:
+        """A run by its whole name; what was read of it is kept as long as its seal is the same, and there is room."""
+        path = self.root / "runs" / run_id
+        try:
+            key = (run_id, (path / SEAL).stat().st_mtime_ns)
+        except OSError:
+            return SealedRun(path)
+        with self._opening:
+            if (found := self._open.get(key)) is None:
+                found = self._open[key] = ReadRun(path, self._catalogues)
+            self._open.move_to_end(key)
+            while len(self._open) > _MOST_OPEN:
+                self._open.popitem(last=False)
+            return found
+
+    def _opened(self, entries: Iterable[Entry]) -> list[SealedRun]:
+        return [self.run(entry.run_id) for entry in entries]
 
     def alike(self, runs: Iterable[SealedRun]) -> list[SealedRun]:
         """The runs that may show the noise between runs like these, those that can be read."""

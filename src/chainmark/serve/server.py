@@ -14,6 +14,7 @@ import uvicorn
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.serve.app import application
 from chainmark.serve.connections import TimedConnection
+from chainmark.serve.rendering import html_of
 from chainmark.serve.safety import MOST_HEADER_BYTES, is_loopback, own_names
 from chainmark.serve.site import Site
 
@@ -23,7 +24,14 @@ _GRACE_S = 3
 
 
 def serve(
-    root: Path, *, host: str, port: int, names: Sequence[str], token: str | None, say: Callable[[str], None]
+    root: Path,
+    *,
+    host: str,
+    port: int,
+    names: Sequence[str],
+    token: str | None,
+    may_write: bool,
+    say: Callable[[str], None],
 ) -> None:
     """Serve a store until the process is interrupted.
 
@@ -33,6 +41,7 @@ def serve(
         port: 0 means a free one.
         names: further ones by which the server may be asked.
         token: what must be known where others reach the server; None: one is drawn.
+        may_write: notes may be written in the pages.
         say: is told where the server is.
 
     Raises:
@@ -40,9 +49,10 @@ def serve(
     """
     listener = _listening(host, port)
     needed = "" if is_loopback(host) else token or secrets.token_urlsafe(24)
-    site = Site(root)
     with contextlib.suppress(OSError):
         os.nice(_BEHIND_ALL_ELSE)
+    site = Site(root, secrets.token_urlsafe(24) if may_write else "")
+    html_of(site.home({}), "/", [])  # what the first page needs is loaded before somebody waits for it
     config = uvicorn.Config(
         application(site, own_names(host, names), needed),
         http=TimedConnection,

@@ -43,9 +43,11 @@ class Site:
 
     Args:
         root: the store's folder.
+        form_token: what the forms that write hold; "" where nothing may be written.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, form_token: str = "") -> None:
+        self.form_token = form_token
         self.store = ReadStore(root)
         self.painter = Painter()
         self._machines = Machines(self.store)
@@ -130,7 +132,7 @@ class Site:
         Raises:
             UsageError: there is none of that name.
         """
-        sealed = self._sealed(run_id)
+        sealed = self.sealed(run_id)
         document = self._document(("run", run_id), lambda: Run(sealed).document())
         manifest = sealed.manifest
         links = [
@@ -139,13 +141,14 @@ class Site:
             ("All runs of this version", pages.addressed("/runs", {"version": [manifest.subject.version]})),
         ]
         del asked
-        return Page(document, "Runs", part("chosen", links))
+        form = part("note_form", run_id, manifest.subject.version, self.form_token) if self.form_token else ""
+        return Page(document, "Runs", part("chosen", links) + form)
 
-    def _sealed(self, run_id: str) -> SealedRun:
+    def sealed(self, run_id: str) -> SealedRun:
         """A run by its whole name: a name of the store's own list, and never a path."""
         moment = self.store.now()
         if run_id in moment.damaged or any(entry.run_id == run_id for entry in moment.whole):
-            return SealedRun(self.store.root / "runs" / run_id)
+            return self.store.run(run_id)
         if run_id in moment.unfinished:
             raise UsageError(f"run `{run_id}` is not finished", "the page *Live* says how far it is")
         raise UsageError(f"there is no run `{run_id}`", "the page *Runs* lists all")
@@ -207,7 +210,7 @@ class Site:
             return Page(
                 pages.links_document("History", "a workload over its releases", links, "No run yet."), "History"
             )
-        self._sealed(run_id)
+        self.sealed(run_id)
         document = self._document(("history", run_id), lambda: history(run_id, store=self.store)[0])
         return Page(document, "History", part("chosen", [("The newest run", f"/runs/{quote(run_id)}")]))
 

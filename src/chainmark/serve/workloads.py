@@ -170,7 +170,7 @@ def _figures(comparison: Comparison) -> list[Figure]:
 
 
 def _opened(entries: Sequence[Entry], store: ReadStore) -> list[SealedRun]:
-    return store.readable(SealedRun(store.root / "runs" / entry.run_id) for entry in entries)
+    return store.readable(store.run(entry.run_id) for entry in entries)
 
 
 def history_of(run_id: str, store: ReadStore) -> HistoryReport:
@@ -180,7 +180,7 @@ def history_of(run_id: str, store: ReadStore) -> HistoryReport:
         UsageError: there are fewer than four releases.
         InvalidRunError: the run itself cannot be read.
     """
-    newest = SealedRun(store.root / "runs" / run_id)
+    newest = store.run(run_id)
     return history_report(newest, store.series([newest]), store.now().notes.epochs, tool_version())
 
 

@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,17 +15,20 @@ from pathlib import Path
 
 import httpx
 
+from tests.support import wait_until
+
 _START = re.compile(r"at http://(?P<host>[^/]+):(?P<port>\d+)/(?:\?token=(?P<token>\S+))?")
 
 
 @dataclass
 class Served:
-    """A server that listens; its pages are asked of ``client``."""
+    """A server that listens; its pages are asked of ``client``, and what it writes is in the file ``said``."""
 
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[bytes]
     port: int
     token: str
     client: httpx.Client
+    said: Path
 
     def raw(self, request: bytes) -> bytes:
         """What it answers to bytes."""
@@ -39,23 +43,24 @@ class Served:
 @contextmanager
 def served(store: Path, *options: str, **environment: str) -> Iterator[Served]:
     """The command with a store, until the context ends; it must end by itself when it is asked to."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "chainmark.cli", "--store", str(store), "serve", "--port", "0", *options],
-        env=os.environ | environment,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    try:
-        found = next((match for line in process.stderr if (match := _START.search(line))), None)
-        assert found is not None, "the server said no address"
-        port = int(found["port"])
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
-            yield Served(process, port, found["token"] or "", client)
-        process.terminate()
-        assert process.wait(20) is not None
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        process.stderr.close()
+    with tempfile.NamedTemporaryFile("w", prefix="chainmark-serve-") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "chainmark.cli", "--store", str(store), "serve", "--port", "0", *options],
+            env=os.environ | environment,
+            stderr=said,
+        )
+        path = Path(said.name)
+        try:
+            wait_until(
+                lambda: process.poll() is not None or _START.search(path.read_text()), "the server's address", 60
+            )
+            found = _START.search(path.read_text())
+            assert found is not None, path.read_text()
+            with httpx.Client(base_url=f"http://127.0.0.1:{found['port']}", timeout=60) as client:
+                yield Served(process, int(found["port"]), found["token"] or "", client, path)
+            process.terminate()
+            assert process.wait(20) is not None
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()

@@ -22,9 +22,11 @@ GROWING = "rss_bytes"
 GROWS_FROM = 0.6  # of the releases on, by a fifth
 
 
-def filled(root: Path, *, releases: int, repetitions: int = 1, profiles: int = 1, seed: int = 1) -> list[str]:
+def filled(
+    root: Path, *, releases: int, repetitions: int = 1, profiles: int = 1, seed: int = 1, charts: bool = False
+) -> list[str]:
     """A store of so many runs, oldest first; of each workload one metric's level changes once. Their names."""
-    base, drawn = run("v1.0.0", seconds=20), random.Random(seed)
+    base, drawn = run("v1.0.0", seconds=20, drawn=charts), random.Random(seed)
     summaries = [summary.model_dump(mode="json") for summary in base.summaries().values()]
     store, made = Store(root), []
     for release in range(releases):

@@ -109,7 +109,15 @@ def test_charts_are_pictures_for_light_and_for_dark(server: Served, store: Path)
         assert answer.headers["content-type"] == "image/svg+xml"
         assert _xml(answer.text).tag.endswith("svg")
     assert dark.text != light.text
+    narrow = server.client.get(pictures[0][1].replace("look=light", "look=narrow"))
+    assert float(_xml(narrow.text).attrib["width"]) < 390
     assert server.client.get(pictures[0][0].replace("chart=", "chart=no-")).status_code == 404
+
+
+def test_a_history_says_what_changed_with_each_release(server: Served, store: Path) -> None:
+    page = _page(server, "/history", run=_runs(store, "v1.11.0")[0])
+    steps = re.findall(r"<summary>(v1\.\d+\.0): 1 difference</summary>", page)
+    assert steps == [f"v1.{number}.0" for number in range(RELEASES - 1, 0, -1)]
 
 
 @pytest.mark.parametrize("suffix", ["html", "json", "pdf", "md"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+
+import chainmark as cm
 
 from tests.support import wait_until
 from tests.unit.serve.serving import Served, served
@@ -92,15 +95,32 @@ def test_others_need_the_token_and_it_is_in_no_output(store: Path) -> None:
         page = server.client.get("/runs")
         assert page.status_code == 200  # the client keeps the cookie
         assert server.token not in page.text
-        server.process.terminate()
-        assert server.process.stderr is not None
-        assert server.token not in server.process.stderr.read()
+        assert server.said.read_text().count(server.token) == 1  # where it was told
 
 
 def test_a_token_that_is_given_is_not_printed(store: Path) -> None:
     with served(store, "--host", EVERYWHERE, CHAINMARK_SERVE_TOKEN="of our own") as server:  # noqa: S106 - of this test
         assert server.token == ""
+        assert "of our own" not in server.said.read_text()
         assert server.client.get("/", headers={"authorization": "Bearer of our own"}).status_code == 200
+
+
+def test_a_note_is_written_by_the_servers_own_form_alone(tmp_path: Path) -> None:
+    (run,) = filled(tmp_path, releases=1)
+    with served(tmp_path, "--write") as server:
+        page = server.client.get(f"/runs/{run}").text
+        (token,) = re.findall(r'name="form" value="([^"]+)"', page)
+        own = {"origin": f"http://127.0.0.1:{server.port}"}
+        form = {"form": token, "run": run, "reach": "version", "text": "<b>the clock was late</b>"}
+        for headers, changes in (({}, {}), ({"origin": "http://evil.example"}, {}), (own, {"form": "x"}),
+                                 (own, {"text": ""}), (own, {"reach": "all"}), (own, {"run": "../x"})):  # fmt: skip
+            assert server.client.post("/notes", data=form | changes, headers=headers).status_code == 400
+        assert cm.notes(tmp_path).annotations == []
+        assert server.client.post("/notes", data={"text": "a" * 100_000}, headers=own).status_code == 400
+        assert server.client.post("/notes", data=form, headers=own).status_code == 303
+        (found,) = cm.notes(tmp_path).annotations
+        assert (found.version, found.text) == ("v1.0.0", "<b>the clock was late</b>")
+        wait_until(lambda: "&lt;b&gt;the clock was late" in server.client.get(f"/runs/{run}").text, "the note", 20)
 
 
 def test_slow_and_many_clients_hold_up_nobody(store: Path) -> None:

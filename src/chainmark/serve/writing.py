@@ -1,0 +1,57 @@
+"""What may be written, where the server was started so: notes beside runs. No run is ever touched."""
+
+from __future__ import annotations
+
+import hmac
+from urllib.parse import parse_qs, quote, urlsplit
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from chainmark.api.history import annotate, note
+from chainmark.core.errors import UsageError
+from chainmark.serve.site import Site
+
+_MOST_BYTES = 10_000
+_MOST_LETTERS = 500
+
+
+async def write_note(request: Request, site: Site) -> Response:
+    """Note what a form says: of a run, of its version, or a change of the set-up before it.
+
+    Raises:
+        UsageError: the form is not this server's own, or says nothing.
+    """
+    form = await _form(request)
+    if not (_is_same_origin(request) and hmac.compare_digest(form.get("form", "").encode(), site.form_token.encode())):
+        raise UsageError("this form is not of this server's own page", "load the page anew and write it there")
+    run_id, text = form.get("run", ""), " ".join(form.get("text", "").split())
+    if not text or len(text) > _MOST_LETTERS:
+        raise UsageError("a note is a clause of 1 to 500 letters", "go back and write it")
+    await run_in_threadpool(_noted, site, run_id, form.get("reach", ""), text)
+    return RedirectResponse(f"/runs/{quote(run_id)}", 303)
+
+
+async def _form(request: Request) -> dict[str, str]:
+    content = b""
+    async for part in request.stream():
+        content += part
+        if len(content) > _MOST_BYTES:
+            raise UsageError("this form is too large", "a note is a clause")
+    found = parse_qs(content.decode("utf-8", "replace"), max_num_fields=10)
+    return {name: values[0] for name, values in found.items()}
+
+
+def _is_same_origin(request: Request) -> bool:
+    return urlsplit(request.headers.get("origin", "")).netloc == request.headers.get("host")
+
+
+def _noted(site: Site, run_id: str, reach: str, text: str) -> None:
+    run = site.sealed(run_id).manifest
+    if reach == "set-up":
+        note(run.subject.system, run.started_at, text, store=site.store)
+    elif reach in {"run", "version"}:
+        annotate(run_id if reach == "run" else run.subject.version, text, store=site.store)
+    else:
+        raise UsageError(f"`{reach}` cannot be noted of", "there are run, version and set-up")
