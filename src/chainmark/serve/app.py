@@ -62,6 +62,8 @@ def application(site: Site, names: frozenset[str], token: str) -> Starlette:
         at("/runs/{run_id}", site.run),
         at("/compare", site.compare),
         at("/history", site.history),
+        at("/capacity", site.capacity),
+        at("/follow", site.follow),
         at("/live", site.live),
         at("/metrics", site.metrics),
         at("/metrics/{system}", site.dictionary),

@@ -140,7 +140,7 @@ def home_document(home: Home) -> Document:
     blocks: list[Block] = [table] if rows else [
         Remarks("empty", "", ["Nothing was measured yet: `chainmark run PROFILE --version V` makes the first run."])
     ]  # fmt: skip
-    return _own(
+    return own_document(
         "home", "The lab", f"{units.plural(home.runs, 'run')} · {units.plural(len(home.cards), 'workload')}",
         [Section("workloads", "Workloads", blocks)], home,
     )  # fmt: skip
@@ -167,7 +167,7 @@ def live_document(live: Live) -> Document:
         Remark(f"{units.plural(alive, 'run')} being made now. What was broken off is never compared; "
                "`chainmark runs remove RUN` removes it."),
     ]))  # fmt: skip
-    return _own("live", "Now", "what is being measured", [Section("live", "Runs without a seal", blocks)], live)
+    return own_document("live", "Now", "what is being measured", [Section("live", "Runs without a seal", blocks)], live)
 
 
 def runs_document(found: RunList) -> Document:
@@ -180,7 +180,7 @@ def runs_document(found: RunList) -> Document:
         for run in found.runs
     ]  # fmt: skip
     headings = words("run", "version", "profile", "machine", "status", "made by", "started")
-    return _own(
+    return own_document(
         "runs", "Runs", f"{units.count(found.found)} of {units.plural(found.total, 'run')}",
         [Section("runs", "Runs", [Table("runs", "", headings, rows, sortable=True)])], found,
     )  # fmt: skip
@@ -195,7 +195,7 @@ def dictionary_document(catalogue: Catalogue) -> Document:
     """Every metric of a system: what it is, how it is judged, where it comes from."""
     section = Section("dictionary", "Metrics", [dictionary(catalogue)])
     amount = units.plural(len(catalogue.metrics), "metric")
-    return _own("metrics", catalogue.title, f"data dictionary · {amount}", [section], catalogue)
+    return own_document("metrics", catalogue.title, f"data dictionary · {amount}", [section], catalogue)
 
 
 class Links(BaseModel):
@@ -211,10 +211,11 @@ def links_document(title: str, subtitle: str, links: Sequence[tuple[str, str, st
     rows = [row_of(phrased(Phrase(name, address=address)), text) for name, address, text in links]
     blocks: list[Block] = [Table("links", "", words("", ""), rows)] if rows else [Remarks("none", "", [otherwise])]
     result = Links(tool_version=tool_version(), links=[(name, address) for name, address, _ in links])
-    return _own("links", title, subtitle, [Section("links", title, blocks)], result)
+    return own_document("links", title, subtitle, [Section("links", title, blocks)], result)
 
 
-def _own(kind: str, title: str, subtitle: str, sections: list[Section], result: BaseModel) -> Document:
+def own_document(kind: str, title: str, subtitle: str, sections: list[Section], result: BaseModel) -> Document:
+    """A document of the dashboard's own, which judges nothing."""
     return Document(
         kind=kind,
         title=title,

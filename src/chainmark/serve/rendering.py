@@ -17,7 +17,7 @@ from chainmark.serve.pages import Page, addressed
 
 PACKAGE = "chainmark.serve"
 PAGES = {
-    "Home": "/", "Runs": "/runs", "Compare": "/compare", "History": "/history",
+    "Home": "/", "Runs": "/runs", "Compare": "/compare", "History": "/history", "Capacity": "/capacity",
     "Live": "/live", "Metrics": "/metrics",
 }  # fmt: skip
 EXPORTS = {"one HTML file": "html", "JSON": "json", "PDF": "pdf", "Markdown": "md"}

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from chainmark.api.comparing import How, compared
+from chainmark.api.following import block
 from chainmark.api.history import history
 from chainmark.api.runs import Run
 from chainmark.api.systems import catalogue
@@ -18,8 +19,10 @@ from chainmark.core import units
 from chainmark.core.caveats import Caveats
 from chainmark.core.errors import UsageError
 from chainmark.core.tool import tool_version
+from chainmark.lab.loading import has_stages
 from chainmark.report.document import Document
 from chainmark.serve import listing, pages
+from chainmark.serve.capacity import capacity_document
 from chainmark.serve.charts import Painter
 from chainmark.serve.drawn_lines import sparkline
 from chainmark.serve.listing import Machines, RunList
@@ -142,7 +145,7 @@ class Site:
         ]
         del asked
         form = part("note_form", run_id, manifest.subject.version, self.form_token) if self.form_token else ""
-        return Page(document, "Runs", part("chosen", links) + form)
+        return Page(document, "Runs", part("chosen", links) + self._trails(run_id) + form)
 
     def sealed(self, run_id: str) -> SealedRun:
         """A run by its whole name: a name of the store's own list, and never a path."""
@@ -213,6 +216,39 @@ class Site:
         self.sealed(run_id)
         document = self._document(("history", run_id), lambda: history(run_id, store=self.store)[0])
         return Page(document, "History", part("chosen", [("The newest run", f"/runs/{quote(run_id)}")]))
+
+    def capacity(self, asked: Asked) -> Page:
+        """Latency against load of a workload's releases; without one: which there are."""
+        run_id = next(iter(asked.get("run", ())), "")
+        found = workloads_of(self.store.now())
+        if not run_id:
+            tested = [one for one in found if has_stages(self.store.run(one.newest.run_id))]
+            links = [(one.told().title, f"/capacity?run={quote(one.newest.run_id)}", one.told().size) for one in tested]
+            title, otherwise = "latency against load", "No load test yet: `chainmark load` makes one."
+            return Page(pages.links_document("Capacity", title, links, otherwise), "Capacity")
+        self.sealed(run_id)
+        own = next((one for one in found if any(entry.run_id == run_id for entry in one.entries)), None)
+        if own is None:
+            raise UsageError(f"run `{run_id}` is of no workload", "it is damaged, or has profiles")
+        runs = self.store.readable(self.store.run(group[-1].run_id) for group in own.releases())
+        title = own.told().title
+        document = self._document(("capacity", *own.key), lambda: capacity_document(title, runs))
+        return Page(document, "Capacity", part("chosen", [("History", f"/history?run={quote(run_id)}")]))
+
+    # ---- what happened to one sample --------------------------------------------------------------------------------
+    def follow(self, asked: Asked) -> Page:
+        """The life of one block, or of anything else that a run's catalogue has a trail of."""
+        run_id, key, trail = (next(iter(asked.get(name, ())), "") for name in ("run", "key", "trail"))
+        self.sealed(run_id)
+        document = self._document(
+            ("follow", run_id, trail, key), lambda: block(run_id, key, trail=trail or "block", store=self.store)
+        )
+        return Page(document, "Runs", self._trails(run_id) + part("chosen", [("The run", f"/runs/{quote(run_id)}")]))
+
+    def _trails(self, run_id: str) -> Markup:
+        """The form that asks for one of the things that the run's catalogue has trails of."""
+        trails = [str(trail.get("id", "")) for trail in self.store.run(run_id).catalogue.trails]
+        return part("trail_form", run_id, trails) if trails else Markup()
 
     # ---- what the metrics are ---------------------------------------------------------------------------------------
     def metrics(self, asked: Asked) -> Page:

@@ -10,6 +10,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from chainmark.capacity.tables import STEP_SCHEMA
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary
 from chainmark.core.manifest import Manifest
@@ -23,7 +26,14 @@ GROWS_FROM = 0.6  # of the releases on, by a fifth
 
 
 def filled(
-    root: Path, *, releases: int, repetitions: int = 1, profiles: int = 1, seed: int = 1, charts: bool = False
+    root: Path,
+    *,
+    releases: int,
+    repetitions: int = 1,
+    profiles: int = 1,
+    seed: int = 1,
+    charts: bool = False,
+    steps: bool = False,
 ) -> list[str]:
     """A store of so many runs, oldest first; of each workload one metric's level changes once. Their names."""
     base, drawn = run("v1.0.0", seconds=20, drawn=charts), random.Random(seed)
@@ -34,7 +44,7 @@ def filled(
             for repetition in range(1, repetitions + 1):
                 manifest = _manifest(base, release, profile, repetition)
                 own = list(_figures(summaries, drawn, grown=release >= GROWS_FROM * releases))
-                made.append(_seal(store, base, manifest, own))
+                made.append(_seal(store, base, manifest, own, steps=steps))
     return made
 
 
@@ -69,13 +79,30 @@ def _figures(summaries: list[dict[str, Any]], drawn: random.Random, *, grown: bo
         yield MetricSummary.model_validate(summary)
 
 
-def _seal(store: Store, base: SyntheticRun, manifest: Manifest, summaries: list[MetricSummary]) -> str:
+def _seal(store: Store, base: SyntheticRun, manifest: Manifest, summaries: list[MetricSummary], *, steps: bool) -> str:
     unfinished = store.create("cometbft", manifest.profile_name, manifest.subject.version, {})
     path = unfinished.path.rename(unfinished.path.with_name(manifest.run_id))
     unfinished.path, unfinished.run_id = path, manifest.run_id
     for name, frame in base.frames.items():
         unfinished.write_samples(name, frame)
+    if steps:
+        unfinished.write_events("steps", _steps(), STEP_SCHEMA)
     return unfinished.seal(manifest, Catalogue.model_validate(base.catalogue), summaries).run_id
+
+
+def _steps() -> pl.DataFrame:
+    """The steps of a search that found 32 clients, with what its curve is drawn of."""
+    levels = [(2.0**power, phase) for power in range(6) for phase in ("probe", "confirm")]
+    columns = {
+        "endpoint": ["block"] * len(levels),
+        "kind": ["clients"] * len(levels),
+        "level": [level for level, _ in levels],
+        "phase": [phase for _, phase in levels],
+        "outcome": ["pass"] * len(levels),
+        "p99_s": [0.002 * level for level, _ in levels],
+    }
+    unknown = [pl.lit(None, dtype=kind).alias(name) for name, kind in STEP_SCHEMA.items() if name not in columns]
+    return pl.DataFrame(columns).with_columns(unknown).select(list(STEP_SCHEMA))
 
 
 def damage(root: Path, run_id: str, name: str, content: bytes | None) -> None:

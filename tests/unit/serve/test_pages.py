@@ -15,10 +15,12 @@ import httpx
 import pytest
 
 import chainmark as cm
+from chainmark.store.runs import Store
 
 from tests.support import wait_until
 from tests.unit.serve.serving import Served, served
 from tests.unit.serve.stores import damage, filled, unfinished
+from tests.unit.store.trail_runs import Lives, sealed
 
 RELEASES = 12
 SCRIPTED = "<script>alert(1)</script>"
@@ -155,6 +157,26 @@ def test_a_page_needs_no_script_and_its_policy_allows_what_is_in_it_alone(server
         rest = re.sub(r"<(script|style)>.*?</\1>", "", answer.text, flags=re.DOTALL)
         assert not re.search(r"\sstyle=|\son[a-z]+=|javascript:", rest)
         assert not re.findall(r'(?:src|href|action)="(?:https?:)?//', answer.text)
+
+
+def test_a_block_is_followed_as_the_command_follows_it(tmp_path: Path) -> None:
+    made = sealed(Store(tmp_path), Lives(6, 8).fill())
+    with served(tmp_path) as server:
+        assert 'action="/follow"' in _page(server, f"/runs/{made.run_id}")
+        shown = _page(server, "/follow", run=made.run_id, trail="block", key="3")
+        assert cm.block(made.run_id, 3, store=tmp_path).sentence in shown
+        assert server.client.get("/follow", params={"run": made.run_id, "key": "no such"}).status_code == 404
+
+
+def test_the_curves_of_releases_lie_over_one_another(tmp_path: Path) -> None:
+    names = filled(tmp_path, releases=3, steps=True)
+    with served(tmp_path) as server:
+        assert f"/capacity?run={names[-1]}" in _page(server, "/capacity")
+        shown = server.client.get("/capacity", params={"run": names[-1], "as": "json"}).json()
+        assert {step["version"] for step in shown["steps"]} == {"v1.0.0", "v1.1.0", "v1.2.0"}
+        page = _page(server, "/capacity", run=names[-1])
+        (picture,) = set(re.findall(r'<img src="([^"]+)"', page))
+        assert "clients" in server.client.get(picture).text
 
 
 def test_damaged_and_unfinished_runs_are_shown_as_such_and_take_no_page_down(tmp_path: Path) -> None:

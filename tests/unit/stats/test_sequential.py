@@ -528,3 +528,15 @@ def test_a_family_test_says_what_it_was_decided_by() -> None:
     held = family_test(baseline, candidate, archive, looks, limits=np.array([9.0, 0.5, 9.0, 9.0]))
     assert held.adjusted[1] > found.adjusted[1]
     assert held.p_value > found.p_value
+
+
+def test_a_large_archive_says_the_same_in_fewer_numbers() -> None:
+    """What is drawn of hundreds of runs has their covariance, and takes no time that grows with them."""
+    generator = np.random.default_rng(7)
+    archive = generator.standard_normal((400, 3)) @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 2.0]])
+    noise = sequential._Noise.of(np.zeros((2, 3)), np.zeros((2, 3)), archive)
+    assert noise.factor.shape == (3, 3)
+    exact = noise.rows.T @ noise.rows / len(noise.rows)
+    assert noise.factor.T @ noise.factor == pytest.approx(exact)
+    found = noise.drawn(200_000)
+    assert found.T @ found / len(found) == pytest.approx(exact, abs=0.05)

@@ -1,0 +1,143 @@
+"""Latency against load of all releases over one another, from the steps that runs of load tests keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import Any
+
+import polars as pl
+from pydantic import BaseModel
+
+from chainmark.core import units
+from chainmark.core.errors import UsageError
+from chainmark.core.tool import tool_version
+from chainmark.lab.loading import has_stages, stages_of
+from chainmark.report.blocks import Block, Section, Table, row_of, words
+from chainmark.report.chart import Axis, Chart, Layer, Series, Tip, columns_of
+from chainmark.report.document import Document
+from chainmark.report.load_text import KIND_AXES, KIND_NAMES, MS
+from chainmark.serve.pages import own_document
+from chainmark.store.runs import SealedRun
+
+_CONFIRMED = "confirm"
+_WIDE_RATIO = 20.0  # of an axis, from which on it is logarithmic
+_MOST_RELEASES = 8
+
+
+class Curves(BaseModel):
+    """``capacity.json``: the steps of the newest run of every release, as they were judged."""
+
+    schema_version: int = 1
+    tool_version: str
+    steps: list[CurveStep]
+
+
+class CurveStep(BaseModel):
+    """A step of load: its level, the p99 of what ended, how it was judged, and whether it was confirmed."""
+
+    run: str
+    version: str
+    endpoint: str
+    kind: str
+    level: float
+    p99_s: float | None
+    outcome: str
+    is_confirmed: bool
+
+
+Curves.model_rebuild()
+
+
+def capacity_document(title: str, runs: Sequence[SealedRun]) -> Document:
+    """The curves of a workload.
+
+    Args:
+        title: of the workload.
+        runs: one for each release, oldest first.
+
+    Raises:
+        UsageError: none of them is of a load test.
+    """
+    tested = [run for run in runs if has_stages(run)][-_MOST_RELEASES:]
+    if not tested:
+        raise UsageError("no run of this workload is of a load test", "`chainmark load` makes some")
+    curves = Curves(tool_version=tool_version(), steps=[step for run in tested for step in _steps(run)])
+    versions = list(dict.fromkeys(run.manifest.subject.version for run in tested))
+    pairs = list(dict.fromkeys((step.endpoint, step.kind) for step in curves.steps))
+    charts: list[Block] = [chart for pair in pairs if (chart := _chart(curves, versions, *pair)) is not None]
+    sections = [
+        Section("curves", "Latency against load", charts),
+        Section("steps", "The steps", [_table(curves)]),
+    ]
+    subtitle = f"{units.plural(len(versions), 'release')} · {units.plural(len(curves.steps), 'step')}"
+    return own_document("capacity", title, subtitle, sections, curves)
+
+
+def _steps(run: SealedRun) -> Iterator[CurveStep]:
+    names = ("endpoint", "kind", "level", "phase", "outcome", "p99_s")
+    for row in stages_of(run).select(pl.col(names)).iter_rows(named=True):
+        is_confirmed = row.pop("phase") == _CONFIRMED
+        yield CurveStep(run=run.run_id, version=run.manifest.subject.version, is_confirmed=is_confirmed, **row)
+
+
+def _chart(curves: Curves, versions: Sequence[str], endpoint: str, kind: str) -> Chart | None:
+    own = [one for one in curves.steps if (one.endpoint, one.kind) == (endpoint, kind) and one.p99_s]
+    if not own:
+        return None
+    axis = next(text for known, text in KIND_AXES.items() if known == kind)
+    name = next(text for known, text in KIND_NAMES.items() if known == kind)
+    tips = [Tip("release", "version"), Tip(axis, "level", ".5g"), Tip("p99", "value", ".4g"), Tip("", "outcome")]
+    look: dict[str, Any] = {"x": "level", "y": "value", "colour": "version", "style": "version"}
+    return Chart(
+        id=f"curve-{kind}-{endpoint}".replace("/", "-"),
+        title=f"{endpoint}: p99 against {name.lower()}",
+        x=Axis(axis, log_beyond=_WIDE_RATIO),
+        y=Axis(f"latency, {MS.symbol}", log_beyond=_WIDE_RATIO, zero=True, nice=True),
+        layers=[
+            Layer("line", "lines", **look),
+            Layer("points", "tried", **look, hollow=True, size=40, tips=tips),
+            Layer("points", "confirmed", **look, size=55, tips=tips),
+        ],
+        data={
+            "lines": columns_of(_medians(own)),
+            "tried": columns_of(_point(one) for one in own if not one.is_confirmed),
+            "confirmed": columns_of(_point(one) for one in own if one.is_confirmed),
+        },
+        series={"version": Series(versions)},
+        note="Hollow: steps that were not confirmed. Lines run through the median of each level's steps.",
+        half=True,
+    )
+
+
+def _point(step: CurveStep) -> dict[str, object]:
+    return {"version": step.version, "level": step.level, "value": _in_ms(step.p99_s or 0.0), "outcome": step.outcome}
+
+
+def _medians(steps: Sequence[CurveStep]) -> Iterator[dict[str, object]]:
+    found: dict[tuple[str, float], list[float]] = {}
+    for step in steps:
+        found.setdefault((step.version, step.level), []).append(step.p99_s or 0.0)
+    for (version, level), values in sorted(found.items()):
+        yield {"version": version, "level": level, "value": _in_ms(median(values))}
+
+
+def _in_ms(seconds: float) -> float:
+    return units.rounded(seconds * MS.factor, 5)
+
+
+def _table(curves: Curves) -> Table:
+    rows = [
+        row_of(
+            step.version,
+            step.endpoint,
+            step.kind,
+            units.tidy(step.level, 5),
+            units.NO_DATA if step.p99_s is None else units.quantity(step.p99_s, "s"),
+            step.outcome,
+            "yes" if step.is_confirmed else "no",
+        )
+        for step in curves.steps
+    ]
+    headings = words("release", "endpoint", "by", "level", "p99", "outcome", "confirmed")
+    return Table("steps", "", headings, rows, sortable=True)
