@@ -93,8 +93,8 @@ def _answer(request: Request, site: Site, make: Callable[..., Page]) -> Response
         return _trouble(request, error.message, error.hint or "", _STATUS.get(error.exit_code, 503))
     except Exception as error:
         traceback.print_exc(file=sys.stderr)
-        told = f"this page could not be made ({type(error).__name__})"
-        return _trouble(request, told, "the server's own output says more; another run may be readable", 500)
+        said = f"this page could not be made ({type(error).__name__})"
+        return _trouble(request, said, "the server's own output says more; another run may be readable", 500)
 
 
 def _asked(query: Query) -> Asked:
@@ -154,8 +154,8 @@ def _badge(request: Request, site: Site) -> Response:
     found = next((card for card in cards if card.system == system and card.profile == profile), None)
     if found is None:
         return Response(badge(profile, "unknown", ""), 404, media_type="image/svg+xml", headers=_SVG)
-    told = f"{found.newest} {found.word.lower() or 'measured'}"
-    return Response(badge(found.profile, told, found.tone), media_type="image/svg+xml", headers=_SVG)
+    said = f"{found.newest} {found.word.lower() or 'measured'}"
+    return Response(badge(found.profile, said, found.tone), media_type="image/svg+xml", headers=_SVG)
 
 
 def _trouble(request: Request, message: str, hint: str, status: int) -> Response:

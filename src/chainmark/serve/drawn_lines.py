@@ -14,10 +14,10 @@ _TONES = {"pass": "#14713d", "fail": "#b3261e", "inconclusive": "#8a5a00", "inva
 
 def sparkline(values: Sequence[float | None], changes: Sequence[int], label: str) -> Markup:
     """Values from left to right, a point at the last one, a line where the level changed."""
-    told = [value for value in values if value is not None]
-    if len(told) < 2:
+    said = [value for value in values if value is not None]
+    if len(said) < 2:
         return Markup()
-    low, span = min(told), (max(told) - min(told)) or 1.0
+    low, span = min(said), (max(said) - min(said)) or 1.0
     step = (_WIDTH - 2 * _EDGE) / (len(values) - 1)
 
     def place(index: int, value: float) -> str:

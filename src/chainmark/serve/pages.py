@@ -92,13 +92,13 @@ Home.model_rebuild()
 
 def caveats_of_moment(moment: Moment) -> Caveats:
     """What cannot be read of the store."""
-    told = []
+    said = []
     if moment.damaged:
         some = ", ".join(moment.damaged[:3]) + (" …" if len(moment.damaged) > 3 else "")
-        told.append(f"{units.plural(len(moment.damaged), 'damaged run')} left out of every page but the list: {some}")
+        said.append(f"{units.plural(len(moment.damaged), 'damaged run')} left out of every page but the list: {some}")
     if moment.trouble:
-        told.append(f"the notes cannot be read: {moment.trouble}")
-    return Caveats(sentences=tuple(told))
+        said.append(f"the notes cannot be read: {moment.trouble}")
+    return Caveats(sentences=tuple(said))
 
 
 def live_runs(moment: Moment, store: ReadStore) -> list[LiveRun]:

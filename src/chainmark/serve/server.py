@@ -1,4 +1,4 @@
-"""The dashboard on a socket: alone on this machine unless it is told otherwise."""
+"""The dashboard on a socket: alone on this machine unless it is started otherwise."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def serve(
         names: further ones by which the server may be asked.
         token: what must be known where others reach the server; None: one is drawn.
         may_write: notes may be written in the pages.
-        say: is told where the server is.
+        say: gets the lines for the user: where the server is.
 
     Raises:
         EnvironmentFailure: nothing can listen there.

@@ -70,7 +70,7 @@ class Site:
 
     # ---- at a glance ------------------------------------------------------------------------------------------------
     def cards(self, *, wait: bool = False) -> tuple[list[Card], int]:
-        """The workloads, and how many of them are still being read: those are told in brief."""
+        """The workloads, and how many of them are still being read: those are shown in brief."""
         moment = self.store.now()
         made, pending = [], 0
         for workload in workloads_of(moment)[:_CARDS]:
@@ -79,7 +79,7 @@ class Site:
                 made.append(future.result())
             else:
                 pending += 1
-                made.append(workload.told())
+                made.append(workload.brief())
         return made, pending
 
     def home(self, asked: Asked) -> Page:
@@ -200,7 +200,7 @@ class Site:
             if len(releases) > 1:
                 sides = [" ".join(entry.run_id for entry in group) for group in releases[-2:]]
                 names = f"{releases[-1][-1].version} against {releases[-2][-1].version}"
-                made.append((names, pages.addressed("/compare", {"side": sides}), workload.told().title))
+                made.append((names, pages.addressed("/compare", {"side": sides}), workload.brief().title))
         return made
 
     # ---- over the releases ------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ class Site:
         run_id = next(iter(asked.get("run", ())), "")
         if not run_id:
             found = workloads_of(self.store.now())
-            links = [(one.told().title, f"/history?run={quote(one.newest.run_id)}", one.told().size) for one in found]
+            links = [(one.brief().title, f"/history?run={quote(one.newest.run_id)}", one.brief().size) for one in found]
             return Page(
                 pages.links_document("History", "a workload over its releases", links, "No run yet."), "History"
             )
@@ -223,7 +223,9 @@ class Site:
         found = workloads_of(self.store.now())
         if not run_id:
             tested = [one for one in found if has_stages(self.store.run(one.newest.run_id))]
-            links = [(one.told().title, f"/capacity?run={quote(one.newest.run_id)}", one.told().size) for one in tested]
+            links = [
+                (one.brief().title, f"/capacity?run={quote(one.newest.run_id)}", one.brief().size) for one in tested
+            ]
             title, otherwise = "latency against load", "No load test yet: `chainmark load` makes one."
             return Page(pages.links_document("Capacity", title, links, otherwise), "Capacity")
         self.sealed(run_id)
@@ -231,7 +233,7 @@ class Site:
         if own is None:
             raise UsageError(f"run `{run_id}` is of no workload", "it is damaged, or has profiles")
         runs = self.store.readable(self.store.run(group[-1].run_id) for group in own.releases())
-        title = own.told().title
+        title = own.brief().title
         document = self._document(("capacity", *own.key), lambda: capacity_document(title, runs))
         return Page(document, "Capacity", part("chosen", [("History", f"/history?run={quote(run_id)}")]))
 
@@ -281,8 +283,8 @@ def _card_maker(workload: Workload, store: ReadStore) -> Callable[[], Card]:
 
 
 def _drawn(figure: Figure) -> Markup:
-    told = f"{figure.label} over {units.plural(len(figure.values), 'release')}"
-    return sparkline(figure.values, figure.changes, f"{told}; {figure.changed}" if figure.changed else told)
+    said = f"{figure.label} over {units.plural(len(figure.values), 'release')}"
+    return sparkline(figure.values, figure.changes, f"{said}; {figure.changed}" if figure.changed else said)
 
 
 def _whole_number(asked: Asked, name: str) -> int:

@@ -51,7 +51,7 @@ class Card(BaseModel):
 
     Attributes:
         address: of the newest release's comparison or, where it is the only one, of its run.
-        trouble: why something could not be told.
+        trouble: why something could not be said.
     """
 
     title: str
@@ -95,7 +95,7 @@ class Workload:
             made.append(list({one.sources: one for one in own}.values()))
         return sorted(made, key=lambda group: group[-1].started_at)
 
-    def told(self) -> Card:
+    def brief(self) -> Card:
         """What is known without opening a run."""
         newest, versions = self.newest, len({entry.version for entry in self.entries})
         return Card(
@@ -123,7 +123,7 @@ def workloads_of(moment: Moment) -> list[Workload]:
 
 def card_of(workload: Workload, store: ReadStore) -> Card:
     """What is said of a workload; what fails is said as well, and hinders no other."""
-    card = workload.told()
+    card = workload.brief()
     try:
         return _with_history(_with_verdict(card, workload, store), workload, store)
     except ChainmarkError as error:

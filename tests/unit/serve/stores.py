@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from chainmark.capacity.tables import STEP_SCHEMA
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary
 from chainmark.core.manifest import Manifest
+from chainmark.stats.description import LAYOUT, describe, to_frame
+from chainmark.stats.samples import FrameSamples
 from chainmark.store.runs import Store
 
 from tests.unit.compare.synthetic_runs import SyntheticRun, run
@@ -85,9 +88,16 @@ def _seal(store: Store, base: SyntheticRun, manifest: Manifest, summaries: list[
     unfinished.path, unfinished.run_id = path, manifest.run_id
     for name, frame in base.frames.items():
         unfinished.write_samples(name, frame)
+    unfinished.write_description(_description(charts=base.catalogue.metrics[0].charts != []), LAYOUT)
     if steps:
         unfinished.write_events("steps", _steps(), STEP_SCHEMA)
     return unfinished.seal(manifest, Catalogue.model_validate(base.catalogue), summaries).run_id
+
+
+@cache
+def _description(*, charts: bool) -> pl.DataFrame:
+    base = run("v1.0.0", seconds=20, drawn=charts)
+    return to_frame(describe(base.catalogue, FrameSamples(base.frames), 1))
 
 
 def _steps() -> pl.DataFrame:
