@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import Caveats, CaveatsField
+from chainmark.core.errors import ChainmarkError
 from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict, shown
 from chainmark.report.blocks import Block, Remark, Remarks, Section, Table, phrased, row_of, words
@@ -22,6 +23,7 @@ from chainmark.report.phrases import Phrase
 from chainmark.serve.listing import UNFINISHED, RunList
 from chainmark.serve.reading import Moment, ReadStore
 from chainmark.serve.workloads import Card
+from chainmark.store.experiments import experiment_folder
 from chainmark.store.runs import UnfinishedRun
 
 
@@ -103,11 +105,11 @@ def caveats_of_moment(moment: Moment) -> Caveats:
 
 def live_runs(moment: Moment, store: ReadStore) -> list[LiveRun]:
     """The folders without a seal, those that a living process fills first."""
-    made = [_live(UnfinishedRun(store.root / "runs" / name), moment) for name in moment.unfinished]
+    made = [_live(UnfinishedRun(store.root / "runs" / name), moment, store) for name in moment.unfinished]
     return sorted(made, key=lambda one: (not one.is_alive, one.started_at, one.run_id))
 
 
-def _live(run: UnfinishedRun, moment: Moment) -> LiveRun:
+def _live(run: UnfinishedRun, moment: Moment, store: ReadStore) -> LiveRun:
     state = {key: value for key, value in run.state().items() if isinstance(value, str | int)}
     pid = state.get("pid", 0)
     experiment = str(state.get("experiment", ""))
@@ -120,8 +122,18 @@ def _live(run: UnfinishedRun, moment: Moment) -> LiveRun:
         started_at=str(state.get("started_at", "")),
         pid=pid if isinstance(pid, int) else 0,
         is_alive=isinstance(pid, int) and pid > 0 and Path(f"/proc/{pid}").exists(),
-        done=f"{units.plural(done, 'run')} sealed" if experiment else "",
+        done=f"{units.plural(done, 'run')} sealed{_of_most(experiment, store)}" if experiment else "",
     )
+
+
+def _of_most(experiment: str, store: ReadStore) -> str:
+    """How many runs an experiment has at most, where its plan says so."""
+    try:
+        plan = experiment_folder(store, experiment).read()
+        rounds = plan["length"]["most"] + plan.get("more", 0)
+        return f" of at most {units.count(rounds * len(plan['arms']))}"
+    except (ChainmarkError, KeyError, TypeError):
+        return ""
 
 
 def home_document(home: Home) -> Document:

@@ -51,6 +51,7 @@ class Card(BaseModel):
 
     Attributes:
         address: of the newest release's comparison or, where it is the only one, of its run.
+        history: what its releases show one after the other.
         trouble: why something could not be said.
     """
 
@@ -67,7 +68,7 @@ class Card(BaseModel):
     sentence: str = ""
     address: str = ""
     figures: list[Figure] = []
-    noise: str = ""
+    history: str = ""
     trouble: str = ""
 
 
@@ -198,4 +199,4 @@ def _with_history(card: Card, workload: Workload, store: ReadStore) -> Card:
             "changed": ", ".join(f"changed with {change.label}" for change in series.changes),
         }  # fmt: skip
         figures.append(figure.model_copy(update=update))
-    return card.model_copy(update={"figures": figures, "noise": report.sentence})
+    return card.model_copy(update={"figures": figures, "history": report.sentence})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -146,7 +147,18 @@ def test_the_feed_and_the_badge_say_the_verdict(server: Served) -> None:
 
 
 def test_a_page_needs_no_script_and_its_policy_allows_what_is_in_it_alone(server: Served) -> None:
-    for address in ("/", "/runs", "/compare", "/live", "/metrics/cometbft", "/no-such-page"):
+    compared = "/compare?side=v1.2.0&side=v1.3.0"
+    for address in (
+        "/",
+        "/runs",
+        "/compare",
+        compared,
+        "/history",
+        "/capacity",
+        "/live",
+        "/metrics/cometbft",
+        "/no-such-page",
+    ):
         answer = server.client.get(address)
         policy = answer.headers["content-security-policy"]
         assert "unsafe" not in policy
@@ -215,6 +227,25 @@ def test_damaged_and_unfinished_runs_are_shown_as_such_and_take_no_page_down(tmp
         broken = server.client.get("/compare", params={"side": [names[8], names[5]]})
         assert broken.status_code == 409
         assert "damaged" in broken.text
+
+
+def test_what_is_being_measured_is_shown_with_its_experiment(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    filled(root, releases=1, repetitions=3)
+    state = {"pid": os.getpid(), "version": "v2", "profile": "cometbft/demo", "experiment": "demo-0"}
+    unfinished(root, "cometbft-demo-v2-20260101T000000-0001", state)
+    unfinished(root, "cometbft-demo-v2-20260101T000000-0002", {"pid": 2**22 + 1, "version": "v2"})
+    plan = root / "experiments" / "demo-0" / "experiment.json"
+    plan.parent.mkdir(parents=True)
+    plan.write_text('{"length": {"most": 6}, "arms": {"baseline": {}, "candidate": {}}}', encoding="utf-8")
+    with served(root) as server:
+        alive, dead = server.client.get("/live", params={"as": "json"}).json()["runs"]
+        assert (alive["is_alive"], alive["done"]) == (True, "3 runs sealed of at most 12")
+        assert not dead["is_alive"]
+        page = _page(server, "/live")
+        assert "broken off" in page
+        assert 'data-refresh="2"' in page
+        assert "0001" in _page(server, "/").partition("Now:")[2]
 
 
 def test_a_run_that_is_sealed_meanwhile_appears(tmp_path: Path) -> None:

@@ -14,6 +14,11 @@ function followRows() {
     return typeof a === "number" ? -1 : 1;
   }
 
+  // What is wider than the window is reached by the keyboard.
+  document.querySelectorAll(".scroll").forEach((part) => {
+    if (part.scrollWidth > part.clientWidth) part.tabIndex = 0;
+  });
+
   // Every row, with what belongs to it, is a body of its own.
   document.querySelectorAll("table.sortable").forEach((table) => {
     if (!table.tHead) return;
@@ -55,6 +60,7 @@ function followRows() {
     const rows = [...document.querySelectorAll(`#${name} tbody[data-text]`)];
     const text = form.querySelector('input[type="search"]');
     const kept = form.querySelector('input[type="checkbox"]');
+    form.addEventListener("submit", (event) => event.preventDefault());
     function apply() {
       const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
       let shown = 0;
