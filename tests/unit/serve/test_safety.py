@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -53,7 +54,7 @@ def _status(answer: bytes) -> int:
 def test_no_path_leads_out_of_the_store(server: Served, target: str) -> None:
     answer = _asked(server, target)
     assert 400 <= _status(answer) < 500, answer[:200]
-    assert b"root:" not in answer
+    assert b"root:x:" not in answer
     assert b"secret\n" not in answer
 
 
@@ -144,3 +145,18 @@ def test_slow_and_many_clients_hold_up_nobody(store: Path) -> None:
         wait_until(lambda: process.num_fds() <= before + 25, "the slow connections' end", 40)
         for one in slow:
             one.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_when_it_is_asked_to_with_the_process_that_draws(tmp_path: Path, number: signal.Signals) -> None:
+    names = filled(tmp_path, releases=4)
+    with served(tmp_path) as server:
+        page = server.client.get("/history", params={"run": names[-1]}).text
+        picture = re.findall(r'<img src="([^"]+)"', page)[0].replace("&amp;", "&")
+        assert server.client.get(picture).status_code == 200
+        others = psutil.Process(server.process.pid).children(recursive=True)
+        assert others
+        server.client.close()
+        server.process.send_signal(number)
+        assert server.process.wait(20) == 0
+        wait_until(lambda: not any(other.is_running() for other in others), "the end of all processes", 30)
