@@ -86,7 +86,7 @@ impl Line {
     /// The delay of one packet: normal around the intended one, at least 0.
     fn delay_ns(&mut self) -> u64 {
         let LineSettings { delay_ns, jitter_share, .. } = self.settings;
-        if delay_ns == 0 || jitter_share == 0.0 {
+        if jitter_share == 0.0 {
             return delay_ns;
         }
         // A float below 0 becomes 0.
@@ -149,6 +149,33 @@ mod tests {
             (LineSettings { bandwidth_bps: Some(0), ..sane }, "bandwidth_bps"),
         ] {
             assert!(settings.check().unwrap_err().to_string().starts_with(name));
+        }
+    }
+
+    #[test]
+    fn an_hour_is_the_longest_delay_and_all_shares_reach_from_nothing_to_everything() {
+        let ends = LineSettings { delay_ns: DELAY_MAX_NS, jitter_share: 1.0, loss: 1.0, bandwidth_bps: Some(1) };
+        assert!(ends.check().is_ok());
+        assert!(LineSettings { delay_ns: DELAY_MAX_NS + 1, ..ends }.check().is_err());
+    }
+
+    #[test]
+    fn a_line_that_was_cut_and_joined_again_is_free() {
+        let mut line = line(LineSettings { bandwidth_bps: Some(1_000_000), ..LineSettings::default() });
+        let busy_ns = line.enter(0, 125_000).unwrap();
+        assert_eq!(busy_ns, 1000 * MS);
+        line.clear();
+        assert_eq!(line.enter(MS, 1250), Some(11 * MS));
+    }
+
+    #[test]
+    fn every_delay_takes_the_next_number_of_its_seed_where_nothing_can_be_lost() {
+        // So that a run can be made again: a seed's high draws are long delays, its low ones short.
+        let mut line = line(LineSettings { delay_ns: 50 * MS, jitter_share: 0.05, ..LineSettings::default() });
+        let mut random = Normal::new(SplitMix64::new(1, 0));
+        for step in 1..50 {
+            let delay_ns = line.enter(step * 1000 * MS, 100).unwrap() - step * 1000 * MS;
+            assert_eq!(delay_ns > 50 * MS, random.next_value() > 0.0);
         }
     }
 

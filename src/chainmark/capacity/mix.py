@@ -150,7 +150,7 @@ def _asked(line: str) -> tuple[str, str] | None:
     if path is None:
         return _of_text(whole) if whole else None
     parts = urlsplit(path)
-    return (_field(entry, _METHODS) or "GET").upper(), f"{parts.path}?{parts.query}" if parts.query else parts.path
+    return (_field(entry, _METHODS) or "GET").upper(), f"{parts.path}?{parts.query}"
 
 
 def _of_text(text: str) -> tuple[str, str] | None:

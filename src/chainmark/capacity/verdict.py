@@ -33,6 +33,7 @@ class Ruling:
         reason: a clause without the endpoint's name.
         gates: whether it counts for the whole. Who requires some capacities is not failed by others.
         is_of_levels: it is said of the fixed levels, beside what is said of the endpoint's capacities.
+        is_of_drift: of them, whether a long one stayed as it was.
     """
 
     number: int
@@ -45,10 +46,13 @@ class Ruling:
     reason: str
     gates: bool = True
     is_of_levels: bool = False
+    is_of_drift: bool = False
 
     @property
     def name(self) -> str:
         """The endpoint and what was raised: "/block (clients)"."""
+        if self.is_of_drift:
+            return f"{self.label} (drift)"
         if self.is_of_levels:
             return f"{self.label} (fixed levels)"
         return f"{self.label} ({self.kind})" if self.kind else self.label
@@ -131,7 +135,8 @@ def _of_target(report: LoadReport, number: int) -> Iterator[Ruling]:
         elif hindered := _hindered([step for step in endpoint.steps if step.phase == "fixed"]):
             yield Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *hindered, is_of_levels=True)
         if drifted := _drifted(endpoint):
-            yield Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *drifted, is_of_levels=True)
+            known = Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *drifted)
+            yield replace(known, is_of_levels=True, is_of_drift=True)
     for key in report.required:
         if key not in measured:
             yield _not_measured(report, number, key)
@@ -150,7 +155,7 @@ def _drifted(endpoint: EndpointEntry) -> tuple[Verdict, str] | None:
 
 def drift_text(one: DriftEntry) -> str:
     """By how much a figure changed, and its interval: "+12 % (+8 to +16 %)"."""
-    if one.rise is None or one.low is None or one.high is None:
+    if one.rise is None:
         return units.NOT_ESTIMABLE
     return f"{units.percent(one.rise)} ({units.percent_interval(one.low, one.high)})"
 

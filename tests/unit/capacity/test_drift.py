@@ -90,3 +90,44 @@ def test_only_long_whole_steps_at_fixed_levels_are_looked_at() -> None:
     series = silent.result.series.model_copy(update={"p50_s": columns})
     step = replace(silent, result=silent.result.model_copy(update={"series": series}))
     assert (_of(step)[Drifting.P50].rise, _of(step)[Drifting.P50].outcome) == (None, Outcome.INCONCLUSIVE)
+
+
+@pytest.mark.parametrize(("sla", "outcome"), [(AGREED, Outcome.INCONCLUSIVE), (Sla(), Outcome.PASS)])
+def test_what_is_not_known_leaves_only_an_agreement_open(sla: Sla, outcome: Outcome) -> None:
+    """A server that answered nothing for a while, or in no time at all: no line, and no share of its begin."""
+    step = _step(lambda times: np.full_like(times, 0.01))
+    series = step.result.series
+    nobody = series.model_copy(update={"p50_s": [None] * len(series.p50_s), "p99_s": [0.0] * len(series.p99_s)})
+    idle = nobody.model_copy(update={name: [0] * 100 + getattr(series, name)[100:] for name in ("ok", "failed")})
+    found = _of(replace(step, result=step.result.model_copy(update={"series": idle})), sla)
+    for one in found.values():
+        assert (one.begin, one.rise, one.low, one.high, one.outcome) == (None, None, None, None, outcome)
+        assert (one.level, one.window_s) == (Level(LevelKind.RATE, 100.0), 1200.0)
+    limits = [one.limit for one in found.values()]
+    assert limits == ([None] * 3 if sla.drift_share is None else [0.1, 0.1, AGREED.error_share])
+
+
+def test_it_is_said_of_which_step_and_against_which_limit() -> None:
+    """The shortest one that is long enough, of a server that gets slower evenly: the line is exact."""
+    found = _of(_step(lambda times: 0.01 * (1.0 + times), seconds=int(SHORTEST_S)))
+    assert [(one.limit, one.level.value, one.window_s) for one in found.values()] == [
+        (0.1, 100.0, SHORTEST_S),
+        (0.1, 100.0, SHORTEST_S),
+        (AGREED.error_share, 100.0, SHORTEST_S),
+    ]
+    # 60 stretches of 10 s: the first has its middle at 4.5 s and the last at 594.5 s.
+    assert found[Drifting.P50].begin == pytest.approx(0.01 * (1.0 + 4.5 / 600.0))
+    assert found[Drifting.P50].rise == pytest.approx(590.0 / 604.5)
+
+
+def test_the_warm_up_and_what_follows_the_window_are_not_looked_at() -> None:
+    """Answers that come after the end of the window are few, and say nothing of the server over it."""
+    step = _step(lambda times: 0.01 * (1.0 + times), seconds=659)
+    series = step.result.series
+    changed = {name: [*getattr(series, name), *[9.0] * 90] for name in ("p50_s", "p99_s")}
+    changed |= {name: [*getattr(series, name), *[0] * 90] for name in ("ok", "failed")}
+    changed["second"] = [*series.second, *range(661, 751)]
+    late = replace(step, result=step.result.model_copy(update={"series": series.model_copy(update=changed)}))
+    cold = {name: [50.0] * 2 + getattr(series, name)[2:] for name in ("p50_s", "p99_s")}
+    early = replace(step, result=step.result.model_copy(update={"series": series.model_copy(update=cold)}))
+    assert _of(late) == _of(early) == _of(step)

@@ -17,7 +17,7 @@ from chainmark.capacity.verdict import (
     said,
     verdict,
 )
-from chainmark.core.load_report import CapacityEntry, ConditionEntry, Departure, LoadReport, StepEntry
+from chainmark.core.load_report import CapacityEntry, ConditionEntry, Departure, DriftEntry, LoadReport, StepEntry
 from chainmark.core.verdict import Verdict
 from chainmark.report.load_document import load_document
 
@@ -484,3 +484,51 @@ def test_whose_ruling_it_is() -> None:
         (1, "v2", "block", "block", "clients"),
         (1, "v2", "c.d", "c.d", "rate"),
     ]
+
+
+def drift(what: str, outcome: str, **changes: Any) -> DriftEntry:
+    """Of a step of a quarter of an hour at 8 clients."""
+    values: dict[str, Any] = {"kind": "clients", "level": 8.0, "window_s": 900.0, "begin": 0.01, "rise": 0.12}
+    return DriftEntry(
+        **{**values, "what": what, "outcome": outcome, "low": 0.08, "high": 0.16, "limit": 0.1, **changes}
+    )
+
+
+UNKNOWN: dict[str, Any] = {"begin": None, "rise": None, "low": None, "high": None}
+
+
+@pytest.mark.parametrize(
+    ("drifts", "found", "words"),
+    [
+        ([drift("p50", "pass"), drift("p99", "pass")], MET, "stayed as it was"),
+        (
+            [drift("p50", "inconclusive"), drift("p99", "fail"), drift("errors", "fail", window_s=600.0)],
+            *(MISSED, "p99 +12.0 % (+8.0 … +16.0 %) over 900 s; errors +12.0 % (+8.0 … +16.0 %) over 600 s"),
+        ),
+        ([drift("p50", "pass"), drift("p99", "inconclusive", **UNKNOWN)], OPEN, "p99 not estimable over 900 s"),
+        ([drift("p50", "pass"), drift("p99", "fail", limit=None)], MET, "stayed as it was"),
+    ],
+)
+def test_a_server_that_gets_slower_fails_beside_the_capacity_that_it_has(
+    drifts: list[DriftEntry], found: Verdict, words: str
+) -> None:
+    one = endpoint("/block", 64, capacities=[bare()], steps=[], drifts=drifts)
+    made = report(target("v2", endpoints=[one]))
+    _, ruled = rulings(made)
+    assert (ruled.verdict, ruled.reason, ruled.name) == (found, words, "/block (drift)")
+    assert (ruled.number, ruled.target, ruled.endpoint, ruled.label) == (0, "v2", "block", "/block")
+    assert (ruled.kind, ruled.required, ruled.is_of_levels) == (None, None, True)
+    assert verdict(made) == (found, [] if found is MET else [f"/block (drift): {words}."])
+
+
+def test_what_was_not_agreed_to_stay_has_no_ruling() -> None:
+    one = endpoint("/block", 64, capacities=[bare()], steps=[], drifts=[drift("p50", "pass", limit=None)])
+    assert [ruled.name for ruled in rulings(report(target(endpoints=[one])))] == ["/block (clients)"]
+
+
+def test_every_case_of_an_endpoint_has_an_id_of_its_own() -> None:
+    """A pipeline that keeps the last of two cases by one id would lose why the run failed."""
+    limited = step(1, "rate", 4.0, 64, phase="fixed", outcome="generator-limited")
+    one = endpoint("/block", 64, capacities=[bare()], steps=[limited], drifts=[drift("p99", "fail")])
+    (suite,) = load_document(report(target(endpoints=[one]))).suites
+    assert [case.id for case in suite.cases][:3] == ["block.clients", "block.fixed", "block.drift"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,55 @@ def test_a_log_of_something_else_is_refused(tmp_path: Path) -> None:
         learnt(tmp_path / "cut.log.gz", BOTH)
 
 
+def test_what_is_left_out_is_counted_by_path_and_the_most_frequent_are_named(tmp_path: Path) -> None:
+    """One who forgot an endpoint sees it, and not every scanner's path; a query is no path of its own."""
+    asked = ["GET /a?x=1", "GET /a?x=2", "GET /a", "GET /b", "GET /b", "GET /c", "GET /c", "GET /d"]
+    path = _log(tmp_path, "GET /block/1", *asked)
+    with path.open("a", encoding="utf-8") as file:
+        file.write("no request\n")
+    found = learnt(path, BOTH)
+    assert found.in_words() == (
+        "8 of 9 requests are of no endpoint: GET /a (3), GET /b (2), GET /c (2); 1 line without a request"
+    )
+    with pytest.raises(UsageError, match=r"it has GET /a, GET /b, GET /c$") as refused:
+        learnt(_log(tmp_path, *asked), BOTH)
+    assert refused.value.hint == "endpoints: /block, /search"
+    (tmp_path / "empty.log").write_text("", encoding="utf-8")
+    with pytest.raises(UsageError, match="it has no request at all"):
+        learnt(tmp_path / "empty.log", BOTH)
+    (tmp_path / "odd.log").write_bytes(b"\xff\xfe")
+    with pytest.raises(UsageError, match="cannot be read") as odd:
+        learnt(tmp_path / "odd.log", BOTH)
+    assert odd.value.hint == "text or gzip, in UTF-8"
+
+
+def test_an_entry_of_json_may_be_indented_and_have_fields_of_other_kinds(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    entries = [{"method": 7, "path": "/block/1"}, {"request": None, "uri": ["/block/1"]}, {"status": 200}]
+    path.write_text("".join(f"  {json.dumps(one)}\n" for one in entries), encoding="utf-8")
+    assert (learnt(path, BOTH).weights, learnt(path, BOTH).unread) == ({"block": 1.0}, 2)
+
+
+def test_a_request_with_its_query_is_told_from_one_without(tmp_path: Path) -> None:
+    whole = Endpoint("whole", "/search?full", (Request("GET", "/search?full=1"),))
+    plain = Endpoint("plain", "/search", (Request("GET", "/search"),))
+    path = tmp_path / "log.jsonl"
+    asked = ["/search?full=1", "/search", "/search?page=2"]
+    path.write_text("".join(json.dumps({"path": one}) + "\n" for one in asked), encoding="utf-8")
+    assert learnt(path, (whole, plain)).weights == {"whole": 1.0, "plain": 2.0}
+
+
+def test_a_mix_keeps_names_and_the_pointers_to_errors_and_one_endpoint_has_no_parts() -> None:
+    told = [replace(BLOCK, error_pointers=("/code", "/why")), replace(SEARCH, error_pointers=("/why",))]
+    mix = mixed(told, {"block": 1.0, "search": 1.0}, lambda _: Sla())
+    assert mix.error_pointers == ("/code", "/why")
+    assert [part.label for part in mix.parts] == ["/block", "/search"]
+    assert mixed(told, {"block": 1.0}, lambda _: Sla()).parts == ()
+    with pytest.raises(UsageError) as refused:
+        mixed(told[::-1], {"nothing": 1.0}, lambda _: Sla())
+    assert refused.value.hint == "endpoints: block, search"
+
+
 def test_a_mix_is_one_order_of_parts() -> None:
     mix = mixed(BOTH, {"search": 1.0, "block": 3.0}, lambda _: Sla())
     assert (mix.id, mix.label, mix.rarest_share) == (MIX, "mix of 2 endpoints", 0.25)
@@ -132,9 +182,9 @@ def test_an_endpoint_with_too_few_requests_leaves_a_step_open() -> None:
 
 
 def test_a_whole_is_held_to_no_more_than_its_endpoints() -> None:
-    slas = [Sla(p99_s=0.02, error_share=0.1), Sla(p99_s=1.0, achieved_share=0.9)]
+    slas = [Sla(p99_s=0.02, error_share=0.1), Sla(p99_s=2.0, achieved_share=0.9, min_requests=900)]
     mix = mixed(BOTH, {"block": 1.0, "search": 1.0}, dict(zip(("block", "search"), slas, strict=True)).__getitem__)
-    assert loosest(mix.parts) == replace_sla(Sla(), p99_s=1.0, error_share=0.1, achieved_share=0.9)
+    assert loosest(mix.parts) == replace_sla(Sla(), p99_s=2.0, error_share=0.1, achieved_share=0.9, min_requests=900)
 
 
 def replace_sla(sla: Sla, **changes: float) -> Sla:

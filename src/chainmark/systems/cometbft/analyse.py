@@ -261,7 +261,7 @@ def step_samples(scrapes: pl.DataFrame, window: Window) -> pl.DataFrame:
         .group_by("host", "step", "name")
         .agg(grown=pl.when((value.diff() >= 0).all()).then(value.last() - value.first()))
     )
-    both = grown.pivot("name", index=["host", "step"], values="grown", on_columns=STEP_TOTALS)
+    both = grown.pivot("name", index=["host", "step"], on_columns=STEP_TOTALS)
     means = both.with_columns(mean=pl.when(pl.col(STEP_COUNT) > 0).then(pl.col(STEP_SUM) / pl.col(STEP_COUNT)))
     wide = means.pivot("step", index="host", values="mean", on_columns=list(STEPS))
     return wide.select("host", *(pl.col(step).alias(column) for step, column in STEPS.items()))

@@ -24,7 +24,17 @@ from chainmark.systems.cometbft.analyse import (
 )
 from chainmark.systems.cometbft.disturb import PERTURBATION_SCHEMA
 from chainmark.systems.cometbft.gates import restarted_nodes
-from chainmark.systems.cometbft.ingest import ChainReading, Events, _places, _recogniser, observed_commits, read_page
+from chainmark.systems.cometbft.ingest import (
+    SCRAPE_SCHEMA,
+    STEP_COUNT,
+    STEP_SUM,
+    ChainReading,
+    Events,
+    _places,
+    _recogniser,
+    observed_commits,
+    read_page,
+)
 from chainmark.systems.cometbft.profile import Network
 from chainmark.systems.cometbft.rotating import HEIGHT_SCHEMA, JOINER_SCHEMA
 from chainmark.systems.cometbft.rpc import Block, RpcError, parse_time
@@ -310,6 +320,16 @@ def test_a_run_has_the_populations_that_it_sampled() -> None:
     assert more["joiner"].select("host", "catch_up_s", "joiner_rss_max_bytes").rows() == [("b", 2.0, 71.0)]
     assert more["joiner_second"]["joiner_height_blocks"].to_list() == [3.0]
     assert more["perturbation"]["recovery_kill_s"].to_list() == [1.0]
+
+
+def test_the_steps_of_consensus_are_told_beside_each_node_that_had_them() -> None:
+    """Node a's blocks took 0.5 s to propose; b told nothing, and keeps what is known of it otherwise."""
+    totals = [(NS, "a", STEP_SUM, 1.0), (NS, "a", STEP_COUNT, 1.0), (3 * NS, "a", STEP_SUM, 2.0)]
+    totals.append((3 * NS, "a", STEP_COUNT, 3.0))
+    rows = [(time_ns, host, f"{name}:Propose", value) for time_ns, host, name, value in totals]
+    events = replace(_whole([NS], [NS]), scrapes=pl.DataFrame(rows, schema=SCRAPE_SCHEMA, orient="row"))
+    found = samples(events, Sampled(PROCESSES, PRESSURE), Window(NS, 4 * NS), {"b": 2.0, "a": 1.0})["host"]
+    assert found.select("host", "start_up_s", "step_propose_s").rows() == [("a", 1.0, 0.5), ("b", 2.0, None)]
 
 
 def test_without_a_chain_nothing_is_said_of_blocks() -> None:

@@ -59,6 +59,20 @@ def test_the_mean_is_of_the_steps_that_ended_in_the_window() -> None:
     assert found["step_commit_s"].to_list() == [None]
 
 
+def test_a_single_step_has_a_mean_and_pages_of_other_steps_and_totals_do_not_disturb() -> None:
+    """Each node and step by itself; a step that nobody asked for, and what is no total of a step, is left out."""
+    once = _scrapes((10, 10.0, 10), (19, 10.7, 11), host="node1", step="Commit")
+    first = _scrapes((10, 1.0, 1), (19, 2.0, 5))
+    second = _scrapes((10, 1.0, 1), (19, 2.0, 3), step="Commit")
+    others = _scrapes((10, 1.0, 1), (19, 9.0, 2), host="node2", step="Nap")
+    odd = _scrapes((10, 1.0, 1), (19, 9.0, 2), host="node3").with_columns(metric=pl.lit("other:Propose"))
+    found = step_samples(pl.concat([once, first, second, others, odd]), WINDOW).sort("host")
+    assert found.columns == ["host", *STEPS.values()]
+    assert found["host"].to_list() == ["node0", "node1"]
+    assert found["step_propose_s"].to_list() == [pytest.approx(0.25), None]
+    assert found["step_commit_s"].to_list() == [pytest.approx(0.5), pytest.approx(0.7)]
+
+
 def test_a_node_that_was_started_anew_or_made_no_step_has_no_mean() -> None:
     anew = _scrapes((10, 10.0, 10), (15, 0.1, 1), (19, 20.0, 30))
     idle = _scrapes((10, 10.0, 10), (19, 10.0, 10), host="node1")
