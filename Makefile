@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
-.PHONY: help demo test check test-rust test-python setup nodes servers example-server golden format docs
+.PHONY: help demo test check test-rust test-python setup nodes servers example-server golden format docs notice
 .PHONY: bench check-truth mutants clean
 
 help: ## list the targets
@@ -76,6 +76,9 @@ format: setup ## rewrite the sources as `check` wants them
 docs: setup ## regenerate the reference, and build the documentation as a site in build/site; broken links fail
 	$(BIN)/python -m chainmark.cli.reference docs/reference
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+
+notice: setup ## rewrite NOTICE, the list of dependencies and their licences
+	$(BIN)/python -m tests.notice
 
 bench: setup ## measure what must be fast beside its peers; needs an idle machine
 	$(BIN)/python benches/load/run.py

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests import notice
+
 ROOT = Path(__file__).resolve().parents[2]
 METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -54,3 +56,17 @@ def test_what_these_files_name_is_there(name: str) -> None:
 def test_the_citation_is_of_this_version() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert (citation["version"], citation["license"]) == (METADATA["version"], METADATA["license"])
+
+
+def test_the_notice_is_of_these_dependencies() -> None:
+    assert notice.NOTICE.read_text(encoding="utf-8") == notice.content(), "run `make notice`"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github" / "workflows").glob("*.yml")), ids=lambda path: path.name)
+def test_a_workflow_runs_targets_that_exist(path: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values():
+        commands = [step["run"] for step in job["steps"] if "run" in step]
+        targets = [target for command in commands for target in re.findall(r"^make ([a-z-]+)", command)]
+        assert targets
+        assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets), targets
