@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
-.PHONY: help demo test check test-rust test-python setup nodes servers example-server golden format docs
+.PHONY: help demo test check test-rust test-python setup nodes servers example-server golden format docs notice
 .PHONY: bench check-truth mutants clean
 
 help: ## list the targets
@@ -73,8 +73,12 @@ format: setup ## rewrite the sources as `check` wants them
 	$(BIN)/ruff check --fix src tests benches
 	cargo fmt --all
 
-docs: setup ## regenerate the reference part of the documentation
+docs: setup ## regenerate the reference, and build the documentation as a site in build/site; broken links fail
 	$(BIN)/python -m chainmark.cli.reference docs/reference
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+
+notice: setup ## rewrite NOTICE, the list of dependencies and their licences
+	$(BIN)/python -m tests.notice
 
 bench: setup ## measure what must be fast beside its peers; needs an idle machine
 	$(BIN)/python benches/load/run.py
@@ -115,7 +119,7 @@ $(CARGO_MUTANTS):
 	cargo install --quiet --locked --root $(CACHE)/cargo --version '^27.1' cargo-mutants
 
 clean: ## remove what was built in this checkout; caches outside it stay
-	rm -rf $(VENV) src/chainmark/*.so reports mutants.out*
+	rm -rf $(VENV) src/chainmark/*.so build reports mutants.out*
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -138,5 +142,5 @@ $(VENV)/.built: $(VENV)/.packages pyproject.toml $(RUST_SOURCES)
 	@touch $@
 
 requirements.lock: pyproject.toml
-	@if [ -x $(BIN)/uv ]; then $(BIN)/uv pip compile --quiet --group dev pyproject.toml --no-header \
+	@if [ -x $(BIN)/uv ]; then $(BIN)/uv pip compile --quiet --group dev --group docs pyproject.toml --no-header \
 		--no-emit-index-url --no-emit-find-links -o $@; else touch $@; fi

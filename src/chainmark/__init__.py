@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from chainmark.api.publishing import publish
     from chainmark.api.qualifying import Experiment, qualify, saturation
     from chainmark.api.releasing import Signature, release
-    from chainmark.api.runs import Run, open_run, remove_run, runs
+    from chainmark.api.runs import Run, import_run, open_run, open_runs, remove_run, remove_unfinished, runs
     from chainmark.api.systems import catalogue, install, installed, profiles
     from chainmark.api.tailing import follow
     from chainmark.api.verifying import verify_against
@@ -73,6 +73,7 @@ __all__ = [
     "follow",
     "history",
     "host",
+    "import_run",
     "ingest",
     "install",
     "installed",
@@ -82,6 +83,7 @@ __all__ = [
     "note",
     "notes",
     "open_run",
+    "open_runs",
     "pin",
     "predict",
     "profiles",
@@ -89,6 +91,7 @@ __all__ = [
     "qualify",
     "release",
     "remove_run",
+    "remove_unfinished",
     "run",
     "runs",
     "saturation",
@@ -112,7 +115,7 @@ _HOMES = {
     "chainmark.api.publishing": ["publish"],
     "chainmark.api.qualifying": ["Experiment", "qualify", "saturation"],
     "chainmark.api.releasing": ["Signature", "release"],
-    "chainmark.api.runs": ["Run", "open_run", "remove_run", "runs"],
+    "chainmark.api.runs": ["Run", "import_run", "open_run", "open_runs", "remove_run", "remove_unfinished", "runs"],
     "chainmark.api.systems": ["catalogue", "install", "installed", "profiles"],
     "chainmark.api.verifying": ["verify_against"],
     "chainmark.api.tailing": ["follow"],

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+import tarfile
 from pathlib import Path
 from typing import Any, cast
 
@@ -47,3 +50,13 @@ def test_the_container_copies_what_is_there() -> None:
     assert version
     assert required
     assert version[1] >= required[1]
+
+
+def test_the_source_distribution_has_no_key_and_has_the_licences(tmp_path: Path) -> None:
+    build = [str(Path(sys.executable).with_name("maturin")), "sdist", "--out", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, capture_output=True, timeout=120, check=True)
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as packed:
+        files = {name.partition("/")[2]: packed.extractfile(name) for name in packed.getnames()}
+        keys = [name for name, file in files.items() if file and re.search(rb"-BEGIN [A-Z ]*PRIVATE KEY-", file.read())]
+    assert keys == []
+    assert {"LICENSE", "NOTICE", "README.md"} <= files.keys()

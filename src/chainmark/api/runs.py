@@ -179,10 +179,53 @@ def remove_run(reference: str, store: Store | Path | str | None = None) -> str:
     """
     kept = store_at(store)
     run = kept.find(reference)
-    if isinstance(run, UnfinishedRun) and (pid := run.state().get("pid")) and Path(f"/proc/{pid}").exists():
+    if isinstance(run, UnfinishedRun) and (pid := run.maker()):
         raise UsageError(f"run `{run.run_id}` is being made by process {pid}", "stop that process first")
     kept.remove(run)
     return run.run_id
+
+
+def remove_unfinished(store: Store | Path | str | None = None) -> list[str]:
+    """Delete all unfinished runs except those that a living process is making; their ids.
+
+    Example:
+        >>> cm.remove_unfinished()
+        []
+    """
+    stored = store_at(store)
+    ended = [run for run in stored.unfinished() if run.maker() is None]
+    for run in ended:
+        stored.remove(run)
+    return [run.run_id for run in ended]
+
+
+def import_run(archive: Path | str, store: Store | Path | str | None = None) -> Run:
+    """Take a run from the file that `Run.export` wrote; a run that the store has already stays as it is.
+
+    Raises:
+        UsageError: the file does not exist, or is not an exported run.
+        InvalidRunError: the run is not as it was sealed.
+
+    Example:
+        >>> archive = cm.open_run("cometbft-demo-v1.0.1-20260101T000000-0004").export(folder)
+        >>> cm.import_run(archive).id
+        'cometbft-demo-v1.0.1-20260101T000000-0004'
+    """
+    return Run(store_at(store).import_archive(Path(archive)))
+
+
+def open_runs(reference: str, store: Store | Path | str | None = None) -> list[Run]:
+    """The runs that a reference names: an id or the beginning of one, a version, an experiment, or labels.
+
+    Raises:
+        UsageError: there is none.
+        InvalidRunError: it was not finished.
+
+    Example:
+        >>> [run.manifest.subject.version for run in cm.open_runs("v1.0.1")][:1]
+        ['v1.0.1']
+    """
+    return [Run(run) for run in store_at(store).select(reference)]
 
 
 def only_run(found: Sequence[SealedRun], reference: str) -> SealedRun:

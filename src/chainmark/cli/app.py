@@ -93,7 +93,7 @@ COMMANDS = {
         "history:app",
         "History: show a workload over its releases, note what was known when, pin an anchor, choose margins.",
     ),
-    "runs": ("runs:app", "Runs: list, show, verify, export, remove."),
+    "runs": ("runs:app", "Runs: list, show, verify, export, import, remove."),
     "serve": (
         "serve:serve",
         "Show the store in a browser: verdicts, runs, comparisons, histories and what is being measured.",

@@ -11,7 +11,7 @@ import typer
 import chainmark as cm
 from chainmark.cli.common import AsJson, Output, shows_result
 from chainmark.cli.console import out, print_json, say
-from chainmark.core.errors import ExitCode
+from chainmark.core.errors import ExitCode, UsageError
 from chainmark.core.labels import cell_of
 from chainmark.store.index import Contents, Entry, Index, Selection
 from chainmark.store.paths import data_directory
@@ -20,9 +20,14 @@ if TYPE_CHECKING:
     from chainmark.store.notes import Notes
 
 app = typer.Typer(
-    no_args_is_help=True, help="Runs: list, show, verify, export, remove.", epilog="Example: `chainmark runs list`"
+    no_args_is_help=True,
+    help="Runs: list, show, verify, export, import, remove.",
+    epilog="Example: `chainmark runs list`",
 )
 RunReference = Annotated[str, typer.Argument(metavar="RUN", help="A run's id or the beginning of it.")]
+RunsReference = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run's id or the beginning of it, a version, an experiment, or labels.")
+]
 
 
 @app.command("list", epilog="Example: `chainmark runs list release:v1.2.9,hardware:mid,endpoint:/block`")
@@ -35,6 +40,10 @@ def list_runs(
             show_default=False,
         ),
     ] = None,
+    status: Annotated[str | None, typer.Option(help="Only runs with this status: valid, invalid or failed.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="DATE", help="Only runs that began on this day or later.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List all runs, oldest first; unfinished ones at the end."""
@@ -43,6 +52,9 @@ def list_runs(
     found, notes = Index(data_directory()).contents(), read_notes(data_directory())
     if selector is not None:
         found = Contents(Selection(found).all_of(selector), [])
+    if status is not None or since is not None:
+        sealed = [run for run in found.sealed if status in {None, run.status} and run.started_at >= (since or "")]
+        found = Contents(sealed, [])
     summaries = [_summary(entry, notes) for entry in found.sealed]
     if as_json:
         rows = [
@@ -52,13 +64,14 @@ def list_runs(
         print_json([*rows, *({"run_id": name, "status": "unfinished"} for name in found.unfinished)])
         return
     for entry, told in zip(found.sealed, summaries, strict=True):
+        told["date"] = entry.started_at[:10]
         told["cell"] = " · ".join(cell_of(entry.known_labels).values())
     extra = [name for name in ("cell", "badges", "notes") if any(told[name] for told in summaries)]
-    columns = ("version", "profile", "side", "status", *extra)
+    columns = ("date", "version", "profile", "side", "status", *extra)
     lines: list[tuple[str, ...]] = [("run", *columns)]
     named = zip(found.sealed, summaries, strict=True)
     lines += [(entry.run_id, *map(told.__getitem__, columns)) for entry, told in named]
-    lines += [(name, "", "", "", "unfinished", *([""] * len(extra))) for name in found.unfinished]
+    lines += [(name, "", "", "", "", "unfinished", *([""] * len(extra))) for name in found.unfinished]
     # Not a table of rich's: laying out thousands of rows takes it a second.
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
@@ -80,11 +93,14 @@ def _summary(entry: Entry, notes: Notes) -> dict[str, str]:
 
 @app.command("show", epilog="Example: `chainmark runs show cometbft-demo-v1.0.1-2026 --html run.html`")
 @shows_result
-def show(reference: RunReference, *, output: Output) -> None:
-    """Show a run: its gates, its books, and every metric."""
-    run = cm.open_run(reference)
-    say(f"run     {run.path}")
-    output.finish(run.document())
+def show(reference: RunsReference, *, output: Output) -> None:
+    """Show a run: its gates, its counts, and every metric."""
+    runs = cm.open_runs(reference)
+    for run in runs:
+        say(f"run     {run.path}")
+    documents = [run.document() for run in runs]
+    output.present_all(documents)
+    raise typer.Exit(max(document.verdict.exit_code for document in documents))
 
 
 @app.command("verify", epilog="Example: `chainmark runs verify cometbft-demo-v1.0.1-2026`")
@@ -101,13 +117,33 @@ def verify(reference: RunReference) -> None:
 
 @app.command("export", epilog="Example: `chainmark runs export cometbft-demo-v1.0.1-2026 --to shared-runs`")
 def export(
-    reference: RunReference, to: Annotated[Path, typer.Option(help="The folder to put `RUN.tar` into.")] = Path()
+    reference: RunsReference, to: Annotated[Path, typer.Option(help="The folder to put `RUN.tar` into.")] = Path()
 ) -> None:
-    """Pack a sealed run into one file that another store can take."""
-    out.print(cm.open_run(reference).export(to), markup=False)
+    """Pack each sealed run into one file that another store can import."""
+    for run in cm.open_runs(reference):
+        out.print(run.export(to), markup=False, soft_wrap=True)
+
+
+@app.command("import", epilog="Example: `chainmark runs import shared-runs/cometbft-demo-v1.0.1-2026.tar`")
+def import_runs(
+    archives: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files that `runs export` wrote.")],
+) -> None:
+    """Take exported runs into the store, after checking that every file is as it was sealed."""
+    for archive in archives:
+        out.print(f"imported {cm.import_run(archive).id}", markup=False, soft_wrap=True)
 
 
 @app.command("remove", epilog="Example: `chainmark runs remove cometbft-demo-v1.0.1-2026`")
-def remove(reference: RunReference) -> None:
+def remove(
+    reference: Annotated[
+        str | None, typer.Argument(metavar="[RUN]", help="A run's id or the beginning of it.", show_default=False)
+    ] = None,
+    unfinished: Annotated[
+        bool, typer.Option("--unfinished", help="All unfinished runs, except those that are being made.")
+    ] = False,
+) -> None:
     """Delete a run, finished or not."""
-    out.print(f"removed {cm.remove_run(reference)}", markup=False)
+    if (reference is None) != unfinished:
+        raise UsageError("name one run, or use `--unfinished`", "`chainmark runs list` shows all runs")
+    for name in cm.remove_unfinished() if reference is None else [cm.remove_run(reference)]:
+        out.print(f"removed {name}", markup=False, soft_wrap=True)

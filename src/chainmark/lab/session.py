@@ -14,7 +14,6 @@ from typing import Self
 
 import blake3
 import polars as pl
-import psutil
 from pydantic import BaseModel
 
 from chainmark.core.catalogue import Catalogue
@@ -173,7 +172,9 @@ class StagedSession(Session):
         Raises:
             UsageError: a living process is making the same.
         """
-        return cls(store.stage(_digest(order)[: 2 * HASH_DIGITS], {"pid": os.getpid(), **known}))
+        return cls(
+            store.stage(_digest(order)[: 2 * HASH_DIGITS], {"pid": os.getpid(), "started_at": utc_now(), **known})
+        )
 
     def _is_worth_keeping(self, error: BaseException) -> bool:
         return False
@@ -226,5 +227,5 @@ def remove_dead(store: Store, prefix: str) -> None:
     """Remove what a killed process left half made of the experiments whose ids begin so."""
     for run in store.unfinished():
         state = run.state()
-        if str(state.get("experiment", "")).startswith(prefix) and not psutil.pid_exists(int(state.get("pid", 0))):
+        if str(state.get("experiment", "")).startswith(prefix) and run.maker() is None:
             run.drop()

@@ -6,6 +6,7 @@ Neither it nor this module needs the libraries that read samples, so listing and
 
 from __future__ import annotations
 
+import difflib
 import fcntl
 import hashlib
 import json
@@ -295,6 +296,15 @@ class Selection:
     def _folders(self) -> list[str]:
         return sorted([*(entry.run_id for entry in self.sealed), *self.unfinished])
 
+    @property
+    def _versions(self) -> list[str]:
+        return list(dict.fromkeys(name for entry in self.sealed if entry.status != DAMAGED for name in entry.names))
+
+    @staticmethod
+    def _hint(reference: str, known: Sequence[str]) -> str:
+        close = difflib.get_close_matches(reference, known, n=1, cutoff=0.7)
+        return f"did you mean `{close[0]}`?" if close else "`chainmark runs list` shows all runs"
+
     def find(self, reference: str) -> str:
         """The name of the one run, finished or not, whose id is, or begins with, ``reference``.
 
@@ -304,7 +314,7 @@ class Selection:
         matches = [name for name in self._folders if name == reference]
         matches = matches or [name for name in self._folders if name.startswith(reference)]
         if not matches:
-            raise UsageError(f"no run matches `{reference}`", "`chainmark runs list` shows all runs")
+            raise UsageError(f"no run matches `{reference}`", self._hint(reference, [*self._folders, *self._versions]))
         if len(matches) > 1:
             names = ", ".join(matches[:_NAMED_MOST])
             raise UsageError(f"`{reference}` matches {len(matches)} runs: {names} …", "give more of the id")
@@ -323,7 +333,7 @@ class Selection:
         if of_version:
             return _newest_group(self._whole(of_version))
         if reference.startswith("version:"):
-            raise UsageError(f"no run of version `{version}`", "`chainmark runs list` shows all runs")
+            raise UsageError(f"no run of version `{version}`", self._hint(version, self._versions))
         name = self.find(reference)
         found = [entry for entry in self.sealed if entry.run_id == name]
         if not found:

@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 import shutil
+import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from typing import Any
 
 import blake3
 import polars as pl
+import psutil
 from pydantic import BaseModel
 
 from chainmark.core.catalogue import Catalogue
@@ -32,6 +34,7 @@ from chainmark.store.schema import Schema, check_samples, check_schema
 
 STATE = "unfinished.json"
 DESCRIPTION = "description.parquet"
+_CLOCK_TOLERANCE_S = 60.0  # between the start of a process and the run that it makes
 _LAYOUT = "chainmark.layout"  # of a description, in the file's metadata
 
 
@@ -62,6 +65,17 @@ class UnfinishedRun:
         except (OSError, ValueError):
             return {}
         return content
+
+    def maker(self) -> int | None:
+        """The id of the process that makes it; None where that ended, even if another process has its id now."""
+        state = self.state()
+        try:
+            process = psutil.Process(int(state["pid"]))
+            begun = datetime.fromisoformat(state["started_at"]).timestamp() if "started_at" in state else None
+            is_other = begun is not None and process.create_time() > begun + _CLOCK_TOLERANCE_S
+        except (KeyError, ValueError, TypeError, psutil.NoSuchProcess):
+            return None
+        return None if is_other else process.pid
 
     def write_events(self, name: str, frame: pl.DataFrame, schema: Schema) -> None:
         """Store typed events as ``events/<name>.parquet``.
@@ -492,6 +506,40 @@ class Store:
 
     def _opened(self, entries: Iterable[Entry]) -> list[SealedRun]:
         return [SealedRun(self._runs / entry.run_id) for entry in entries]
+
+    def import_archive(self, archive: Path) -> SealedRun:
+        """Take a run from the file that `runs export` wrote; a run that is here already stays as it is.
+
+        Raises:
+            UsageError: the file does not exist, or is not an exported run.
+            InvalidRunError: the run is not as it was sealed.
+        """
+        try:
+            with tarfile.open(archive) as packed, storage_errors(self._runs):
+                names = {Path(member.name).parts[0] for member in packed.getmembers() if Path(member.name).parts}
+                if len(names) != 1 or not re.fullmatch(r"\w[\w.+~-]*", next(iter(names))):
+                    raise UsageError(f"{archive} does not contain one run", "`chainmark runs export` writes such files")
+                name = names.pop()
+                if is_sealed(self._runs / name):
+                    return SealedRun(self._runs / name)
+                return self._unpacked(packed, name)
+        except (FileNotFoundError, tarfile.TarError) as error:
+            raise UsageError(
+                f"{archive} is not an exported run ({error})", "`chainmark runs export` writes such files"
+            ) from error
+
+    def _unpacked(self, packed: tarfile.TarFile, name: str) -> SealedRun:
+        staged = self.stage(f"archive-{name}", {"pid": os.getpid()})
+        try:
+            packed.extractall(staged.path, filter="data")
+            run = SealedRun(staged.path / name)
+            if not is_sealed(run.path) or (problems := run.verify()):
+                reason = problems[0] if is_sealed(run.path) else "it has no seal"
+                raise InvalidRunError(f"run `{name}` cannot be imported: {reason}", "export it again where it was made")
+            run.path.rename(self._runs / name)
+        finally:
+            staged.drop()
+        return SealedRun(self._runs / name)
 
     def remove(self, run: SealedRun | UnfinishedRun) -> None:
         """Delete a run with everything in it."""

@@ -61,5 +61,5 @@ def test_completing_loads_no_library_that_counts(words: list[str], offered: list
 
 def test_listing_runs_loads_no_library_that_reads_them(tmp_path: Path) -> None:
     told, loaded = _typed("runs", "list", CHAINMARK_STORE=str(tmp_path))
-    assert told.split() == ["run", "version", "profile", "side", "status"]
+    assert told.split() == ["run", "date", "version", "profile", "side", "status"]
     assert loaded.isdisjoint(HEAVY - {"pydantic"})  # typer itself checks arguments with pydantic

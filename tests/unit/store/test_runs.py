@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from chainmark.api.runs import Run, remove_run, remove_unfinished
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import ExperimentPlace, HostFacts, Manifest, Source, Status, Subject
 from chainmark.core.metric import Metric, Population, Table
+from chainmark.core.times import utc_now
 from chainmark.stats.summarise import summarise
 from chainmark.store.runs import SealedRun, StagedRun, Store, UnfinishedRun
 
@@ -200,3 +203,48 @@ def test_logs_that_were_imported_twice_are_one_run_of_their_version(tmp_path: Pa
         staged.seal(manifest, CATALOGUE, summarise(CATALOGUE, {}, 1))
         staged.settle(manifest.run_id)
     assert [run.run_id for run in store.select("version:v1")] == ["toy-b", "toy-c"]
+
+
+def test_an_exported_run_is_imported_as_it_was_sealed(tmp_path: Path) -> None:
+    run = _sealed(Store(tmp_path / "a"))
+    archive = Run(run).export(tmp_path)
+    other = Store(tmp_path / "b")
+    taken = other.import_archive(archive)
+    assert taken.run_id == run.run_id
+    assert taken.verify() == []
+    assert other.import_archive(archive).run_id == run.run_id  # once more does no harm
+    assert other.unfinished() == []
+
+
+def test_an_archive_that_is_not_a_sound_run_is_refused(tmp_path: Path) -> None:
+    store, other = Store(tmp_path / "a"), Store(tmp_path / "b")
+    run = _sealed(store)
+    (run.path / "raw" / "log").write_text("changed\n")
+    with pytest.raises(InvalidRunError, match="changed after sealing"):
+        other.import_archive(Run(run).export(tmp_path))
+    (tmp_path / "text.tar").write_text("no archive")
+    with pytest.raises(UsageError, match="not an exported run"):
+        other.import_archive(tmp_path / "text.tar")
+    with pytest.raises(UsageError, match="not an exported run"):
+        other.import_archive(tmp_path / "absent.tar")
+    assert (other.sealed(), other.unfinished()) == ([], [])
+
+
+def test_an_unfinished_run_is_removed_though_its_makers_id_is_another_process(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    reused = store.create("toy", "toy/demo", "v1", {"pid": os.getpid(), "started_at": "2020-01-01T00:00:00Z"})
+    being_made = store.create("toy", "toy/demo", "v2", {"pid": os.getpid(), "started_at": utc_now()})
+    assert (reused.maker(), being_made.maker()) == (None, os.getpid())
+    assert remove_unfinished(store) == [reused.run_id]
+    assert [run.run_id for run in store.unfinished()] == [being_made.run_id]
+    with pytest.raises(UsageError, match="is being made by process"):
+        remove_run(being_made.run_id, store)
+
+
+@pytest.mark.parametrize("reference", ["v1.0.11", "version:v1.0.11"])
+def test_a_mistyped_version_is_answered_by_the_nearest_one(tmp_path: Path, reference: str) -> None:
+    store = Store(tmp_path)
+    _sealed(store, "v1.0.1")
+    with pytest.raises(UsageError) as caught:
+        store.select(reference)
+    assert caught.value.hint == "did you mean `v1.0.1`?"

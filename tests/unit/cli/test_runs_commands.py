@@ -1,0 +1,53 @@
+"""`chainmark runs` as typed: a version names all its runs, filters choose, and unfinished runs go together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from chainmark.core.errors import UsageError
+from chainmark.store.runs import SealedRun, Store
+
+from tests.unit.cli.commands import chainmark
+from tests.unit.store.trail_runs import Lives, sealed
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SealedRun:
+    """The one sealed run of a store that the commands use."""
+    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("NO_COLOR", "1")
+    return sealed(Store(tmp_path / "store"), Lives(6, 8).fill())
+
+
+def test_a_version_is_exported_removed_and_imported(run: SealedRun, tmp_path: Path) -> None:
+    version = run.manifest.subject.version
+    assert chainmark("runs", "export", version, "--to", str(tmp_path)).output.strip().endswith(f"{run.run_id}.tar")
+    assert chainmark("runs", "remove", run.run_id).output == f"removed {run.run_id}\n"
+    assert json.loads(chainmark("runs", "list", "--json").stdout) == []
+    assert chainmark("runs", "import", str(tmp_path / f"{run.run_id}.tar")).output == f"imported {run.run_id}\n"
+    assert chainmark("runs", "verify", run.run_id).exit_code == 0
+    assert run.run_id in chainmark("runs", "show", version).output
+
+
+def test_a_list_is_filtered_by_status_and_date(run: SealedRun) -> None:
+    def listed(*options: str) -> list[str]:
+        return [row["run_id"] for row in json.loads(chainmark("runs", "list", *options, "--json").stdout)]
+
+    status, day = run.manifest.status.value, run.manifest.started_at[:10]
+    assert listed("--status", status, "--since", day) == [run.run_id]
+    assert listed("--status", "failed") == []
+    assert listed("--since", "9999") == []
+    assert day in chainmark("runs", "list").output
+
+
+def test_remove_takes_one_run_or_all_unfinished(run: SealedRun, tmp_path: Path) -> None:
+    left = Store(tmp_path / "store").create("toy", "toy/demo", "v1", {})
+    with pytest.raises(UsageError):
+        chainmark("runs", "remove")
+    with pytest.raises(UsageError):
+        chainmark("runs", "remove", run.run_id, "--unfinished")
+    assert chainmark("runs", "remove", "--unfinished").output == f"removed {left.run_id}\n"
+    assert [left_over.run_id for left_over in Store(tmp_path / "store").sealed()] == [run.run_id]
