@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import norm, rankdata
 
 from chainmark.stats.trend import FEWEST, trend_of
 
@@ -58,3 +59,44 @@ def test_few_values_and_equal_values_say_nothing() -> None:
     flat = trend_of([2.0] * 30)
     assert flat is not None
     assert (flat.slope, flat.low, flat.high, flat.begin) == (0.0, 0.0, 0.0, 2.0)
+
+
+def _interval_by_hand(values: list[float]) -> tuple[float, float]:
+    """The interval by the formulas, with scipy's ranks, correlation and normal distribution."""
+    n = len(values)
+    places = np.arange(n)
+    slopes = sorted((values[j] - values[i]) / (j - i) for i in range(n) for j in range(i + 1, n))
+    ranks = rankdata(np.array(values) - np.median(slopes) * places, method="ordinal")
+    away = ranks - ranks.mean()
+    neighbours = sum(away[:-1] * away[1:]) / sum(away**2)
+    unbiased = min(0.95, (neighbours + 2 / n) / (1 - 4 / n))
+    sd = np.sqrt(n * (n - 1) * (2 * n + 5) / 18 * max(1.0, (1 + unbiased) / (1 - unbiased)))
+    outside = max(1, int((len(slopes) - norm.ppf(0.975) * sd) // 2))
+    return slopes[outside - 1], slopes[-outside]
+
+
+@pytest.mark.parametrize("n", [23, 60, 111])
+@pytest.mark.parametrize("correlation", [0.2, 0.7])
+def test_neighbours_that_resemble_each_other_widen_the_interval_as_the_formula_says(n: int, correlation: float) -> None:
+    values = _noise(np.random.default_rng(n), n, correlation)
+    found = trend_of(values)
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx(_interval_by_hand(values))
+
+
+def test_equal_values_rank_in_their_order() -> None:
+    """A few levels on a line with an exact slope: the same interval on every machine, whatever sorts there."""
+    levels = np.round(2.8 * np.array(_noise(np.random.default_rng(5), 100, 0.8)))
+    values = [float(0.25 * place + level) for place, level in enumerate(levels)]
+    found = trend_of(values)
+    assert found is not None
+    assert found.slope == 0.25
+    assert (found.low, found.high) == pytest.approx(_interval_by_hand(values))
+
+
+def test_ten_values_that_are_hardly_more_than_one_say_nothing_but_the_range() -> None:
+    values = [0.0, 1.0, 3.0, 5.0, 6.0, 6.5, 5.5, 4.0, 2.0, 0.5]
+    slopes = sorted((values[j] - values[i]) / (j - i) for i in range(10) for j in range(i + 1, 10))
+    found = trend_of(values)
+    assert found is not None
+    assert (found.low, found.high) == (slopes[0], slopes[-1])

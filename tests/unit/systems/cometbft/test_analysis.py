@@ -136,6 +136,7 @@ def test_a_counter_that_falls_gives_no_rate() -> None:
         {"time_ns": [0, NS], "host": ["a", "a"], "metric": ["cometbft_p2p_peers"] * 2, "value": [3.0, 2.0]}
     )
     found = host_second_samples(scrapes, processes, Window(NS, 5 * NS))
+    assert found["host"].to_list() == ["a"] * 4
     assert found["node_cpu_cores"].to_list() == [0.5, None, pytest.approx(0.2), None]
     assert found["node_run_queue_share"].to_list() == [0.5, None, 0.0, None]
     assert found["node_peers"].to_list() == [2.0, None, None, None]
@@ -149,6 +150,20 @@ def test_the_wait_of_a_process_that_was_started_anew_is_not_known() -> None:
     )
     found = host_second_samples(pl.DataFrame(schema=SCRAPES), anew, Window(NS, 5 * NS)).filter(pl.col("host") == "a")
     assert found["node_run_queue_share"].to_list() == [None, None, None, pytest.approx(0.3 / 1.8)]
+
+
+def test_rows_of_one_second_are_in_the_order_of_the_hosts() -> None:
+    """The kept run has the same bytes, in whatever order the nodes were sampled."""
+    many = [f"node-{number:03}" for number in range(40)]
+    frame = pl.concat(PROCESSES.filter(pl.col("host") == "a").with_columns(host=pl.lit(host)) for host in many[::-1])
+    found = host_second_samples(pl.DataFrame(schema=SCRAPES), frame, Window(NS, 5 * NS))
+    assert found.select("time_s", "host").rows() == [(float(second), host) for second in range(4) for host in many]
+
+
+def test_a_network_of_which_no_process_was_sampled_has_no_seconds() -> None:
+    """Their host is a text all the same: the run's files have one schema."""
+    found = host_second_samples(pl.DataFrame(schema=SCRAPES), PROCESSES.clear(), Window(NS, 5 * NS))
+    assert (found.height, found.schema["host"]) == (0, pl.String)
 
 
 def test_no_node_is_taken_for_the_one_listed_before_it() -> None:
