@@ -40,6 +40,14 @@ def test_a_recovery_runs_from_the_undoing_and_stands_in_the_column_of_its_kind()
     assert "recovery_restart_s" not in samples.columns
 
 
+def test_the_kinds_of_perturbations_are_columns_in_the_order_in_which_they_came() -> None:
+    """The same sources must give the same bytes."""
+    kinds = [f"kind_{number}" for number in range(12)]
+    rows = [(place, kind, "node0", "", 12 * NS, 13 * NS, 14 * NS, 1, 2) for place, kind in enumerate(kinds)]
+    found = perturbation_samples(pl.DataFrame(rows, schema=PERTURBATION_SCHEMA, orient="row"), WINDOW)
+    assert [name for name in found.columns if name.startswith("recovery_")] == [f"recovery_{kind}_s" for kind in kinds]
+
+
 def test_perturbations_stand_in_the_order_of_time_and_their_kinds_in_that_of_the_profile() -> None:
     """The same sources must give the same bytes."""
     rows = [
