@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
 .PHONY: help demo test check test-rust test-python setup nodes servers example-server golden format docs notice
-.PHONY: bench check-truth mutants clean
+.PHONY: bench check-truth mutants wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -76,6 +76,11 @@ format: setup ## rewrite the sources as `check` wants them
 docs: setup ## regenerate the reference, and build the documentation as a site in build/site; broken links fail
 	$(BIN)/python -m chainmark.cli.reference docs/reference
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+
+# Zig's linker makes a wheel for every Linux since 2018, whatever this machine has.
+wheels: setup ## build a wheel for this processor and every Linux since 2018 in build/wheels
+	$(BIN)/uv pip install --quiet --python $(BIN)/python 'ziglang>=0.17,<0.18'
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin build --quiet --release --locked --zig --compatibility manylinux_2_28 --out build/wheels
 
 notice: setup ## rewrite NOTICE, the list of dependencies and their licences
 	$(BIN)/python -m tests.notice

@@ -30,7 +30,16 @@ if TYPE_CHECKING:
     from chainmark.api.publishing import publish
     from chainmark.api.qualifying import Experiment, qualify, saturation
     from chainmark.api.releasing import Signature, release
-    from chainmark.api.runs import Run, import_run, open_run, open_runs, remove_run, remove_unfinished, runs
+    from chainmark.api.runs import (
+        Run,
+        import_run,
+        import_samples,
+        open_run,
+        open_runs,
+        remove_run,
+        remove_unfinished,
+        runs,
+    )
     from chainmark.api.systems import catalogue, install, installed, profiles
     from chainmark.api.tailing import follow
     from chainmark.api.verifying import verify_against
@@ -74,6 +83,7 @@ __all__ = [
     "history",
     "host",
     "import_run",
+    "import_samples",
     "ingest",
     "install",
     "installed",
@@ -115,7 +125,16 @@ _HOMES = {
     "chainmark.api.publishing": ["publish"],
     "chainmark.api.qualifying": ["Experiment", "qualify", "saturation"],
     "chainmark.api.releasing": ["Signature", "release"],
-    "chainmark.api.runs": ["Run", "import_run", "open_run", "open_runs", "remove_run", "remove_unfinished", "runs"],
+    "chainmark.api.runs": [
+        "Run",
+        "import_run",
+        "import_samples",
+        "open_run",
+        "open_runs",
+        "remove_run",
+        "remove_unfinished",
+        "runs",
+    ],
     "chainmark.api.systems": ["catalogue", "install", "installed", "profiles"],
     "chainmark.api.verifying": ["verify_against"],
     "chainmark.api.tailing": ["follow"],

@@ -128,6 +128,7 @@ class Run:
 
 
 RunReference = Run | SealedRun | str
+_SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 
 
 def runs(store: Store | Path | str | None = None) -> pl.DataFrame:
@@ -212,6 +213,18 @@ def import_run(archive: Path | str, store: Store | Path | str | None = None) -> 
         'cometbft-demo-v1.0.1-20260101T000000-0004'
     """
     return Run(store_at(store).import_archive(Path(archive)))
+
+
+def import_samples(store: Store | Path | str | None = None) -> list[Run]:
+    """Take the runs that chainmark ships into the store, to try it with before there are any of one's own.
+
+    They were measured, and can be compared with each other. Those that the store has already stay as they are.
+
+    Example:
+        >>> sorted({run.manifest.subject.version for run in cm.import_samples(folder / "new")})
+        ['v0.38.17', 'v1.0.1']
+    """
+    return [import_run(archive, store) for archive in sorted(_SAMPLES.rglob("*.tar.xz"))]
 
 
 def open_runs(reference: str, store: Store | Path | str | None = None) -> list[Run]:

@@ -126,11 +126,21 @@ def export(
 
 @app.command("import", epilog="Example: `chainmark runs import shared-runs/cometbft-demo-v1.0.1-2026.tar`")
 def import_runs(
-    archives: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files that `runs export` wrote.")],
+    archives: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FILE...]", help="Files that `runs export` wrote.", show_default=False),
+    ] = None,
+    samples: Annotated[
+        bool, typer.Option("--samples", help="The measured runs that chainmark ships, to try commands with.")
+    ] = False,
 ) -> None:
     """Take exported runs into the store, after checking that every file is as it was sealed."""
-    for archive in archives:
+    if not archives and not samples:
+        raise UsageError("name files that `runs export` wrote", "`--samples` imports the runs that chainmark ships")
+    for archive in archives or []:
         out.print(f"imported {cm.import_run(archive).id}", markup=False, soft_wrap=True)
+    for run in cm.import_samples() if samples else []:
+        out.print(f"imported {run.id}", markup=False, soft_wrap=True)
 
 
 @app.command("remove", epilog="Example: `chainmark runs remove cometbft-demo-v1.0.1-2026`")

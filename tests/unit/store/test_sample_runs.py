@@ -1,0 +1,50 @@
+"""The shipped runs, sealed by version 0.1.0: what it measured is read, verified and judged for ever."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import chainmark as cm
+from chainmark.core.verdict import Verdict
+
+from tests.unit.cli.commands import chainmark
+
+# As 0.1.0 printed them when it had measured them.
+MEDIANS = {
+    "tx latency p50": (1.028, 0.821),
+    "block interval": (1.311, 1.215),
+    "CPU per transaction and node": (0.937e-3, 1.125e-3),
+}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("samples")
+    assert len(cm.import_samples(folder)) == 4
+    return folder
+
+
+def test_runs_that_are_there_already_stay_as_they_are(store: Path) -> None:
+    assert len(cm.import_samples(store)) == 4
+    assert cm.runs(store).height == 4
+
+
+def test_every_file_is_as_it_was_sealed(store: Path) -> None:
+    for run in cm.open_runs("v0.38.17", store) + cm.open_runs("v1.0.1", store):
+        assert run.sealed.verify() == []
+
+
+def test_they_are_judged_as_when_they_were_made(store: Path) -> None:
+    document = cm.compare("v0.38.17", "v1.0.1", store=store)
+    assert document.verdict is Verdict.INCONCLUSIVE
+    for label, medians in MEDIANS.items():
+        found = document.frame.row(by_predicate=pl.col("label") == label, named=True)
+        assert (found["baseline"], found["candidate"]) == pytest.approx(medians, rel=6e-4), label
+
+
+def test_the_command_imports_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path))
+    assert chainmark("runs", "import", "--samples").output.count("imported cometbft-demo-v1.0.1-") == 2
