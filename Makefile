@@ -80,7 +80,8 @@ docs: setup ## regenerate the reference, and build the documentation as a site i
 # Zig's linker makes a wheel for every Linux since 2018, whatever this machine has.
 wheels: setup ## build a wheel for this processor and every Linux since 2018 in build/wheels
 	$(BIN)/uv pip install --quiet --python $(BIN)/python 'ziglang>=0.17,<0.18'
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin build --quiet --release --locked --zig --compatibility manylinux_2_28 --out build/wheels
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin build --quiet --release --locked --zig \
+		--compatibility manylinux_2_28 --out build/wheels
 
 notice: setup ## rewrite NOTICE, the list of dependencies and their licences
 	$(BIN)/python -m tests.notice
