@@ -23,7 +23,7 @@ def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_examples_that_run_nodes_are_true(name: str, tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text(PLAN, encoding="utf-8")
-    anyhow = dict(setting.split("=") for setting in ANYHOW)
+    anyhow = dict(setting.split("=") for setting in (*ANYHOW, "load.warm_up_s=1", "load.duration_s=4"))
     examples.execute(name, anyhow=anyhow, plan=plan, small=ANYHOW)
 
 
