@@ -17,6 +17,7 @@ from chainmark.lab.sweeping import SweepTest
 from chainmark.stats.intervals import LEVEL, mean_and_variance, wilson_limits
 from chainmark.stats.knee import DETECTOR, LEAST_POINTS, convex_knee, resampled_knee
 from chainmark.stats.special import t_quantile
+from chainmark.systems.cometbft.saturation.document import SaturationReport
 from chainmark.systems.cometbft.saturation.results import (
     Cell,
     CellComparison,
@@ -27,7 +28,6 @@ from chainmark.systems.cometbft.saturation.results import (
     RunFigure,
     Saturation,
     SaturationMetrics,
-    SaturationReport,
     SaturationVersion,
     Standing,
     State,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,10 +19,6 @@ from chainmark.core.comparison import Judgement
 from chainmark.core.manifest import Fact, Subject
 from chainmark.core.metric import Metric
 from chainmark.core.verdict import Verdict, worst
-
-if TYPE_CHECKING:
-    from chainmark.report.blocks import Block
-    from chainmark.report.document import Document
 
 SATURATION_SCHEMA = 2
 Measure = Literal["committed", "pace"]
@@ -326,7 +322,7 @@ class VersionComparison(_Part):
     left_out: list[str] = []
 
 
-class SaturationReport(Attachment):
+class SaturationResult(Attachment):
     """One saturation test.
 
     Attributes:
@@ -387,15 +383,3 @@ class SaturationReport(Attachment):
             "whether that is less.",
         }[result]
         return Finding(result, told, reasons)
-
-    def document(self) -> Document:
-        """Laid out."""
-        from chainmark.systems.cometbft.saturation.document import saturation_document  # noqa: PLC0415 - a layout
-
-        return saturation_document(self)
-
-    def blocks(self) -> list[Block]:
-        """As a part of a qualification."""
-        from chainmark.systems.cometbft.saturation.document import saturation_blocks  # noqa: PLC0415 - a layout
-
-        return saturation_blocks(self)
