@@ -34,7 +34,7 @@ def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
     """
     maker, rule = Scenarios(made, history), made.second_rule
     scenarios = [maker.judged(one) for one in made.scenarios]
-    verdict, sentence, reasons = _overall(scenarios, made.candidate)
+    verdict, sentence, reasons = overall(scenarios, made.candidate)
     runs = [run.manifest for one in made.scenarios for run in one.all_runs()]
     date = max((run.started_at for run in runs), default="")[:10]
     comparisons = [one.comparison for one in scenarios if one.comparison]
@@ -58,10 +58,10 @@ def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
         verdict=verdict,
         sentence=sentence,
         reasons=reasons,
-        advice=_advice(scenarios, made.experiment),
-        notices=_notices(scenarios),
-        method=_method(made, scenarios),
-        rows=[_verdict_row(one, made) for one in scenarios],
+        advice=advice(scenarios, made.experiment),
+        notices=notices(scenarios),
+        method=method(made, scenarios),
+        rows=[verdict_row(one, made) for one in scenarios],
         scenarios=scenarios,
         second_opinion=rule.verdict([row for one in scenarios for row in one.second_rule]) if rule else None,
         configuration_differences=[
@@ -76,7 +76,7 @@ def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
     )
 
 
-def _overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdict, str, list[str]]:
+def overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdict, str, list[str]]:
     """The verdict over the gating scenarios: fail, then invalid, then inconclusive; a pass only if all of them pass."""
     gating = [one for one in scenarios if one.gating]
     named = {result: [one for one in gating if one.result is result] for result in Verdict}
@@ -106,7 +106,8 @@ def _overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdi
     return Verdict.INCONCLUSIVE if undecided else Verdict.PASS, sentence, reasons
 
 
-def _advice(scenarios: Sequence[QaScenario], experiment: str) -> list[str]:
+def advice(scenarios: Sequence[QaScenario], experiment: str) -> list[str]:
+    """What to do next: of the gating scenarios that did not pass, for what was not run, and to go on."""
     open_ = [one for one in scenarios if one.gating and one.result is not Verdict.PASS]
     found = [f"{one.title}: {text}" for one in open_ for text in one.advice]
     lacking = list(dict.fromkeys(text for one in scenarios for text in one.lacking))
@@ -116,7 +117,7 @@ def _advice(scenarios: Sequence[QaScenario], experiment: str) -> list[str]:
     return found
 
 
-def _notices(scenarios: Sequence[QaScenario]) -> list[str]:
+def notices(scenarios: Sequence[QaScenario]) -> list[str]:
     """What must be known before any figure is read."""
     told: dict[str, None] = {}
     for one in scenarios:
@@ -136,7 +137,8 @@ def _notices(scenarios: Sequence[QaScenario]) -> list[str]:
     return list(told)
 
 
-def _method(made: QaRuns, scenarios: Sequence[QaScenario]) -> list[str]:
+def method(made: QaRuns, scenarios: Sequence[QaScenario]) -> list[str]:
+    """How the runs were made and judged, and how many of them count."""
     runs = sum(len(one.runs) for one in scenarios)
     lines = [line for one in scenarios for line in one.runs]
     failed = sum(line.failed for line in lines)
@@ -184,7 +186,8 @@ def _failed_told(failed: int) -> str:
     return f"; {failed} {was} failed by the version under test, which counts against it"
 
 
-def _verdict_row(one: QaScenario, made: QaRuns) -> VerdictRow:
+def verdict_row(one: QaScenario, made: QaRuns) -> VerdictRow:
+    """The row of one scenario; a version with its commit, or else with the sum of its module."""
     candidate = made.candidate
     commit = made.commits[1] or (candidate.revision or "")[:_SHORT_SUM]
     return VerdictRow(

@@ -6,8 +6,7 @@ of every rendering of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -100,9 +99,8 @@ class CellRun(_Part):
         return self.committed / self.offered if self.offered else 0.0
 
 
-@dataclass(frozen=True)
-class VersionRuns:
-    """All that one version did, before anything is concluded from it.
+class _Version(_Part):
+    """What is known of one version beside its runs.
 
     Attributes:
         label: what it is called, unique in the document.
@@ -112,7 +110,7 @@ class VersionRuns:
         latency_is: from when to when latencies run.
         latency_kind: latencies of equal kinds can be compared; "": with none, for it is not known what they are.
         throughput_is: what is divided by what.
-        conditions, facts, notes: what a reader must know beside the figures.
+        conditions, facts: what a reader must know beside the figures.
     """
 
     label: str
@@ -123,10 +121,15 @@ class VersionRuns:
     latency_is: str
     latency_kind: str
     throughput_is: str
-    runs: Sequence[CellRun]
-    conditions: dict[str, str] = field(default_factory=dict)
-    facts: Sequence[Fact] = ()
-    notes: Sequence[str] = ()
+    conditions: dict[str, str] = {}
+    facts: list[Fact] = []
+
+
+class VersionRuns(_Version):
+    """All that one version did, before anything is concluded from it."""
+
+    runs: list[CellRun]
+    notes: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -158,7 +161,17 @@ class Figure(_Part):
     basis: str
 
 
-class Cell(_Part):
+class _AtLoad(_Part):
+    connections: int
+    rate_per_s: int
+
+    @property
+    def name(self) -> str:
+        """As reports write it: c=2, r=200."""
+        return f"c={self.connections}, r={self.rate_per_s}"
+
+
+class Cell(_AtLoad):
     """All runs at one load.
 
     Attributes:
@@ -168,8 +181,6 @@ class Cell(_Part):
         standing: on which side of the threshold, by efficiency; pace_standing by pace.
     """
 
-    connections: int
-    rate_per_s: int
     runs: list[CellRun]
     used: int
     committed: float | None
@@ -186,11 +197,6 @@ class Cell(_Part):
     def load_per_s(self) -> int:
         """Transactions offered per second over all connections."""
         return self.connections * self.rate_per_s
-
-    @property
-    def name(self) -> str:
-        """As reports write it: c=2, r=200."""
-        return f"c={self.connections}, r={self.rate_per_s}"
 
 
 class Saturation(_Part):
@@ -259,31 +265,9 @@ class Knee(_Part):
     basis: str
 
 
-class SaturationVersion(_Part):
-    """One version.
+class SaturationVersion(_Version):
+    """One version with what was found of it; the first one of its findings chooses the load."""
 
-    Attributes:
-        label: unique in the document.
-        published: whether its figures are from a published table.
-        source: where they are from.
-        expected: how the offered transactions were counted.
-        latency_is: from when to when latencies run.
-        latency_kind: latencies of equal kinds can be compared; "": with none, for it is not known what they are.
-        throughput_is: what is divided by what.
-        saturations: by each measure that is known; the first one chooses the load.
-        conditions, facts: what a reader must know beside the figures.
-    """
-
-    label: str
-    subject: Subject
-    published: bool
-    source: str
-    expected: str
-    latency_is: str
-    latency_kind: str
-    throughput_is: str
-    conditions: dict[str, str] = {}
-    facts: list[Fact] = []
     cells: list[Cell]
     saturations: list[Saturation]
     knee: Knee
@@ -300,17 +284,10 @@ class SaturationVersion(_Part):
         return Verdict.INFORMATIONAL if self.published else _OF_STATE[self.chosen.state]
 
 
-class CellComparison(_Part):
+class CellComparison(_AtLoad):
     """Two versions at one load; the judgements are of the report's metrics."""
 
-    connections: int
-    rate_per_s: int
     judgements: list[Judgement]
-
-    @property
-    def name(self) -> str:
-        """As reports write it: c=2, r=200."""
-        return f"c={self.connections}, r={self.rate_per_s}"
 
 
 class VersionComparison(_Part):
