@@ -178,3 +178,13 @@ def test_no_file_of_a_crate_is_on_a_circle_of_uses(crate: Path) -> None:
         TopologicalSorter(_uses(crate)).prepare()
     except CycleError as error:
         pytest.fail(f"{crate.parent.name}: {' → '.join(error.args[1])}")
+
+
+def test_no_module_is_on_a_circle_of_imports() -> None:
+    """The same of Python, wherever in a file the import stands: one that waits for a call or a type checker counts."""
+    modules = dict(_modules())
+    files = {name for name, path in modules.items() if path.name != "__init__.py"}
+    try:
+        TopologicalSorter({name: _imports(modules[name]) & files - {name} for name in files}).prepare()
+    except CycleError as error:
+        pytest.fail(" → ".join(error.args[1]))

@@ -47,9 +47,7 @@ def aa(
             profile,
             version,
             repeat=repeat,
-            settings=launch.settings,
-            seed=launch.seed,
-            keep_homes=launch.keep_homes,
+            **launch.arguments(),
             progress=listener,
         )
     output.finish(document)

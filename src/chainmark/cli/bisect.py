@@ -55,10 +55,8 @@ def bisect(
             metric=metric,
             most_runs=most_runs,
             resume=resume,
-            settings=launch.settings,
             margins=margin,
-            seed=launch.seed,
-            keep_homes=launch.keep_homes,
+            **launch.arguments(),
             progress=listener,
         )
     output.finish(document)

@@ -251,6 +251,10 @@ class Launch:
     no_wait: bool
     expose: str | None
 
+    def arguments(self) -> dict[str, Any]:
+        """As the library's functions take them."""
+        return {"settings": self.settings, "seed": self.seed, "keep_homes": self.keep_homes}
+
     def progress(self, *, scenarios: bool = False) -> AbstractContextManager[Bars]:
         """A progress listener for as long as the context lasts; see `chainmark.cli.following.progress`."""
         return progress(self.expose, no_wait=self.no_wait, scenarios=scenarios)

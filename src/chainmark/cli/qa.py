@@ -91,12 +91,10 @@ def qa(
             plan=plan,
             most_runs=most_runs,
             resume=resume,
-            settings=launch.settings,
             baseline_settings=set_baseline,
             candidate_settings=set_candidate,
             margins=margin,
-            seed=launch.seed,
-            keep_homes=launch.keep_homes,
+            **launch.arguments(),
             signature=signature if signature != cm.Signature() else None,
             progress=listener,
         )

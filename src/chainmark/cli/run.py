@@ -43,14 +43,9 @@ def run(
     Example: `chainmark run cometbft/demo --version v1.0.1 --repeat 3 --set load.rate=400`
     """
     with launch.progress() as listener:
-        common: dict[str, Any] = {
-            "repeat": repeat,
-            "settings": launch.settings,
-            "seed": launch.seed,
-            "progress": listener,
-        }
+        common: dict[str, Any] = {**launch.arguments(), "repeat": repeat, "progress": listener}
         if attach is not None:
-            _refuse_what_is_not_ours(keep_homes=launch.keep_homes, profiles=profiles)
+            _refuse_what_is_not_ours(keep_homes=common.pop("keep_homes"), profiles=profiles)
             pages = _listed(metrics or "")
             made = cm.attach(profile, _listed(attach), metrics=pages, label=version, **common)
         elif version is None or metrics is not None:
@@ -59,7 +54,7 @@ def run(
                 "give a version, `--version v1.0.1`, or running nodes, `--attach HOST:26657`",
             )
         else:
-            made = cm.run(profile, version, keep_homes=launch.keep_homes, profiles=profiles, **common)
+            made = cm.run(profile, version, profiles=profiles, **common)
     if as_json:
         print_json([one.manifest.model_dump(mode="json") for one in made])
     else:

@@ -59,9 +59,7 @@ def saturation(
             adaptive=adaptive,
             published=published or [],
             resume=resume,
-            settings=launch.settings,
-            seed=launch.seed,
-            keep_homes=launch.keep_homes,
+            **launch.arguments(),
             progress=listener,
         )
     output.finish_experiment(made)
