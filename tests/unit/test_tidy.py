@@ -20,7 +20,7 @@ LINE_LENGTH_MAX = 120
 
 # cli → serve → api → systems → report, compare → lab → capacity → store, stats, network → core
 FLOORS = {
-    **{"core": 0, "store": 1, "stats": 1, "network": 1},
+    **{"core": 0, "store": 1, "stats": 1, "network": 1, "cluster": 1},
     **{"capacity": 2, "lab": 3, "compare": 4, "report": 4, "systems": 5, "api": 6, "serve": 7, "cli": 8},
 }
 # Run by name, not imported; a command is loaded when it is chosen.

@@ -132,6 +132,16 @@ Blocks = Annotated[
 ]
 ModelSeed = Annotated[int, typer.Option(min=0, help="Seed of everything drawn at random.")]
 Threads = Annotated[int, typer.Option(min=0, help="Threads; 0 means all cores. The result does not depend on it.")]
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="ADDRESS",
+        envvar="CHAINMARK_CLUSTER",
+        help="The scheduler of a Dask cluster whose workers do the work, e.g. `tcp://10.0.0.1:8786`.",
+        show_default="this machine",
+    ),
+]
 NoWait = Annotated[
     bool,
     typer.Option("--no-wait", help="Exit with 5 where another measurement runs on this machine, instead of waiting."),
