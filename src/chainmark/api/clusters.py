@@ -5,10 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from chainmark.api.context import Relay
+from chainmark.api.context import Cancellation, Relay, relay
+from chainmark.api.systems import installed
+from chainmark.core.errors import ChainmarkError, UsageError
 from chainmark.core.parts import Machines
+from chainmark.core.progress import Progress
 from chainmark.lab.protocols import ImportableSystem, ImportOrder, SpreadSystem
+from chainmark.report.document import Document
+from chainmark.report.layouts import document_of
+
+if TYPE_CHECKING:
+    from chainmark.cluster.connection import Cluster
 
 VARIABLE = "CHAINMARK_CLUSTER"
 
@@ -45,3 +54,44 @@ def machines_for(
         address = None
     with machines_at(address, listener) as machines:
         yield machines
+
+
+def cluster_check(
+    on: str | None = None, *, progress: Progress | None = None, cancel: Cancellation | None = None
+) -> Document:
+    """Look a cluster over before it is used: workers, versions, clocks with their errors, and the ways between them.
+
+    Args:
+        on: its scheduler's address, "tcp://10.0.0.1:8786"; `CHAINMARK_CLUSTER` if left out.
+        progress, cancel: as in `run`.
+
+    Returns:
+        A document whose verdict is a pass when every worker can be used, and a fail otherwise; it says why.
+
+    Raises:
+        UsageError: there is no address, or the extra `cluster` is not installed.
+        EnvironmentFailure: the scheduler cannot be reached.
+    """
+    address = on or os.environ.get(VARIABLE)
+    if not address:
+        raise UsageError("no cluster is given", f"`--on tcp://HOST:8786`, or the variable {VARIABLE}")
+    from chainmark.cluster.connection import connected  # noqa: PLC0415 - nothing of it is loaded without a cluster
+    from chainmark.cluster.survey import survey  # noqa: PLC0415
+
+    listener = relay(progress, cancel)
+    listener.stage(f"connecting to {address}")
+    with connected(address) as cluster:
+        return document_of(survey(cluster, _nodes(cluster), listener))
+
+
+def _nodes(cluster: Cluster) -> dict[str, list[str]]:
+    """The node binaries of every machine; of none where the machines cannot be asked, which the check says."""
+    try:
+        return cluster.ask_each(installed_there, None)
+    except (ChainmarkError, ImportError, AttributeError):
+        return {}
+
+
+def installed_there(_: None) -> list[str]:
+    """The node binaries in the cache of the machine that this runs on."""
+    return [f"{subject.name} {subject.version}" for subject, _ in installed()]

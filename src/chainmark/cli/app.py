@@ -89,6 +89,7 @@ COMMANDS = {
     "profiles": ("profiles:profiles", "List the shipped profiles."),
     "corpus": ("corpus:app", "Requests for load tests of an API: sample, import, check."),
     "nodes": ("nodes:app", "Node binaries: install, list."),
+    "cluster": ("cluster:app", "Other machines: check the workers that `--on` makes use of."),
     "history": (
         "history:app",
         "History: show a workload over its releases, note what was known when, pin an anchor, choose margins.",
