@@ -26,6 +26,7 @@ CONNECT_S = 10.0
 # A worker that died is started again within seconds, by its nanny or by what started the nanny.
 LOST_S = 60.0
 LOOK_S = 1.0
+CLOSE_S = 2.0
 START_HINT = "`dask scheduler` starts a scheduler, `dask worker tcp://HOST:8786` a worker on every machine"
 TLS_HINT = (
     "certificates come from Dask's own configuration: DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__TLS__CLIENT__CERT and "
@@ -336,7 +337,7 @@ def connected(address: str) -> Iterator[Cluster]:
         yield Cluster(address, client)
     finally:
         with suppress(Exception):  # nothing is left of it to be closed where the scheduler is gone
-            client.close(timeout=CONNECT_S)
+            client.close(timeout=CLOSE_S)
 
 
 def _reason(error: BaseException) -> str:
