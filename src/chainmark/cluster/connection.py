@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from chainmark.cluster.working import TOPIC
+from chainmark.core import units
 from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
 from chainmark.core.parts import Part, Result, Taken, map_parts
 from chainmark.core.tool import tool_version
@@ -50,9 +51,21 @@ def library() -> Any:
             "a cluster needs the library dask.distributed, which is not installed",
             "`pip install 'chainmark[cluster]'`",
         ) from error
-    # What it would print of lost connections is said in an error of ours.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     return distributed
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What the engine would print of lost connections is said in an error of ours."""
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
+    levels = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
 
 
 def check_address(address: str) -> None:
@@ -292,7 +305,7 @@ class _Lost:
         elif now - self._seen > LOST_S:
             names = " or ".join(sorted(missing[0])) or "any machine"
             raise EnvironmentFailure(
-                f"the cluster at {self._cluster.address} has had no worker on {names} for {LOST_S:.0f} s, and only "
+                f"the cluster at {self._cluster.address} has had no worker on {names} for {units.duration(LOST_S)}, and only "
                 "that could go on",
                 f"{START_HINT}; then start the command again",
             )
@@ -326,18 +339,24 @@ def connected(address: str) -> Iterator[Cluster]:
     is_tls = urlsplit(address).scheme in ("tls", "wss")
     if is_tls and distributed.Security().get_connection_args("client")["ssl_context"] is None:
         raise UsageError(f"{address} uses TLS, and no certificates are given", TLS_HINT)
+    with _quiet():
+        client = _client(address)
+        try:
+            yield Cluster(address, client)
+        finally:
+            with suppress(Exception):  # nothing is left of it to be closed where the scheduler is gone
+                client.close(timeout=CLOSE_S)
+
+
+def _client(address: str) -> Client:
     try:
-        client = distributed.Client(address, timeout=CONNECT_S, set_as_default=False, name="chainmark")
+        made: Client = library().Client(address, timeout=CONNECT_S, set_as_default=False, name="chainmark")
     except (OSError, TypeError, ValueError, RuntimeError) as error:
+        hint = TLS_HINT if address.startswith(("tls:", "wss:")) else START_HINT
         raise EnvironmentFailure(
-            f"the cluster's scheduler at {address} cannot be reached: {_reason(error)}",
-            TLS_HINT if is_tls else START_HINT,
+            f"the cluster's scheduler at {address} cannot be reached: {_reason(error)}", hint
         ) from error
-    try:
-        yield Cluster(address, client)
-    finally:
-        with suppress(Exception):  # nothing is left of it to be closed where the scheduler is gone
-            client.close(timeout=CLOSE_S)
+    return made
 
 
 def _reason(error: BaseException) -> str:
