@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from chainmark.api.bisecting import bisect
+    from chainmark.api.clusters import cluster_check
     from chainmark.api.comparing import compare
     from chainmark.api.context import Cancellation
     from chainmark.api.experimenting import aa, experiment
@@ -74,6 +75,7 @@ __all__ = [
     "block",
     "catalogue",
     "check_corpus",
+    "cluster_check",
     "compare",
     "corpus",
     "experiment",
@@ -112,6 +114,7 @@ __all__ = [
 
 _HOMES = {
     "chainmark.api.bisecting": ["bisect"],
+    "chainmark.api.clusters": ["cluster_check"],
     "chainmark.api.comparing": ["compare"],
     "chainmark.api.context": ["Cancellation"],
     "chainmark.api.following": ["block", "host"],

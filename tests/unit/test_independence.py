@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMON = ("core", "store", "stats", "network", "capacity", "lab", "compare", "report")
+COMMON = ("core", "store", "stats", "network", "cluster", "capacity", "lab", "compare", "report")
 SYSTEMS = ("cardano", "cometbft", "http", "mesh")
 # A part of the common rooms' tests that runs through each of them: sessions and schedules, judging, whole comparisons
 # with every chart, tails and their stories, versions side by side, and renderings, but those that

@@ -88,6 +88,7 @@ COMMANDS = {
     "profiles": ("profiles:profiles", "List the shipped profiles."),
     "corpus": ("corpus:app", "Corpora of requests for API load tests: sample, import, check."),
     "nodes": ("nodes:app", "Node binaries: install, list."),
+    "cluster": ("cluster:app", "Other machines: check the workers that `--on` makes use of."),
     "history": (
         "history:app",
         "History: show a workload over its releases, add notes, pin an anchor release, choose margins.",

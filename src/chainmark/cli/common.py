@@ -141,6 +141,16 @@ ModelSeed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Threads = Annotated[
     int, typer.Option(min=0, help="Number of threads; 0 means all cores. The result does not depend on it.")
 ]
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="ADDRESS",
+        envvar="CHAINMARK_CLUSTER",
+        help="Scheduler of a Dask cluster whose workers do the work, e.g. `tcp://10.0.0.1:8786`.",
+        show_default="this machine",
+    ),
+]
 NoWait = Annotated[
     bool,
     typer.Option(

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import AsJson, exit_if_not_valid
+from chainmark.cli.common import AsJson, On, exit_if_not_valid
 from chainmark.cli.console import print_json
 from chainmark.cli.following import progress
 from chainmark.cli.imported import FollowedRows, print_imported
@@ -79,6 +79,7 @@ def ingest(
         str | None,
         typer.Option("--for", metavar="TIME", help="With `--follow`: how long to follow the log, e.g. `12h`."),
     ] = None,
+    on: On = None,
     as_json: AsJson = False,
 ) -> None:
     """Import cluster logs, metrics of a Prometheus server, or published reports as sealed runs.
@@ -86,6 +87,8 @@ def ingest(
     Example: `chainmark ingest cardano cluster-logs --as 10.6.2 --filter value`
 
     Example: `chainmark ingest cometbft http://localhost:9090 --from 2026-01-01T10:00:00Z --duration 90s --as v1.0.1`
+
+    Example: `chainmark ingest cardano /var/log/cluster --on tcp://10.0.0.1:8786`
 
     Example: `chainmark ingest cardano published-reports`
 
@@ -141,6 +144,7 @@ def ingest(
             begin=begin,
             end=end,
             duration=duration,
+            on=on,
             progress=listener,
         )
     finish(made, as_json)
