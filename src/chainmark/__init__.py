@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from chainmark.api.releasing import Signature, release
     from chainmark.api.runs import (
         Run,
+        export_figures,
+        figures,
         import_run,
         import_samples,
         open_run,
@@ -78,7 +80,9 @@ __all__ = [
     "corpus",
     "experiment",
     "explain",
+    "export_figures",
     "fault_kinds",
+    "figures",
     "follow",
     "history",
     "host",
@@ -127,6 +131,8 @@ _HOMES = {
     "chainmark.api.releasing": ["Signature", "release"],
     "chainmark.api.runs": [
         "Run",
+        "export_figures",
+        "figures",
         "import_run",
         "import_samples",
         "open_run",
