@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from chainmark.api.releasing import Signature, release
     from chainmark.api.runs import (
         Run,
+        export_figures,
+        figures,
         import_run,
         import_samples,
         open_run,
@@ -80,7 +82,9 @@ __all__ = [
     "corpus",
     "experiment",
     "explain",
+    "export_figures",
     "fault_kinds",
+    "figures",
     "follow",
     "history",
     "host",
@@ -130,6 +134,8 @@ _HOMES = {
     "chainmark.api.releasing": ["Signature", "release"],
     "chainmark.api.runs": [
         "Run",
+        "export_figures",
+        "figures",
         "import_run",
         "import_samples",
         "open_run",

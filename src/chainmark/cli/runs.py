@@ -118,8 +118,22 @@ def verify(reference: RunReference) -> None:
 
 
 @app.command("export", epilog="Example: `chainmark runs export cometbft-demo-v1.0.1-2026 --to shared-runs`")
-def export(reference: RunsReference, to: Annotated[Path, typer.Option(help="Folder for `RUN.tar`.")] = Path()) -> None:
-    """Pack sealed runs into one file each, which another store can import."""
+def export(
+    reference: RunsReference,
+    to: Annotated[Path, typer.Option(help="Folder for `RUN.tar`.")] = Path(),
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write all figures of these runs as one table instead: `.csv`, `.json` or `.parquet`.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Pack each sealed run into one file that another store can import, or write all figures as a table."""
+    if figures is not None:
+        out.print(cm.export_figures(reference, figures), markup=False, soft_wrap=True)
+        return
     for run in cm.open_runs(reference):
         out.print(run.export(to), markup=False, soft_wrap=True)
 

@@ -30,6 +30,7 @@ from chainmark.core.storage import existing_parent, storage_errors
 from chainmark.store.derived import Derived
 from chainmark.store.files import hash_file, json_bytes, write_bytes
 from chainmark.store.index import SEAL, STAGED, Entry, Index, Selection, is_sealed
+from chainmark.store.live import LIVE, remove_live
 from chainmark.store.schema import Schema, check_samples, check_schema
 
 STATE = "unfinished.json"
@@ -56,7 +57,7 @@ class UnfinishedRun:
     def is_empty(self) -> bool:
         """Whether nothing was collected yet, so that nothing is lost with it."""
         files = (path for path in self.path.rglob("*") if not path.is_dir())
-        return all(path == self.path / STATE for path in files)
+        return all(path.name in {STATE, LIVE} for path in files)
 
     def state(self) -> dict[str, Any]:
         """What was known when it was begun: the process that makes it, its experiment; empty where that is lost."""
@@ -138,6 +139,7 @@ class UnfinishedRun:
         content = {"metrics": [summary.model_dump(mode="json") for summary in summaries]}
         write_bytes(self.path / "metrics.json", json_bytes(content))
         (self.path / STATE).unlink(missing_ok=True)
+        remove_live(self.path)
         hashes = {str(path.relative_to(self.path)): hash_file(path) for path in _files_of(self.path)}
         write_bytes(self.path / SEAL, json_bytes({"blake3": hashes}))
         return SealedRun(self.path)
