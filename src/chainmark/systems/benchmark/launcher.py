@@ -1,6 +1,6 @@
 """Runs one command and reports what it took: a program of its own, small, so that its memory hides little.
 
-`python -I -S launcher.py FD TIMEOUT_S PROGRAM ARGUMENT…` writes the values of `FIELDS` as one line to the descriptor. It
+`python -I -S launcher.py FD TIMEOUT_S PROGRAM ARGUMENT…` writes the values of `FIELDS` to the descriptor. It
 imports as little as it can: what the kernel counts as a process's peak memory begins with that of its launcher.
 """
 
