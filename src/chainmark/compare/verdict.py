@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from chainmark.compare.failures import RunFailures
 from chainmark.compare.family import MOST_RUNS, Family
+from chainmark.compare.headline import effects, undecided
 from chainmark.compare.sides import SelectedRuns
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
@@ -211,6 +212,11 @@ def _trends(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
     ]
 
 
+def _has_words(item: Judgement, catalogue: Catalogue) -> bool:
+    metric = catalogue.metric(item.metric_id)
+    return bool(metric.rises and metric.falls)
+
+
 def _named_changes(judgements: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
     return [
         f"{name_of(catalogue, item)} {change_with_interval(item, catalogue.metric(item.metric_id))}"
@@ -218,21 +224,24 @@ def _named_changes(judgements: Sequence[Judgement], catalogue: Catalogue) -> lis
     ]
 
 
-def _decision_advice(gating: Sequence[Judgement], family: Family, runs: int, catalogue: Catalogue) -> list[str]:
-    """How many more runs would decide all gating metrics together."""
+def _decision_advice(
+    gating: Sequence[Judgement], family: Family, runs: int, catalogue: Catalogue
+) -> tuple[str, list[str]]:
+    """How many more runs would decide all gating metrics together: in a few words, and in full."""
     if family.table is None or not any(item.p_worse is not None for item in gating):
-        return []
+        return "", []
     enough = family.table.runs_to_decide()
     if enough is not None:
         more = units.plural(enough - runs, "more run")
-        return [f"{more} a side decide this with 80 % probability, if the noise and the changes are as measured"]
+        told = f"{more} a side decide this with 80 % probability, if the noise and the changes are as measured"
+        return f"{more} per side would probably decide it", [told]
     noisy = [item for item in gating if item.outcome is Outcome.INCONCLUSIVE]
     widest = sorted(noisy, key=_relative_width, reverse=True)[:2]
     names = enumerated([name_of(catalogue, item) for item in widest])
     margin = "its margin" if len(widest) == 1 else "their margins"
     remedy = f"load longer, reduce the noise of {names}, or widen {margin}"
     anew = family.table.runs_for_equal()
-    return [
+    return f"more runs alone would not decide it: {remedy}", [
         f"{MOST_RUNS} runs a side would not decide this with 80 % probability: {remedy}",
         # Where fewer would do for an equal release, it is the changes that leave this open, and not the noise.
         *([] if anew is None or anew <= runs else [_anew(anew)]),
@@ -312,17 +321,6 @@ def _may_stay_open(open_: Sequence[Judgement], gating: Sequence[Judgement]) -> b
     return item.low <= 0.0 <= item.high and abs(item.change or 0.0) <= limit
 
 
-def _inconclusive_sentence(gating: Sequence[Judgement], catalogue: Catalogue, labels: tuple[str, str]) -> str:
-    start = f"{labels[1]} against {labels[0]} is not decided"
-    if not gating:
-        return f"{start}: the catalogue has no gating metric"
-    undecided = [item for item in gating if item.outcome not in {Outcome.EQUAL, Outcome.BETTER}]
-    names = enumerated([name_of(catalogue, item) for item in undecided])
-    judged = units.plural(len(gating), "gating metric")
-    how = " by one run a side" if any("assumed" in item.noise for item in undecided) else ""
-    return f"{start}: of {judged}, {len(undecided)} could not be judged or decided{how}: {names}"
-
-
 def _missing_advice(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
     missing = [name_of(catalogue, item) for item in gating if item.outcome is Outcome.NO_DATA]
     if not missing:
@@ -370,13 +368,16 @@ def find(
     ]
     advice = [*_missing_advice(gating, catalogue), *_assumed(gating)]
     if family.is_worse:
+        told = effects(failures, catalogue)
         changes = _named_changes(failures, catalogue)
-        return _failed(changes, common, advice, labels, together=bool(family.together))
+        return _failed((told, changes), common, advice, labels, together=bool(family.together))
     open_ = [item for item in gating if item.outcome not in {Outcome.EQUAL, Outcome.BETTER}]
     if gating and (not open_ or (by_history and _may_stay_open(open_, gating))):
         return _passed(gating, common, advice, labels, catalogue)
-    sentence = _inconclusive_sentence(gating, catalogue, labels)
-    decide = _decision_advice(gating, family, min(len(side.included) for side in sides), catalogue)
+    next_step, decide = _decision_advice(gating, family, min(len(side.included) for side in sides), catalogue)
+    if not next_step and any("assumed" in item.noise for item in open_):
+        next_step = "run each version at least 3 times"
+    sentence = undecided(gating, catalogue, labels, next_step)
     return Finding(Verdict.INCONCLUSIVE, sentence, common, [*decide, *advice])
 
 
@@ -406,8 +407,9 @@ def with_failures(finding: Finding, failures: RunFailures) -> Finding:
 
 
 def _failed(
-    changes: list[str], common: list[str], advice: list[str], labels: tuple[str, str], *, together: bool
+    found: tuple[str, list[str]], common: list[str], advice: list[str], labels: tuple[str, str], *, together: bool
 ) -> Finding:
+    told, changes = found
     if together:
         reason = f"together these are worse than their margins, though none is shown to be alone: {', '.join(changes)}"
         return Finding(
@@ -418,7 +420,7 @@ def _failed(
         )
     return Finding(
         verdict=Verdict.FAIL,
-        sentence=f"{labels[1]} is worse than {labels[0]}: {', '.join(changes)}",
+        sentence=f"{labels[1]} is worse than {labels[0]}: {told}",
         reasons=[*(f"worse: {text}" for text in changes), *common],
         advice=[_LOOK, *advice],
     )
@@ -439,6 +441,7 @@ def _passed(
     reasons += [f"better: {', '.join(_named_changes(better, catalogue))}"] if better else []
     margins = _margin_words(shown, catalogue)
     told = f"{subject} of {labels[1]} {verb} shown to be {margins} of {labels[0]} or better"
+    told += f"; better: {effects(better, catalogue)}" if any(_has_words(item, catalogue) for item in better) else ""
     if left:
         told += f"; not decided, within what a re-run does: {', '.join(_named_changes(left, catalogue))}"
     return Finding(verdict=Verdict.PASS, sentence=told, reasons=[*reasons, *common], advice=advice)

@@ -143,6 +143,12 @@ class Judgement(BaseModel):
     note: str = ""
 
     @property
+    def clearness(self) -> float:
+        """How far the change is from none, in widths of its interval; 0 where there is no interval."""
+        width = 0.0 if self.low is None or self.high is None else self.high - self.low
+        return abs(self.change or 0.0) / width if width else 0.0
+
+    @property
     def beyond_margin(self) -> Answer | None:
         """Whether it is worse than is allowed; None where nothing was judged."""
         if self.beyond_noise is None:
@@ -370,6 +376,10 @@ class Followed(Attachment):
 
     def leads(self, comparison: Comparison, metric_id: str) -> Sequence[Any]:
         """What is said beside the chart of a metric's distribution, as `chainmark.report.phrases.Phrases`."""
+        return ()
+
+    def tail(self, comparison: Comparison, metric_id: str) -> Sequence[tuple[str, float, str, str]]:
+        """The samples of a metric's tails that can be opened: the side's label, the value, what it is, the anchor."""
         return ()
 
     def sections(self, comparison: Comparison) -> Sequence[Any]:

@@ -75,7 +75,8 @@ class Metric(BaseModel):
     the system is known by show it; only the system reads it. ``adjusted_for`` names the covariates whose differences
     between two sides are taken off before means are compared. ``widened`` is the margin of one comparison up to which
     a metric is called equal where re-runs alone exceed its own margin. One that ``explains`` is shown again where
-    another became worse: it tells what the nodes were doing.
+    another became worse: it tells what the nodes were doing. ``rises`` and ``falls`` are what somebody notices, as the
+    first sentence of a verdict says it: "blocks reach half of the hosts {} later".
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -100,6 +101,8 @@ class Metric(BaseModel):
     adjusted_for: list[str] = []
     published: dict[str, JsonValue] | None = None
     explains: bool = Field(default=False, exclude_if=operator.not_)
+    rises: str = Field(default="", pattern=r"^$|\{\}", exclude_if=operator.not_)
+    falls: str = Field(default="", pattern=r"^$|\{\}", exclude_if=operator.not_)
     description: str
     source: list[str]
 

@@ -230,6 +230,7 @@ class Section:
 
     Attributes:
         folded: in Markdown, where only the first section and those that are not folded stand open.
+        closed: on a screen it is folded away behind its title.
         filter: over the rows of its tables, on a screen.
         hint: how to use it, on a screen.
     """
@@ -238,6 +239,7 @@ class Section:
     title: str
     blocks: Sequence[Block]
     folded: bool = True
+    closed: bool = False
     filter: Filter | None = None
     hint: str = ""
     media: frozenset[Medium] = EVERYWHERE

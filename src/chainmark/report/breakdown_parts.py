@@ -48,7 +48,7 @@ def _unit(item: Breakdown, metric: Metric) -> units.DisplayUnit:
 
 def _part(comparison: Comparison, item: Breakdown, metric: Metric) -> Details:
     out = sum(bool(where) for where in item.stands_out)
-    standing_out = f"{out} stand{'s' if out == 1 else ''} out" if out else "none stands out"
+    standing_out = f": {out} stand{'s' if out == 1 else ''} out" if out else ""
     left_out = (
         f"; {units.count(item.left_out)} more, nearer to the median and less changed, are not listed"
         if item.left_out
@@ -62,7 +62,7 @@ def _part(comparison: Comparison, item: Breakdown, metric: Metric) -> Details:
         replace(breakdown_table(comparison, item, metric), notes=notes),
         replace(_chart(comparison, item, metric), title=""),
     ]
-    return Details(_id(item), f"{metric.label}, {item.key} by {item.key}: {standing_out}", blocks)
+    return Details(_id(item), f"{metric.label}, {item.key} by {item.key}{standing_out}", blocks)
 
 
 def breakdown_table(comparison: Comparison, item: Breakdown, metric: Metric) -> Table:

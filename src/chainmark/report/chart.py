@@ -156,6 +156,7 @@ class Layer:
         dash: of lines without a series.
         hollow: points that are not filled.
         nudge, align: where a text stands beside its place, in pixels.
+        leads_to: a column of anchors that a click on a mark opens.
         tips: what the pointer is told; ``nearest``: of the nearest point, as lines are hard to hit.
     """
 
@@ -181,6 +182,7 @@ class Layer:
     hollow: bool = False
     nudge: tuple[int, int] = (0, 0)
     align: Literal["left", "center", "right"] = "center"
+    leads_to: str = ""
     tips: Sequence[Tip] = ()
     nearest: bool = False
 
@@ -240,6 +242,8 @@ class Chart:
         origins: by data set and column, stretches that the page's document holds, so that they are not in it twice.
         on_terminal: whether characters say it, too; ``beside`` what stands there beside a name or a value.
         leads: notes that lead somewhere, on a screen.
+        inset: a smaller chart within it, on a screen.
+        found_by: words by which a filter finds it.
     """
 
     id: str
@@ -267,6 +271,8 @@ class Chart:
     on_terminal: bool = False
     beside: Mapping[Any, str] = field(default_factory=dict)
     leads: Sequence[Phrases] = ()
+    inset: Chart | None = None
+    found_by: str = ""
 
     @property
     def dots(self) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from chainmark.core import units
 from chainmark.core.comparison import ChartData, ChartKind, Comparison, Line, Scale
-from chainmark.report.chart import GOOD, QUIET, Axis, Chart, Layer, Limit, Origin, Series, Thinning, Tip
+from chainmark.report.chart import GOOD, QUIET, Axis, Chart, Layer, Limit, Origin, Series, Thinning, Tip, columns_of
 
 _WIDE_RATIO = 100.0  # more than two decades do not fit a linear axis
 # Paper has no zoom: what cannot be told apart at 8 cm is not drawn.
@@ -22,6 +24,8 @@ _DOT_LOOKS = (
 )  # up to so many dots: size, opacity
 _PRINT_DOTS = 1500  # of a whole chart
 _HALF_PAGE = (330, 185)
+_BODY = 0.99  # of a distribution, beyond which its tail begins
+_INSET_HEIGHT = 70  # pixels
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ def sample_chart(data: ChartData, context: ChartContext, path: Sequence[str | in
         ChartKind.SERIES: made.series,
         ChartKind.SCATTER: made.scatter,
     }[data.kind]()
-    return Chart(
+    chart = Chart(
         id=data.id,
         title=data.title,
         x=x,
@@ -93,6 +97,52 @@ def sample_chart(data: ChartData, context: ChartContext, path: Sequence[str | in
         thinning=made.thinning(),
         origins={} if path is None else {name: made.origins(name, path) for name in made.lines},
     )
+    return chart if data.kind is not ChartKind.CDF else _with_tail(chart, made.bend())
+
+
+def _with_tail(chart: Chart, bend: tuple[float, float, float] | None) -> Chart:
+    """The axis cut at the highest p99 where the rest is mostly empty, and that rest in a chart within it."""
+    if bend is None:
+        return chart
+    low, p99, top = bend
+    room = 0.03 * (p99 - low)
+    tail = replace(
+        chart,
+        id=f"{chart.id}-tail",
+        title=f"{chart.title}, the highest 1 %",
+        x=Axis("the highest 1 %", domain=(p99, top + 0.03 * (top - p99))),
+        y=Axis("", numbers="percent", domain=(0.99, 1.0)),
+        series={name: replace(series, told=[]) for name, series in chart.series.items()},
+        height=_INSET_HEIGHT,
+        note="",
+    )
+    beyond = f"the highest 1 %, up to {units.tidy(units.rounded(top, 3))}, is in the inset on a screen"
+    note = "; ".join(filter(None, [chart.note, beyond]))
+    return replace(chart, x=replace(chart.x, domain=(low - room, p99 + room), log_beyond=None), note=note, inset=tail)
+
+
+def with_tail_points(
+    chart: Chart, data: ChartData, context: ChartContext, points: Sequence[tuple[str, float, str, str]]
+) -> Chart:
+    """The chart with a mark for each sample of its tail that can be opened, where the pooled line has it."""
+    lines = {context.sides.get(line.side, ""): line for line in data.lines if line.run_id is None}
+    factor = _Samples(data, context).unit.factor
+    rows = [
+        {"x": value * factor, "y": float(np.interp(value, line.x, line.y)), "side": side, "what": what, "at": f"#{to}"}
+        for side, value, what, to in points
+        if (line := lines.get(side)) is not None
+    ]
+    if not rows:
+        return chart
+    marks = Layer("points", "tail", "x", "y", colour="side", leads_to="at", size=60, tips=[Tip("open", "what")])
+    return replace(chart, layers=[*chart.layers, marks], data={**chart.data, "tail": columns_of(rows)})
+
+
+def only_value(data: ChartData) -> float | None:
+    """The value that all of a chart's samples have; None where they differ, which is worth drawing."""
+    along = "x" if data.kind is ChartKind.CDF else "y"
+    values = {value for line in data.lines for value in getattr(line, along)}
+    return next(iter(values)) if len(values) == 1 else None
 
 
 def line_label(line: Line, context: ChartContext) -> str:
@@ -221,6 +271,16 @@ class _Samples:
                       tips=self._tips("pooled"), nearest=True)
             )  # fmt: skip
         return layers
+
+    def bend(self) -> tuple[float, float, float] | None:
+        """The lowest value, the highest p99 and the highest, where the last 1 % would take over half of an axis."""
+        lines = [line for line in self.lines["pooled"] if line.x and line.y and line.y[-1] > _BODY]
+        if not lines:
+            return None
+        factor = self.unit.factor
+        low, top = min(line.x[0] for line in lines) * factor, max(line.x[-1] for line in lines) * factor
+        p99 = max(next(x for x, y in zip(line.x, line.y, strict=False) if y >= _BODY) for line in lines) * factor
+        return (low, p99, top) if low < p99 and top - low > 2.0 * (p99 - low) else None
 
     def _value_axis(self, title: str) -> Axis:
         return Axis(title, log_beyond=_WIDE_RATIO)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from chainmark.core import units
 from chainmark.core.comparison import ChartData, ChartKind, Comparison
 from chainmark.core.verdict import Verdict
+from chainmark.core.wording import enumerated
 from chainmark.report import side_facts, validity
 from chainmark.report.blocks import (
     EVERYWHERE,
@@ -18,6 +19,7 @@ from chainmark.report.blocks import (
     PDF,
     TERMINAL,
     Block,
+    Details,
     Filter,
     Medium,
     Remark,
@@ -30,7 +32,7 @@ from chainmark.report.blocks import (
 from chainmark.report.breakdown_parts import breakdowns, capped, outlier_sentences
 from chainmark.report.build_parts import build_sections, told_of
 from chainmark.report.chart import Chart
-from chainmark.report.charts import comparison_charts
+from chainmark.report.charts import chart_context, comparison_charts, only_value, with_tail_points
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
 from chainmark.report.judged_rows import INSIDE_NOISE, INSIDE_NOISE_MEANS, Row, RowMaker, moved_text
@@ -51,6 +53,8 @@ from chainmark.report.wording import VERDICT_WORDS, prose
 _OUTLIERS = 12  # told in sentences
 _OUTLIERS_ON_TERMINAL = 4
 _MOVED_ON_TERMINAL = 12  # the report lists them all
+_MOST_OPEN = 12  # charts on a screen
+_FIRST_ON_PAPER = 6  # charts, behind the verdict
 _MOST_ON_PAPER = 40  # charts: of more, only those of what decides or moved
 _HOW_TO_USE_CHARTS = (
     "Select a side in a legend to see it alone, select it again to see both. Ctrl and scroll, or pinch, to zoom; drag "
@@ -61,25 +65,28 @@ _HOW_TO_USE_CHARTS = (
 def comparison_document(comparison: Comparison) -> Document:
     """Lay out a comparison."""
     rows = RowMaker(comparison).rows()
+    first_charts, charts = _charts(comparison, rows)
     sections = [
         Section("verdict", "Verdict", _verdict(comparison, rows)),
+        *first_charts,
         Section("validity", "Validity", _validity(comparison), folded=False),
         *split_sections(comparison.splits, comparison.catalogue, _gating(comparison)),
         *why_sections(comparison, rows),
         *_open_parts(comparison, rows),
         Section("closing", "Besides", _closing(comparison, rows), media=TERMINAL),
-        *_facts(comparison),
         *_metrics(comparison, rows),
-        *_charts(comparison),
+        *charts,
         *(comparison.followed.sections(comparison) if comparison.followed else ()),
         Section("run-by-run", "Run by run", [run_by_run(comparison, rows)], media=PDF),
         Section("how-judged", "How each metric was judged", [how_judged(rows)], media=PDF),
         Section("distributions", "Distributions", [distributions(comparison, rows)], media=PDF),
+        Section("gates", "Gates, runs and machine", validity.validity_blocks(comparison), closed=True, media=IN_FULL),
+        *_facts(comparison),
         *_configuration(comparison),
         *build_sections(comparison),
         *_subjects(comparison),
         *_all_accounts(comparison),
-        Section("dictionary", "Data dictionary", [dictionary(comparison.catalogue)], media=IN_FULL),
+        Section("dictionary", "Data dictionary", [dictionary(comparison.catalogue)], closed=True, media=IN_FULL),
     ]
     return Document(
         kind="comparison",
@@ -92,6 +99,7 @@ def comparison_document(comparison: Comparison) -> Document:
         sections=[section for section in sections if section.blocks],
         notes=[prose(comparison.false_alarms.told)] if comparison.false_alarms else [],
         result=comparison,
+        contents=True,
         date=comparison.date,
         tool_version=comparison.tool_version,
     )
@@ -186,10 +194,10 @@ def _moved_sentence(comparison: Comparison, rows: Sequence[Row], most: int | Non
 
 def _validity(comparison: Comparison) -> list[Block]:
     blocks: list[Block] = [Remarks("validity-summary", "", validity.summary(comparison), media=ON_PAGES)]
-    for media in (TERMINAL, MARKDOWN):
-        if found := validity.concerns(comparison, warnings=media == MARKDOWN):
-            blocks.append(Remarks(f"concerns-{min(media)}", "", found, media=media))
-    return [*blocks, *validity.validity_blocks(comparison)]
+    for media in (TERMINAL, ON_PAGES):
+        if found := validity.concerns(comparison, warnings=media == ON_PAGES):
+            blocks.append(Remarks(f"concerns-{'terminal' if media == TERMINAL else 'pages'}", "", found, media=media))
+    return blocks
 
 
 def _closing(comparison: Comparison, rows: Sequence[Row]) -> list[Block]:
@@ -229,6 +237,9 @@ def _open_parts(comparison: Comparison, rows: Sequence[Row]) -> list[Section]:
 
 def _outliers(comparison: Comparison, title: str) -> list[Block]:
     found = capped(outlier_sentences(comparison), _OUTLIERS)
+    if not found and comparison.breakdowns and title:
+        keys = enumerated(list(dict.fromkeys(item.key for item in comparison.breakdowns)))
+        found = [f"None of the values by {keys} stands out."]
     return [Remarks("outliers", title, found)] if found else []
 
 
@@ -265,44 +276,74 @@ def _metrics(comparison: Comparison, rows: Sequence[Row]) -> list[Section]:
     ]
 
 
-def _charts(comparison: Comparison) -> list[Section]:
-    """All of them on a screen; on paper, where there are many, those of the metrics that decide or moved."""
-    charts: list[Block] = [
-        _led(comparison, chart, data)
-        for chart, data in zip(comparison_charts(comparison), comparison.charts, strict=True)
-    ]
-    if not charts:
-        return [Section("charts", "Charts", [Remarks("no-chart", "", ["No chart."])], media=IN_FULL)]
+def _charts(comparison: Comparison, rows: Sequence[Row]) -> tuple[list[Section], list[Section]]:
+    """The charts that say most, and the rest: what decides first, then by effect against noise.
+
+    On a screen a dozen stand open; on paper the first ones follow the verdict, and only what decides or moved is drawn.
+    """
+    ranks = _ranks(rows)
+    found = sorted(
+        zip(comparison_charts(comparison), comparison.charts, strict=True), key=lambda pair: ranks[pair[1].metric_id]
+    )
+    drawn = [(_led(comparison, chart, data), data) for chart, data in found if only_value(data) is None]
+    same = dict.fromkeys(data.metric_id for _, data in found if only_value(data) is not None)
+    flat = [comparison.catalogue.metric(id_).label for id_ in same]
+    told: list[Block] = []
+    if flat:
+        told = [Remarks("charts-flat", "", [f"Not drawn, as every sample of both sides is equal: {', '.join(flat)}."])]
+    if not drawn:
+        return [Section("charts", "Charts", told or [Remarks("no-chart", "", ["No chart."])], media=IN_FULL)], []
+    charts: list[Block] = [chart for chart, _ in drawn]
+    rest: list[Block] = []
+    if more := charts[_MOST_OPEN:]:
+        rest = [Details("more-charts", f"{units.plural(len(more), 'more chart')}, which show less", more, media=HTML)]
     telling = {one.metric_id for one in comparison.judgements if one.gating or one.moved}
-    places = [place for place, data in enumerate(comparison.charts) if data.metric_id in telling]
-    if len(charts) <= _MOST_ON_PAPER:
-        places = list(range(len(charts)))
-    on_paper = [charts[place] for place in places]
+    on_paper = [chart for chart, data in drawn if data.metric_id in telling or len(charts) <= _MOST_ON_PAPER]
+    on_paper = on_paper[:_MOST_ON_PAPER]
+    others: list[Block] = [*on_paper[_FIRST_ON_PAPER:], *told]
     if left_out := len(charts) - len(on_paper):
-        told = f"{units.plural(left_out, 'more chart')}, of metrics that neither decide nor moved: in the HTML report."
-        on_paper.append(Remarks("charts-left-out", "", [told]))
-    return [
-        Section("charts", "Charts", charts, hint=_HOW_TO_USE_CHARTS, media=HTML),
-        Section("charts-on-paper", "Charts", on_paper, media=PDF),
+        text = f"{units.plural(left_out, 'more chart')}, of metrics that neither decide nor moved: in the HTML report."
+        others.append(Remarks("charts-left-out", "", [text]))
+    blocks = [*charts[:_MOST_OPEN], *rest, *told]
+    first = [Section("main-charts", "Main charts", on_paper[:_FIRST_ON_PAPER], media=PDF)]
+    return first, [
+        Section("charts", "Charts", blocks, hint=_HOW_TO_USE_CHARTS, media=HTML),
+        Section("charts-on-paper", "More charts", others, media=PDF),
     ]
+
+
+def _ranks(rows: Sequence[Row]) -> dict[str, tuple[bool, bool, float]]:
+    """Of every metric: whether it does not decide, did not move, and how little it changed against its noise."""
+    ranks: dict[str, tuple[bool, bool, float]] = {}
+    for row in rows:
+        rank = (not row.gating, not row.moved, -row.clearness)
+        ranks[row.metric_id] = min(rank, ranks.get(row.metric_id, rank))
+    return ranks
 
 
 def _led(comparison: Comparison, chart: Chart, data: ChartData) -> Chart:
-    """A chart that says what was pooled, and where the samples stand: every figure can be followed."""
-    population = comparison.catalogue.metric(data.metric_id).population
-    samples = f"samples: column {data.metric_id} of samples/{population}.parquet in each run"
-    told = comparison.followed.leads(comparison, data.metric_id) if comparison.followed else ()
-    return replace(
+    """A chart that says where its samples are, and from whose tail a click leads to what happened."""
+    metric = comparison.catalogue.metric(data.metric_id)
+    samples = f"samples: column {metric.id} of samples/{metric.population}.parquet in each run"
+    made = replace(
         chart,
         note=f"{chart.note}; {samples}" if chart.note else samples,
         half=True,
-        leads=told if data.kind is ChartKind.CDF else (),
+        found_by=" ".join([chart.title, metric.id]),
     )
+    followed = comparison.followed if data.kind is ChartKind.CDF else None
+    if followed is None:
+        return made
+    made = replace(made, leads=followed.leads(comparison, metric.id))
+    points = with_tail_points(made, data, chart_context(data, comparison), followed.tail(comparison, metric.id))
+    if made.inset is None:
+        return points
+    return replace(points, inset=replace(made.inset, layers=points.layers, data=points.data))
 
 
 def _facts(comparison: Comparison) -> list[Section]:
     table = side_facts.pairs_table("facts-of-sides", "", comparison.labels, comparison.facts, ON_PAGES)
-    return [Section("facts", "Manifest", [table], media=ON_PAGES)] if comparison.facts else []
+    return [Section("facts", "Manifest", [table], closed=True, media=ON_PAGES)] if comparison.facts else []
 
 
 def _configuration(comparison: Comparison) -> list[Section]:
@@ -310,7 +351,13 @@ def _configuration(comparison: Comparison) -> list[Section]:
     runs = validity.runs_of(comparison)
     listed = validity.brief_runs_table(comparison, MARKDOWN)
     sections = [
-        Section("configuration", "Configuration", side_facts.configuration_blocks(comparison), media=IN_FULL),
+        Section(
+            "configuration",
+            "Configuration",
+            side_facts.configuration_blocks(comparison),
+            closed=True,
+            media=IN_FULL,
+        ),
         Section("runs-in-brief-section", f"Runs ({len(runs)})", [listed] if runs else [], media=MARKDOWN),
     ]
     title = f"Configuration differences ({len(brief.rows)})"
@@ -319,7 +366,7 @@ def _configuration(comparison: Comparison) -> list[Section]:
 
 def _all_accounts(comparison: Comparison) -> list[Section]:
     blocks = validity.accounts_in_full(comparison)
-    return [Section("accounts-in-full", "Accounts in full", blocks, media=IN_FULL)] if blocks else []
+    return [Section("accounts-in-full", "Accounts in full", blocks, closed=True, media=HTML)] if blocks else []
 
 
 def _subjects(comparison: Comparison) -> list[Section]:
@@ -341,7 +388,7 @@ def _subjects(comparison: Comparison) -> list[Section]:
         *_listed("workload-in-brief", "Workload", workload, MARKDOWN),
     ]
     return [
-        Section("manifest", "Subject, workload and profile", blocks, media=IN_FULL),
+        Section("manifest", "Subject, workload and profile", blocks, closed=True, media=IN_FULL),
         Section("subjects-section", "Subject, machine and workload", brief, media=MARKDOWN),
     ]
 

@@ -121,7 +121,8 @@ class Content:
 
     def charts(self) -> list[Chart]:
         """All charts, also those that are folded away."""
-        return [block for block in _unfolded(self.blocks()) if isinstance(block, Chart)]
+        charts = [block for block in _unfolded(self.blocks()) if isinstance(block, Chart)]
+        return [one for chart in charts for one in (chart, chart.inset) if one]
 
     def seen_on(self, medium: Medium) -> Self:
         """What one medium shows of it."""

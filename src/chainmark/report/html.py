@@ -14,7 +14,15 @@ from chainmark.report.blocks import Block, Column, Remarks, Table, padded
 from chainmark.report.cells import plain_rows
 from chainmark.report.chart import Chart
 from chainmark.report.content import Content
-from chainmark.report.page import charts_payload, environment, packed, style_text, template_text, vega_bundle
+from chainmark.report.page import (
+    charts_payload,
+    environment,
+    packed,
+    source_hash,
+    style_text,
+    template_text,
+    vega_bundle,
+)
 from chainmark.report.steps import in_steps
 
 _MOST_UNPACKED = 50_000  # characters that are folded away
@@ -25,13 +33,18 @@ def page_of(document: Content) -> str:
     """The document as a single self-contained page; the same document gives the same text."""
     document = document.seen_on("html")
     folded = _Folded()
+    css = style_text()
+    script = Markup(template_text("rows.js") + template_text("document.js"))  # noqa: S704 - our own files
+    vega = vega_bundle()
     return environment().get_template("document.html.j2").render(
         document=document,
         **{"with": _HELPERS | {"folded": folded.put}},
         folded=folded,
-        css=style_text(),
-        script=Markup(template_text("rows.js") + template_text("document.js")),  # noqa: S704 - our own files
-        vega=vega_bundle(),
+        css=css,
+        style_sources=source_hash(css),
+        script=script,
+        script_sources=Markup(f"{source_hash(script)} {vega.source}"),  # noqa: S704 - hashes
+        vega=vega.letters,
         source=packed(in_steps(document.json)),
         charts=charts_payload(document.charts()),
     )  # fmt: skip

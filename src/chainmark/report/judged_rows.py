@@ -22,6 +22,7 @@ from chainmark.core.metric import Better, Metric
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import ChangeText, change_text, half_width, judged_name, margin_of, worse_beyond
 from chainmark.report.bars import IntervalBar, interval_bar
+from chainmark.report.charts import only_value
 from chainmark.report.phrases import Emphasis
 from chainmark.report.wording import BETTER_WORDS, NOT_COMPARED, NOT_JUDGED
 
@@ -70,6 +71,7 @@ class Row:
     facts: list[tuple[str, str]]
     centiles: list[CentileRow]
     chart_ids: list[str]
+    clearness: float  # the change against its interval's width
 
     @property
     def change_with_unit(self) -> str:
@@ -154,13 +156,14 @@ class RowMaker:
             emphasis="caution" if alone else _emphasis(judgement, metric),
             gating=judgement.gating,
             moved=judgement.moved,
-            bar=interval_bar(judgement),
+            bar=_bar(judgement, said),
             samples=f"{units.count(judgement.baseline.samples)} + {units.count(judgement.candidate.samples)}",
             per_run_baseline=[_figure(unit.of(value), decimals) for value in judgement.baseline.per_run],
             per_run_candidate=[_figure(unit.of(value), decimals) for value in judgement.candidate.per_run],
             facts=_facts(judgement, metric, self._effects.get(metric.id), unit),
             centiles=self._centiles(metric, unit),
-            chart_ids=[chart.id for chart in self._charts.get(metric.id, [])],
+            chart_ids=[chart.id for chart in self._charts.get(metric.id, []) if only_value(chart) is None],
+            clearness=judgement.clearness,
         )
 
     def _centiles(self, metric: Metric, unit: units.DisplayUnit) -> list[CentileRow]:
@@ -178,6 +181,12 @@ class RowMaker:
         nulls = [0 if side is None else side.n_null for side in (baseline, candidate)]
         absent = [CentileRow("without a value", units.count(nulls[0]), units.count(nulls[1]))] if any(nulls) else []
         return [CentileRow("samples", _samples(baseline), _samples(candidate)), *absent, *rows]
+
+
+def _bar(judgement: Judgement, said: ChangeText) -> IntervalBar | None:
+    bar = interval_bar(judgement)
+    ends = [f"{end} {said.unit}".rstrip() for end in (said.low, said.high)]
+    return bar and dataclasses.replace(bar, low_text=ends[0], high_text=ends[1])
 
 
 def _value(side: SideValue, unit: units.DisplayUnit, decimals: int) -> str:

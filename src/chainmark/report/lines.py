@@ -29,10 +29,12 @@ class Printer:
     def __init__(self, console: Console) -> None:
         self.console = console
         self.width = console.width
+        self.lines = 0
 
     def line(self, text: Text) -> None:
         """One line, as it is."""
         text.rstrip()
+        self.lines += 1
         self.console.print(text, no_wrap=True, overflow="ignore", crop=False, highlight=False)
 
     def paragraph(self, text: str, style: str) -> None:

@@ -73,12 +73,15 @@ def _at(values: Sequence[object], place: int) -> str:
 def pairs_table(
     id_: str, title: str, labels: tuple[str, str], facts: Facts, media: frozenset[Medium] = IN_FULL
 ) -> Table:
-    """Facts of both sides; those that differ stand out."""
+    """Facts of both sides; those that differ stand out, and those that nobody knows are counted."""
+    known = [(label, left, right) for label, left, right in facts if {left, right} != {units.UNSET}]
     rows = [
         row_of(label, *(TableCell(text, emphasis=_look(left, right)) for text in (left, right)))
-        for label, left, right in facts
+        for label, left, right in known
     ]
-    return Table(id_, title, words("", *labels), rows, media=media)
+    unknown = len(facts) - len(known)
+    notes = [f"{units.plural(unknown, 'fact')} not known."] if unknown else []
+    return Table(id_, title, words("", *labels), rows, notes, media=media)
 
 
 def facts_table(id_: str, title: str, facts: Sequence[tuple[str, str]], media: frozenset[Medium] = IN_FULL) -> Table:

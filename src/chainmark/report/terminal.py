@@ -47,6 +47,7 @@ _NARROWEST_BAR, _USUAL_BAR, _WIDEST_BAR = 17, 21, 31  # odd: no change stands in
 _NARROWEST_NAME = 16
 _NARROWEST_PROSE = 36
 _SHAVED = 8
+_ONE_SCREEN = 24  # lines
 _WIDEST_NAME = 0.42  # of the terminal: the figures are what the table is for
 _WIDEST_HEADING = 30
 _WIDEST_STACK = 76
@@ -62,12 +63,7 @@ def print_document(document: Content, console: Console) -> None:
     out.paragraph(document.subtitle, _QUIET)
     out.blank()
     _print_caveats(document.caveats, out)
-    badge = f" {document.word} " if document.word else ""
-    gap = _GAP if document.word else ""
-    for index, line in enumerate(wrapped(document.sentence, console.width - len(badge) - len(gap))):
-        first = (badge, _STYLES[document.tone]) if index == 0 else " " * len(badge)
-        out.line(Text.assemble(first, gap, (line, "bold")))
-    out.blank()
+    _print_verdict(document, out)
     for block in document.seen_on("terminal").blocks():
         _print(block, out)
     left_out = [
@@ -82,6 +78,17 @@ def print_document(document: Content, console: Console) -> None:
         out.item(note)
     if notes:
         out.blank()
+    if out.lines > _ONE_SCREEN:  # what it begins with has scrolled away
+        _print_verdict(document, out)
+
+
+def _print_verdict(document: Content, out: Printer) -> None:
+    badge = f" {document.word} " if document.word else ""
+    gap = _GAP if document.word else ""
+    for index, line in enumerate(wrapped(document.sentence, out.width - len(badge) - len(gap))):
+        first = (badge, _STYLES[document.tone]) if index == 0 else " " * len(badge)
+        out.line(Text.assemble(first, gap, (line, "bold")))
+    out.blank()
 
 
 def _print_caveats(caveats: Caveats, out: Printer) -> None:

@@ -144,7 +144,11 @@ def concerns(comparison: Comparison, *, warnings: bool) -> list[Remark]:
     items = [
         Remark(_missed(gate, comparison, of_the_pair=gate in pair), GATE_MARKS[gate.status], _LOOKS[gate.status])
         for gate in gates
+        if gate.status is not GateStatus.UNKNOWN
     ]
+    if unknown := [gate.label for gate in gates if gate.status is GateStatus.UNKNOWN]:
+        text = f"{units.plural(len(unknown), 'gate')} could not be checked: {', '.join(unknown)}"
+        items.append(Remark(text, GATE_MARKS[GateStatus.UNKNOWN], "quiet"))
     for _, run in runs_of(comparison):
         if run.excluded_because:
             how = "was failed by its subject" if run.status is Status.FAILED else "is excluded"

@@ -229,6 +229,9 @@ class _Drawing:
             encoding["text"] = {"value": layer.words} if layer.words else {"field": layer.text, "type": "nominal"}
         if layer.tips and self.interactive and not layer.nearest:
             encoding["tooltip"] = {"value": {"expr": _told(layer.tips)}}
+        if layer.leads_to and self.interactive:
+            encoding["href"] = {"field": layer.leads_to, "type": "nominal"}
+            mark["cursor"] = "pointer"
         made: Spec = {"data": {"name": layer.data}, "mark": mark, "encoding": encoding}
         if transform := self._transform(layer):
             made["transform"] = transform

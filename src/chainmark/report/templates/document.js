@@ -124,9 +124,9 @@
       const datasets = Object.fromEntries(
         Object.entries(data).map(([name, columns]) => [name, rowsOf(columns, all.source)]));
       const config = look(all.palettes[palette]);
-      const tooltip = { theme: dark.matches ? "dark" : "light" };
+      const tooltip = { disableDefaultStyle: true }; // the page's policy allows its own style alone
       await window.vegaEmbed(place, { ...fitted(spec, place.clientWidth), width: "container", datasets },
-                             { actions: false, ast: true, config, tooltip, renderer });
+                             { actions: false, ast: true, config, defaultStyle: false, tooltip, renderer });
     } catch (error) {
       place.textContent = `This chart could not be drawn: ${error.message}`;
     }

@@ -14,10 +14,17 @@ function followRows() {
     return typeof a === "number" ? -1 : 1;
   }
 
-  // What is wider than the window is reached by the keyboard.
-  document.querySelectorAll(".scroll").forEach((part) => {
-    if (part.scrollWidth > part.clientWidth) part.tabIndex = 0;
-  });
+  // What is wider than the window is reached by the keyboard; what is not keeps its headings in sight.
+  const contents = document.querySelector(".contents");
+  const fitted = new ResizeObserver((entries) => entries.forEach(({ target }) => {
+    target.classList.remove("fits");
+    const fits = target.scrollWidth <= target.clientWidth;
+    target.classList.toggle("fits", fits);
+    if (fits) target.removeAttribute("tabindex");
+    else target.tabIndex = 0;
+    document.documentElement.style.setProperty("--stuck", `${contents?.offsetHeight ?? 0}px`);
+  }));
+  document.querySelectorAll(".scroll").forEach((part) => fitted.observe(part));
 
   // Every row, with what belongs to it, is a body of its own.
   document.querySelectorAll("table.sortable").forEach((table) => {
@@ -58,6 +65,7 @@ function followRows() {
   const filters = [...document.querySelectorAll("form[data-filters]")].map((form) => {
     const name = form.dataset.filters;
     const rows = [...document.querySelectorAll(`#${name} tbody[data-text]`)];
+    const figures = [...document.querySelectorAll("figure[data-text]")];
     const text = form.querySelector('input[type="search"]');
     const kept = form.querySelector('input[type="checkbox"]');
     form.addEventListener("submit", (event) => event.preventDefault());
@@ -69,7 +77,18 @@ function followRows() {
         row.hidden = !fits;
         shown += fits ? 1 : 0;
       }
-      form.querySelector(".matches").textContent = shown === rows.length ? "" : `${shown} of ${rows.length} rows`;
+      document.querySelectorAll(`#${name} > .scroll`).forEach((part) => {
+        part.hidden = !part.querySelector("tbody:not([hidden])");
+      });
+      let drawn = 0;
+      for (const figure of figures) {
+        figure.hidden = !words.every((word) => figure.dataset.text.includes(word));
+        drawn += figure.hidden ? 0 : 1;
+        if (words.length && !figure.hidden && figure.closest("details")) figure.closest("details").open = true;
+      }
+      const charts = figures.length ? `, ${drawn} of ${figures.length} charts` : "";
+      const all = shown === rows.length && drawn === figures.length;
+      form.querySelector(".matches").textContent = all ? "" : `${shown} of ${rows.length} rows${charts}`;
     }
     [[text, "input"], [kept, "change"]].forEach(([field, event]) => field.addEventListener(event, () => {
       apply();
@@ -78,12 +97,12 @@ function followRows() {
     return {
       read(state) {
         text.value = state.get(name) ?? "";
-        kept.checked = state.get(`${name}-kept`) === "1";
+        kept.checked = state.get(`${name}-all`) !== "1";
         apply();
       },
       write(state) {
         if (text.value) state.set(name, text.value);
-        if (kept.checked) state.set(`${name}-kept`, "1");
+        if (!kept.checked) state.set(`${name}-all`, "1");
       },
     };
   });
@@ -106,14 +125,18 @@ function followRows() {
     }
     const target = id && document.getElementById(id);
     if (!target) return;
+    const part = target.querySelector(":scope > details.part");
+    if (part) part.open = true;
     for (let part = target.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
     const button = target.querySelector(":scope > th > button.expand");
     if (button) {
       target.parentElement.hidden = false;
+      target.closest(".scroll").hidden = false;
       open(button, true);
     }
     target.scrollIntoView();
   }
+  filters.forEach((filter) => filter.read(new URLSearchParams()));
   window.addEventListener("hashchange", follow);
   follow();
 }

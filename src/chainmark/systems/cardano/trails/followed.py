@@ -72,6 +72,17 @@ class Tails(Followed):
         tails = [self._row(comparison, tail) for tail in self.tails if tail.metric_id == metric_id]
         return [(Phrase(f"{tail.lead}: "), *_samples(tail)) for tail in tails]
 
+    def tail(self, comparison: Comparison, metric_id: str) -> list[tuple[str, float, str, str]]:
+        """The samples of a metric's tails whose stories stand in the report."""
+        sides = {"baseline": comparison.labels[0], "candidate": comparison.labels[1]}
+        return [
+            (sides[tail.side], sample.value, item.text, item.anchor)
+            for tail in self.tails
+            if tail.metric_id == metric_id
+            for sample, item in zip(tail.samples, self._row(comparison, tail).items, strict=True)
+            if item.anchor
+        ]
+
     def sections(self, comparison: Comparison) -> list[Section]:
         """Every tail, and the lives of some blocks of them, each folded."""
         title, rows = "From the tails to what happened", self.rows(comparison)
@@ -79,7 +90,7 @@ class Tails(Followed):
         whole = Details("tails-details", "The most extreme samples of every metric", [table])
         lives = [_life(story, _anchor(index)) for index, story in enumerate(self.stories)]
         return [
-            Section("lives", title, [whole, *lives], media=HTML),
+            Section("lives", title, [whole, *lives], closed=True, media=HTML),
             Section("tails-on-paper", title, [table], media=PDF),
             Section("tails-in-brief", f"Tails ({len(rows)})", [_tails_table(rows, MARKDOWN)], media=MARKDOWN),
         ]

@@ -1,0 +1,79 @@
+"""The first sentence of a verdict: who notices what, how much, how sure that is, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chainmark.core import units
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.comparison import Judgement, Outcome
+from chainmark.core.metric import Better
+from chainmark.core.wording import change_text, change_with_interval, enumerated, name_of, some_of
+
+_NAMED = 3  # changes in a sentence; the table has all
+_DECIDED = frozenset({Outcome.EQUAL, Outcome.BETTER})
+
+
+def effect(item: Judgement, catalogue: Catalogue) -> str:
+    """A change in the words of whoever notices it: "blocks reach half of the hosts 20 % later (90 % interval 9–32 %)".
+
+    Of a metric whose catalogue has no such words: its name, the change and the interval.
+    """
+    metric = catalogue.metric(item.metric_id)
+    words = metric.rises if (item.change or 0.0) > 0.0 else metric.falls
+    if not words or item.change is None or item.low is None or item.high is None:
+        return f"{name_of(catalogue, item)} {change_with_interval(item, metric)}"
+    text = change_text(item, units.display_unit(metric.unit, [item.baseline.value, item.candidate.value]))
+    ends = [text.low, text.high]
+    if item.low * item.high > 0.0:  # the words say the direction
+        ends = [end.lstrip(f"+{units.MINUS}") for end in (ends if item.low > 0.0 else ends[::-1])]
+        interval = "–".join(ends)
+    else:
+        interval = " … ".join(ends)
+    change = f"{text.change.lstrip(f'+{units.MINUS}')} {text.unit}".rstrip()
+    statistic = "" if item.statistic == "mean" else f" at {item.statistic}"
+    return f"{words.format(change)}{statistic} (90 % interval {interval} {text.unit}".rstrip() + ")"
+
+
+def effects(items: Sequence[Judgement], catalogue: Catalogue) -> str:
+    """The clearest changes, against their noise."""
+    ordered = sorted(items, key=lambda item: item.clearness, reverse=True)
+    return some_of([effect(item, catalogue) for item in ordered], _NAMED)
+
+
+def undecided(gating: Sequence[Judgement], catalogue: Catalogue, labels: tuple[str, str], next_step: str) -> str:
+    """What is known of a candidate that is neither passed nor failed: the likely change, what is open, what decides it.
+
+    Args:
+        gating: all gating metrics, of which some are not decided.
+        catalogue: for their names and words.
+        labels: of the baseline and the candidate.
+        next_step: what would decide; "" where nothing is known to.
+    """
+    candidate, baseline = labels[1], labels[0]
+    if not gating:
+        return f"{candidate} against {baseline} is not decided: the catalogue has no gating metric"
+    open_ = [item for item in gating if item.outcome not in _DECIDED]
+    likely = [item for item in open_ if _is_likely(item, catalogue)]
+    unclear = [item for item in open_ if item not in likely]
+    many = "all" if len(unclear) == len(gating) > 1 else f"{len(unclear)} of"
+    rest = f"{many} {units.plural(len(gating), 'gating metric')} could not be decided"
+    if len(unclear) <= _NAMED and unclear:
+        rest += f": {enumerated([name_of(catalogue, item) for item in unclear])}"
+    if likely:
+        parts = [f"{candidate} is probably worse than {baseline}, not yet certainly: {effects(likely, catalogue)}"]
+        parts += [rest] if unclear else []
+    else:
+        parts = [f"{candidate} against {baseline} is not decided: {rest}"]
+        if known := [item for item in unclear if None not in (item.change, item.low, item.high)]:
+            clearest = max(known, key=lambda item: item.clearness)
+            parts.append(f"the clearest change, not beyond noise, is: {effect(clearest, catalogue)}")
+    return "; ".join([*parts, *filter(None, [next_step])])
+
+
+def _is_likely(item: Judgement, catalogue: Catalogue) -> bool:
+    """Whether the whole interval is on the side of worse."""
+    if item.low is None or item.high is None:
+        return False
+    is_lower_better = catalogue.metric(item.metric_id).better is Better.LOWER
+    return item.low > 0.0 if is_lower_better else item.high < 0.0
