@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import pytest
+from pydantic import BaseModel
 
 from chainmark.compare.inputs import LoadedRun
 from chainmark.core.errors import UsageError
 from chainmark.core.qa_plan import QaPlan, ScenarioPlan
 from chainmark.lab.scenarios import QaOrder, ScenarioMade, prepared, profile_of
+from chainmark.lab.schedules import Standing, SweepLoad, SweepPlan, grid_steps
 from chainmark.lab.sweeping import Bisected
 from chainmark.network.host import host_facts
 from chainmark.store.runs import SealedRun
@@ -74,22 +78,96 @@ def test_what_is_set_last_counts_and_stands_for_the_versions(plan: QaPlan) -> No
     of_version: Any = {"candidate": ["rate=5"]}
     assert profile(1, settings=("rate=4",), of_version=of_version).rate == 5
     assert profile(0, settings=("rate=4",), of_version=of_version).rate == 6
-    with pytest.raises(UsageError, match=r"^the scenario `first` cannot be made: `--set rate` is not `key=value`$"):
+    with pytest.raises(
+        UsageError, match=r"^the scenario `first` cannot be made: `--set rate` is not `key=value`$"
+    ) as refused:
         profile(1, settings=("rate",))
+    assert refused.value.hint is not None
 
 
-def test_what_a_machine_or_a_version_lacks_is_told_and_nothing_is_run(plan: QaPlan) -> None:
-    host = host_facts()
-    gib = host.memory_bytes // 2**30
-    enough = _made(plan, needs=[f"cores:{host.cores}", f"memory:{gib}", "namespaces"])
+@dataclass
+class Asked(StandIn):
+    """A system that keeps what it is asked, and calls the rate of a profile by its own number."""
+
+    asked: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+
+    def lacking(self, need: str, versions: Sequence[str]) -> str:
+        """Keep it."""
+        self.asked.append((need, tuple(versions)))
+        return super().lacking(need, versions)
+
+    def pinned(self, profile: BaseModel) -> BaseModel:
+        """A profile as it is once its versions are installed."""
+        return profile.model_copy(update={"rate": 17})
+
+
+def test_what_a_machine_or_a_version_lacks_is_told_and_nothing_is_run(
+    plan: QaPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = host_facts().model_copy(update={"cores": 4, "memory_bytes": 8 * 2**30})
+    monkeypatch.setattr("chainmark.lab.scenarios.host_facts", lambda: host)
+    system = Asked()
+    enough = _made(plan, system, needs=["cores:4", "memory:8", "namespaces"])
     assert (enough.lacking, len(enough.steps)) == ([], 4)
-    few = _made(plan, StandIn(lacks="namespaces"), needs=[f"cores:{host.cores + 1}", f"memory:{gib + 1}", "other"])
-    assert few.lacking[0] == f"{host.cores + 1} processors; this machine has {host.cores}"
-    assert few.lacking[1].startswith(f"{gib + 1} GiB of memory; this machine has ")
-    assert few.lacking[2] == "namespaces"
+    assert system.asked == [("namespaces", ("v1", "v2"))]
+    assert cast(Profile, enough.sides["baseline"]).rate == 17
+    few = _made(plan, StandIn(lacks="namespaces"), needs=["cores:5", "memory:9", "other"])
+    assert few.lacking == [
+        "5 processors; this machine has 4", "9 GiB of memory; this machine has 8.0", "namespaces",
+    ]  # fmt: skip
     assert (few.steps, few.sides) == ([], {})
-    with pytest.raises(UsageError, match=r"^`cores:many` is no need of a scenario$"):
+    with pytest.raises(UsageError, match=r"^`cores:many` is no need of a scenario$") as refused:
         _made(plan, needs=["cores:many"])
+    assert refused.value.hint == "for example `cores:4` or `memory:8` (GiB)"
+
+
+@dataclass
+class Sweeping(StandIn):
+    """A system whose loads are rates, of which none is kept up yet."""
+
+    search: Literal["grid", "bisect"] = "grid"
+
+    def sweep_plan(self, profile: BaseModel) -> SweepPlan:
+        """Three loads."""
+        assert isinstance(profile, Profile)
+        loads = tuple(self.load_of(None, per_s) for per_s in (10, 20, 30))
+        return SweepPlan(loads, 0.05, 10, 10, 30, 0.5, self.search)
+
+    def load_of(self, _plan: SweepPlan | None, per_s: int) -> SweepLoad:
+        """By its rate."""
+        return SweepLoad((per_s,), f"r{per_s}", per_s)
+
+    def at_load(self, profile: BaseModel, load: SweepLoad) -> BaseModel:
+        """At that rate."""
+        return profile.model_copy(update={"rate": load.per_s})
+
+    def standings(self, runs: Sequence[SealedRun], tolerance: float) -> Sequence[Mapping[SweepLoad, Standing]]:
+        """Nothing is known."""
+        return [{}]
+
+
+@pytest.mark.parametrize("search", ["grid", "bisect"])
+def test_a_sweep_has_every_load_with_both_versions(plan: QaPlan, search: Literal["grid", "bisect"]) -> None:
+    """Each run at its load, under the name of a saturation test, and found again as a run of its side."""
+    system = Sweeping(search=search)
+    made = _made(plan, system, kind="sweep", repetitions=1)
+    assert [step.position for step in made.steps] == list(range(6 if search == "grid" else 12))
+    wanted = {(version, rate) for version in ("v1", "v2") for rate in (10, 20, 30)}
+    assert {(step.version, cast(Profile, step.profile).rate) for step in made.steps} == wanted
+    assert all(step.side == f"{step.version}/r{cast(Profile, step.profile).rate}" for step in made.steps)
+    assert made.names["baseline"] == {"baseline", "v1/r10", "v1/r20", "v1/r30"}
+    assert made.names["candidate"] == {"candidate", "v2/r10", "v2/r20", "v2/r30"}
+    if search == "grid":
+        order = grid_steps(system.sweep_plan(made.sides["baseline"]).loads, ("v1", "v2"), 1, 1)
+        assert [(step.version, step.side) for step in made.steps] == [
+            (cell.version, f"{cell.version}/{cell.load.name}") for cell in order
+        ]
+        assert made.search is None
+        return
+    assert made.search is not None
+    assert made.search.most == Bisected(system, system.sweep_plan(made.sides["baseline"]), ("v1", "v2"), 1).most
+    assert [cell.version for cell in made.search.cells] == [step.version for step in made.steps]
+    assert made.search.asked([], {"v1": [], "v2": []})
 
 
 def test_a_sweep_needs_two_versions_and_a_system_that_can_be_swept(plan: QaPlan) -> None:
