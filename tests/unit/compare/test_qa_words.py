@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import pytest
 
 from chainmark.compare.qa import advice, method, notices, overall, qa_report, verdict_row
 from chainmark.compare.qa_scenarios import QaRuns, ScenarioRuns
+from chainmark.core.attachment import Opinion, OpinionRow
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.caveats import A_A, Caveats
+from chainmark.core.comparison import Comparison, ConditionDifference, ConfigurationDifference
 from chainmark.core.manifest import BESIDE, Fact, Gate, GateKind, GateStatus, Subject
 from chainmark.core.qa_plan import ScenarioKind
 from chainmark.core.qa_report import Incomparable, QaScenario, RunLine
@@ -210,3 +215,51 @@ def test_a_report_of_what_could_not_be_run_is_of_its_plan_and_of_the_time_of_its
     assert report.catalogue == known.catalogue
     empty = qa_report(replace(known, scenarios=[]))
     assert (empty.date, empty.started_at, empty.ended_at, empty.scenarios) == ("", "", "", [])
+
+
+def test_a_report_takes_from_its_first_comparison_what_the_versions_differ_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And says that all of it is one build with itself, where that is so of every comparison."""
+    settings = [
+        ConfigurationDifference(file="f", key=key, baseline=1, candidate=2, is_default_change=own)
+        for key, own in (("of the profile", False), ("of the version", True))
+    ]
+    condition = ConditionDifference(id="c", label="clock", baseline="a", candidate="b", explanation="why")
+    compared = Comparison.model_construct(
+        configuration_differences=settings, condition_differences=[condition], caveats=Caveats(badges=(A_A,))
+    )
+    other = Comparison.model_construct(
+        configuration_differences=[], condition_differences=[], caveats=Caveats(badges=(A_A,))
+    )
+    rows = [OpinionRow(metric_id=name, statistic="mean") for name in "ab"]
+    judged = iter(
+        [
+            scenario("A", Verdict.INVALID, comparison=compared, second_rule=rows[:1]),
+            scenario("B", Verdict.NOT_RUN, lacking=["a Linux"]),
+            scenario("C", Verdict.PASS, comparison=other, second_rule=rows[1:]),
+        ]
+    )
+    history = [stub_run("v0", 1.0, 9)]
+
+    class Known:
+        def __init__(self, _made: QaRuns, archived: object) -> None:
+            assert archived is history
+
+        def judged(self, _one: ScenarioRuns) -> QaScenario:
+            return next(judged)
+
+    class Rule:
+        def rows(self, _comparison: Comparison) -> list[OpinionRow]:
+            return []
+
+        def verdict(self, of: Sequence[OpinionRow]) -> Opinion:
+            assert list(of) == rows
+            return Opinion(fails=True)
+
+    monkeypatch.setattr(import_module("chainmark.compare.qa"), "Scenarios", Known)
+    report = qa_report(replace(made(), second_rule=Rule()), history)
+    assert [one.key for one in report.configuration_differences] == ["of the version"]
+    assert report.condition_rows == [("clock", "a", "b", "why")]
+    assert report.title.endswith("QA of X v2 against v1")
+    assert report.title.startswith("A/A: ")
+    assert report.second_opinion == Opinion(fails=True)
+    assert report.advice == ["what was not run needs a Linux", "`--resume qa-1` makes what is still missing"]
