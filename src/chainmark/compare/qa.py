@@ -119,22 +119,23 @@ def advice(scenarios: Sequence[QaScenario], experiment: str) -> list[str]:
 
 def notices(scenarios: Sequence[QaScenario]) -> list[str]:
     """What must be known before any figure is read."""
-    told: dict[str, None] = {}
+    told = []
     for one in scenarios:
         by_reason: dict[str, list[str]] = {}
         for item in one.incomparable:
             by_reason.setdefault(item.because, []).append(item.label)
-        for because, labels in by_reason.items():
-            told[f"Not comparable: {enumerated(labels)}. {capitalised(because)}. Such a difference is no "
-                 "regression, and none is called one."] = None  # fmt: skip
+        told += [
+            f"Not comparable: {enumerated(labels)}. {capitalised(because)}. Such a difference is no regression, and "
+            "none is called one."
+            for because, labels in by_reason.items()
+        ]
     for one in scenarios:
         if one.result is Verdict.NOT_RUN:
-            told[f"Not run: {one.title}. It needs {enumerated(one.lacking)}. What was not run is not passed."] = None
+            told.append(f"Not run: {one.title}. It needs {enumerated(one.lacking)}. What was not run is not passed.")
         if one.result is Verdict.INVALID:
-            told[f"Invalid: {one.title}. {one.sentence}"] = None
-        for text in one.repeated:
-            told[f"Run again: {one.title}, {text}."] = None
-    return list(told)
+            told.append(f"Invalid: {one.title}. {one.sentence}")
+        told += [f"Run again: {one.title}, {text}." for text in one.repeated]
+    return list(dict.fromkeys(told))
 
 
 def method(made: QaRuns, scenarios: Sequence[QaScenario]) -> list[str]:

@@ -138,8 +138,7 @@ def profile_of(system: QualifiableSystem, order: QaOrder, scenario: ScenarioPlan
     try:
         return pinned(system, system.profile(read_profile(scenario.profile, settings)))
     except UsageError as error:
-        error.message = f"the scenario `{scenario.id}` cannot be made: {error.message}"
-        raise
+        raise UsageError(f"the scenario `{scenario.id}` cannot be made: {error.message}", error.hint) from error
 
 
 def _lack(system: QualifiableSystem, need: str, order: QaOrder, scenario: ScenarioPlan) -> str:
