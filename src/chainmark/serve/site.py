@@ -20,6 +20,7 @@ from chainmark.core.caveats import Caveats
 from chainmark.core.errors import UsageError
 from chainmark.core.tool import tool_version
 from chainmark.lab.loading import has_stages
+from chainmark.lab.profiles import shipped_profiles
 from chainmark.report.document import Document
 from chainmark.serve import listing, pages
 from chainmark.serve.capacity import capacity_document
@@ -34,6 +35,7 @@ from chainmark.serve.one_metric import metric_document, strips, view_of
 from chainmark.serve.pages import Page
 from chainmark.serve.reading import Moment, ReadStore
 from chainmark.serve.rendering import part
+from chainmark.serve.what_if import changes_of, knobs, predicted, sources
 from chainmark.serve.workloads import Card, Figure, Workload, card_of, workloads_of
 from chainmark.store.runs import SealedRun
 from chainmark.systems.base import system_names
@@ -282,6 +284,22 @@ class Site:
         title = own.brief().title
         document = self._document(("capacity", *own.key), lambda: capacity_document(title, runs))
         return Page(document, "Capacity", part("chosen", [("History", f"/history?run={quote(run_id)}")]))
+
+    # ---- what a model says ------------------------------------------------------------------------------------------
+    def what_if(self, asked: Asked) -> Page:
+        """The model of a run's network, or of a profile's, under changes."""
+        source = next(iter(asked.get("source", ())), "")
+        known = sources(self.store, shipped_profiles())
+        if source not in known:
+            links = [(one, pages.addressed("/what-if", {"source": [one]}), "") for one in known]
+            otherwise = "No installed system has both a model and a run or profile to fit it to."
+            return Page(pages.links_document("What if", "a model fitted to a run or a profile", links, otherwise),
+                        "What if")  # fmt: skip
+        entry = next((one for one in self.store.now().whole if one.run_id == source), None)
+        settings = knobs(entry.system if entry else source.partition("/")[0], asked)
+        key = ("what-if", source, *changes_of(settings))
+        document = self._document(key, lambda: predicted(source, settings, self.store))
+        return Page(document, "What if", part("what_if_form", source, settings))
 
     # ---- what happened to one sample --------------------------------------------------------------------------------
     def follow(self, asked: Asked) -> Page:

@@ -44,6 +44,10 @@
       cell.replaceChildren(...page.querySelectorAll("#main > .tools, #strips, #judged, #distribution, #hosts"));
     } catch { location.assign(link.href); }
   });
+  document.querySelectorAll('.what-if input[type="range"]').forEach((field) => {
+    field.addEventListener("input", () => { field.parentElement.querySelector("output").textContent = field.value; });
+    field.addEventListener("change", () => field.form.requestSubmit());
+  });
   // Brushing: what is dragged over in one drawing is marked wherever it is shown.
   function mark(keys) {
     document.querySelectorAll(".dots circle").forEach((dot) => dot.classList.toggle("marked", keys.has(dot.dataset.key)));
