@@ -85,7 +85,7 @@ def computed_document(catalogue: Catalogue, metric_id: str, statistic: str, runs
     ]  # fmt: skip
     title = f"How {metric.label} {chosen} was computed" if runs else f"How {metric.label} {chosen} is computed"
     kept = [section for section in sections if section.blocks]
-    return own_document("computed", title, f"{catalogue.title} · `{metric.id}`", kept, result)
+    return own_document("computed", title, f"{catalogue.title} · {metric.id}", kept, result)
 
 
 def _what(catalogue: Catalogue, metric: Metric, population: Population) -> Table:
@@ -104,8 +104,8 @@ def _what(catalogue: Catalogue, metric: Metric, population: Population) -> Table
 
 
 def _rules(metric: Metric, population: Population, statistic: str) -> list[str]:
-    rules = [f"The system's analysis turns the source events into `samples/{population.id}.parquet`, column "
-             f"`{metric.id}`, within the profile's window and by its filters. A sample without a value is null, and "
+    rules = [f"The system's analysis turns the source events into samples/{population.id}.parquet, column "
+             f"{metric.id}, within the profile's window and by its filters. A sample without a value is null, and "
              "counted as such."]  # fmt: skip
     if statistic == "mean":
         weighting = population.weighting if population.average_over else Weighting.SAMPLES

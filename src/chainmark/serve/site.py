@@ -117,7 +117,9 @@ class Site:
             return run
         sealed = tuple(one.run_id for one in self.store.now().whole if one.experiment == run.experiment)
         found = self._views.later((run.experiment, sealed), lambda: standing(run.experiment, self.store))
-        return run.model_copy(update={"decision": found.result()}) if found.done() else run
+        if not found.done() or found.exception() is not None:
+            return run
+        return run.model_copy(update={"decision": found.result()})
 
     # ---- runs -------------------------------------------------------------------------------------------------------
     def runs(self, asked: Asked) -> Page:
