@@ -117,7 +117,7 @@ def _rules(metric: Metric, population: Population, statistic: str) -> list[str]:
     elif statistic.startswith("p"):
         fraction = units.tidy(float(statistic[1:]) / 100.0)
         rules.append(
-            f"Nearest rank: of n samples in ascending order the one at position floor({fraction} n) + 1, the last one at "
+            f"Nearest rank: of n samples in ascending order the one at position floor({fraction} n) + 1, the last at "
             "most; never interpolated, and not estimable where fewer than one sample is expected beyond it."
         )
         if population.keys_apart:

@@ -35,6 +35,7 @@ from chainmark.serve.one_metric import metric_document, strips, view_of
 from chainmark.serve.pages import Page
 from chainmark.serve.reading import Moment, ReadStore
 from chainmark.serve.rendering import part
+from chainmark.serve.series import series_document
 from chainmark.serve.what_if import changes_of, knobs, predicted, sources
 from chainmark.serve.workloads import Card, Figure, Workload, card_of, workloads_of
 from chainmark.store.runs import SealedRun
@@ -287,6 +288,17 @@ class Site:
         document = self._document(("capacity", *own.key), lambda: capacity_document(title, runs))
         return Page(document, "Capacity", part("chosen", [("History", f"/history?run={quote(run_id)}")]))
 
+    def series(self, asked: Asked) -> Page:
+        """A metric of a run over time, or over a part of it."""
+        run_id, metric = (next(iter(asked.get(name, ())), "") for name in ("run", "metric"))
+        run = self.sealed(run_id)
+        span = tuple(_figure(asked, name) if name in asked else None for name in ("from", "to"))
+        document = self._document(("series", run_id, metric, *span), lambda: series_document(run, metric, *span))
+        how = f"/metrics/{quote(run.catalogue.system)}/{quote(metric)}?run={quote(run_id)}"
+        links = [("The run", f"/runs/{quote(run_id)}"), ("How was this computed?", how)]
+        form = part("series_form", run_id, metric, document.result, span != (None, None))
+        return Page(document, "Runs", part("chosen", links) + form)
+
     # ---- what a model says ------------------------------------------------------------------------------------------
     def what_if(self, asked: Asked) -> Page:
         """The model of a run's network, or of a profile's, under changes."""
@@ -338,6 +350,8 @@ class Site:
         known = runs[0].catalogue if runs else catalogue(system)
         statistic = next(iter(asked.get("statistic", ())), "")
         links = [("All metrics", f"/metrics/{quote(system)}")]
+        if runs:
+            links.append(("Over time", pages.addressed("/series", {"run": [runs[0].run_id], "metric": [metric]})))
         return Page(computed_document(known, metric, statistic, runs), "Metrics", part("chosen", links))
 
     def with_caveats(self, document: Document) -> Document:
@@ -365,7 +379,7 @@ def _drawn(figure: Figure) -> Markup:
 
 def _figure(asked: Asked, name: str) -> float:
     try:
-        return min(max(float(next(iter(asked.get(name, ())), "0")), 0.0), 99.0)
+        return min(max(float(next(iter(asked.get(name, ())), "0")), 0.0), 1e12)
     except ValueError:
         return 0.0
 
