@@ -61,7 +61,9 @@ def series_view(run: SealedRun, metric: Metric, begin_s: float | None, end_s: fl
         raise UsageError(f"run `{run.run_id}` has no samples of `{metric.id}`", "the page of the run lists what it has")
     begin, end = max(first, first if begin_s is None else begin_s), min(last, last if end_s is None else end_s)
     if begin > end:
-        raise UsageError("this span of time is empty", f"the series goes from {first:.6g} s to {last:.6g} s")
+        raise UsageError(
+            "this span of time is empty", f"the series goes from {units.tidy(first)} s to {units.tidy(last)} s"
+        )
     width = (end - begin) / _MOST_POINTS or 1.0
     spans = (
         known.filter(pl.col("t").is_between(begin, end))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chainmark.api.modelling import predict
+from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.report.document import Document
 from chainmark.serve.reading import ReadStore
@@ -48,7 +49,7 @@ def knobs(system: str, asked: Mapping[str, Sequence[str]]) -> list[Knob]:
 
 def _set(option: ChangeOption, asked: Mapping[str, Sequence[str]]) -> str:
     given = next(iter(asked.get(option.name, ())), "")
-    return given if given or option.slider is None else f"{option.slider.neutral:g}"
+    return given if given or option.slider is None else units.tidy(option.slider.neutral)
 
 
 def changes_of(settings: Sequence[Knob]) -> list[tuple[str, str]]:
@@ -72,8 +73,11 @@ def _amount(knob: Knob, slider: Slider) -> str | None:
     except ValueError:
         return knob.value  # in words, as the command takes it
     if not slider.low <= value <= slider.high:
-        raise UsageError(f"{knob.name} is {value:g}", f"choose {slider.low:g} to {slider.high:g}")
-    return None if value == slider.neutral else slider.form.format(value)
+        low, high = (units.tidy(end) for end in (slider.low, slider.high))
+        raise UsageError(f"{knob.name} is {knob.value}", f"choose {low} to {high}")
+    text = knob.value.strip()
+    sign = "+" if slider.is_change and not text.startswith(("-", "+")) else ""
+    return None if value == slider.neutral else f"{sign}{text}{slider.behind}"
 
 
 def predicted(source: str, settings: Sequence[Knob], store: ReadStore) -> Document:

@@ -22,15 +22,17 @@ class Slider:
     Attributes:
         low, high, step: of the range; at ``neutral`` nothing is changed.
         unit: behind the figure.
-        form: makes of the figure what the model takes: ``{:+g}%``.
+        behind: what the model wants behind the figure: "%".
+        is_change: the model wants a sign before it, too.
     """
 
     low: float
     high: float
     step: float
     neutral: float
-    form: str
+    behind: str = ""
     unit: str = ""
+    is_change: bool = False
 
 
 @dataclass(frozen=True)
