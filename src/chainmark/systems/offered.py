@@ -99,10 +99,11 @@ def _offer(system: str, read: dict[str, Any]) -> Offer:
     corpus: dict[str, str] | None = read.get("corpus")
     return Offer(
         system,
-        tuple(_change(**change) for change in changes),
+        tuple(map(_change, changes)),
         CorpusTexts(**corpus) if corpus is not None else None,
     )
 
 
-def _change(name: str, help: str, amount: str | None = None, slider: dict[str, Any] | None = None) -> ChangeOption:  # noqa: A002
-    return ChangeOption(name, help, amount, Slider(**slider) if slider else None)
+def _change(read: dict[str, Any]) -> ChangeOption:
+    slider = read.get("slider")
+    return ChangeOption(read["name"], read["help"], read.get("amount"), Slider(**slider) if slider else None)
