@@ -99,7 +99,7 @@ class Recorder:
     def _show(self, *, at_once: bool = False, **known: object) -> None:
         with self._lock:
             self._state = self._state.model_copy(update={**known, "updated_at": utc_now()})
-            if at_once or time.monotonic() - self._written >= self._every_s:
-                if self._written != float("inf"):
-                    write_live(self._folder, self._state)
-                    self._written = time.monotonic()
+            is_open = self._written != float("inf")
+            if is_open and (at_once or time.monotonic() - self._written >= self._every_s):
+                write_live(self._folder, self._state)
+                self._written = time.monotonic()

@@ -65,6 +65,8 @@ def application(site: Site, names: frozenset[str], token: str) -> Starlette:
         at("/history", site.history),
         at("/capacity", site.capacity),
         at("/follow", site.follow),
+        at("/series", site.series),
+        at("/what-if", site.what_if),
         at("/live", site.live),
         at("/metrics", site.metrics),
         at("/metrics/{system}", site.dictionary),

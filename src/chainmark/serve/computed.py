@@ -85,7 +85,7 @@ def computed_document(catalogue: Catalogue, metric_id: str, statistic: str, runs
     ]  # fmt: skip
     title = f"How {metric.label} {chosen} was computed" if runs else f"How {metric.label} {chosen} is computed"
     kept = [section for section in sections if section.blocks]
-    return own_document("computed", title, f"{catalogue.title} · `{metric.id}`", kept, result)
+    return own_document("computed", title, f"{catalogue.title} · {metric.id}", kept, result)
 
 
 def _what(catalogue: Catalogue, metric: Metric, population: Population) -> Table:
@@ -104,8 +104,8 @@ def _what(catalogue: Catalogue, metric: Metric, population: Population) -> Table
 
 
 def _rules(metric: Metric, population: Population, statistic: str) -> list[str]:
-    rules = [f"The system's analysis turns the source events into `samples/{population.id}.parquet`, column "
-             f"`{metric.id}`, within the profile's window and by its filters. A sample without a value is null, and "
+    rules = [f"The system's analysis turns the source events into samples/{population.id}.parquet, column "
+             f"{metric.id}, within the profile's window and by its filters. A sample without a value is null, and "
              "counted as such."]  # fmt: skip
     if statistic == "mean":
         weighting = population.weighting if population.average_over else Weighting.SAMPLES
@@ -115,9 +115,11 @@ def _rules(metric: Metric, population: Population, statistic: str) -> list[str]:
         if population.silent_keys_are_zero:
             rules.append("A key without samples counts as 0.")
     elif statistic.startswith("p"):
-        share = f"{statistic[1:]} %"
-        rules.append(f"Nearest rank: the smallest sample that at least {share} of all samples do not exceed; not "
-                     "estimable where fewer than one sample is expected beyond it.")  # fmt: skip
+        fraction = units.tidy(float(statistic[1:]) / 100.0)
+        rules.append(
+            f"Nearest rank: of n samples in ascending order the one at position floor({fraction} n) + 1, the last at "
+            "most; never interpolated, and not estimable where fewer than one sample is expected beyond it."
+        )
         if population.keys_apart:
             rules.append("It is computed per key, and the median of these is taken.")
     else:
@@ -134,7 +136,8 @@ def query_of(metric: Metric, population: Population, statistic: str) -> str:
     of_group, of_all = _AGGREGATES.get(statistic, ("", ""))
     if not of_group:
         fraction = units.tidy(float(statistic[1:]) / 100.0)
-        ranked = f"list({{0}} ORDER BY {{0}})[CAST(ceil({fraction} * count({{0}})) AS BIGINT)]"
+        rank = f"CAST(floor(count({{0}}) * {fraction}::DOUBLE) AS BIGINT) + 1"
+        ranked = f"list({{0}} ORDER BY {{0}})[least(count({{0}}), {rank})]"
         of_group, of_all = ranked, "median({0})"
     if not keys:
         return f"SELECT {of_group.format(value)} AS figure\n{known};"

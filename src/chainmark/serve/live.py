@@ -58,11 +58,11 @@ def signs_of(state: LiveState, now: datetime) -> list[Sign]:
 
 def _signs(state: LiveState, now: datetime) -> Iterator[Sign | None]:
     silent = _age_s(state.updated_at, now)
-    yield Sign(label="last news", now=f"{units.duration(silent)} ago", limit=f"at most {_SILENT_S:.0f} s",
+    yield Sign(label="last news", now=f"{units.duration(silent)} ago", limit=f"at most {units.duration(_SILENT_S)}",
                is_amber=silent > _SILENT_S)  # fmt: skip
     if state.schedule_lag_s is not None:
         yield Sign(label="offered on schedule", now=f"{units.tidy(state.schedule_lag_s, 2)} s behind",
-                   limit=f"at most {_LAG_S:.0f} s", is_amber=state.schedule_lag_s > _LAG_S)  # fmt: skip
+                   limit=f"at most {units.duration(_LAG_S)}", is_amber=state.schedule_lag_s > _LAG_S)  # fmt: skip
     if state.sent and state.failed is not None:
         share = state.failed / state.sent
         yield Sign(label="refused or failed", now=f"{units.count(state.failed)} ({units.plain_percent(share)})",
@@ -86,7 +86,7 @@ def _backlog(points: Sequence[LivePoint]) -> Sign | None:
     said = f"{units.count(waiting)} wait, {units.tidy(rate, 3)} per s" if rate > 0.0 else f"{waiting} wait, none"
     return Sign(label="committed (waiting ÷ rate = latency)",
                 now=f"{said}: {units.tidy(seconds, 2)} s" if seconds != float("inf") else f"{said} committed",
-                limit=f"at most {_BACKLOG_S:.0f} s", is_amber=seconds > _BACKLOG_S)  # fmt: skip
+                limit=f"at most {units.duration(_BACKLOG_S)}", is_amber=seconds > _BACKLOG_S)  # fmt: skip
 
 
 def _age_s(text: str, now: datetime) -> float:

@@ -56,7 +56,7 @@ def metric_document(document: Document, id_: str) -> Document:
     metric = comparisons[0].catalogue.metric(view.metric)
     drawn = {chart.id for one in [document.result, *comparisons] for chart in getattr(one, "charts", [])
              if chart.metric_id == view.metric}  # fmt: skip
-    charts: list[Block] = [chart for chart in document.charts() if chart.id in drawn]
+    charts: list[Block] = [chart for chart in document.seen_on("html").charts() if chart.id in drawn]
     sections = [
         Section("judged", "Judged", [_judged(comparisons, view, labels_of(document))]),
         Section("distribution", "Distribution", charts),

@@ -19,7 +19,7 @@ from chainmark.serve.pages import Page, addressed
 PACKAGE = "chainmark.serve"
 PAGES = {
     "Home": "/", "Runs": "/runs", "Compare": "/compare", "History": "/history", "Capacity": "/capacity",
-    "Live": "/live", "Metrics": "/metrics",
+    "What if": "/what-if", "Live": "/live", "Metrics": "/metrics",
 }  # fmt: skip
 _ID, _ANCHOR = re.compile(r'\bid="([^"]+)"'), re.compile(r'href="#([^"]+)"')
 EXPORTS = {"one HTML file": "html", "JSON": "json", "PDF": "pdf", "Markdown": "md", "PR comment": "comment"}

@@ -20,6 +20,7 @@ from chainmark.core.caveats import Caveats
 from chainmark.core.errors import UsageError
 from chainmark.core.tool import tool_version
 from chainmark.lab.loading import has_stages
+from chainmark.lab.profiles import shipped_profiles
 from chainmark.report.document import Document
 from chainmark.serve import listing, pages
 from chainmark.serve.capacity import capacity_document
@@ -34,6 +35,8 @@ from chainmark.serve.one_metric import metric_document, strips, view_of
 from chainmark.serve.pages import Page
 from chainmark.serve.reading import Moment, ReadStore
 from chainmark.serve.rendering import part
+from chainmark.serve.series import series_document
+from chainmark.serve.what_if import changes_of, knobs, predicted, sources
 from chainmark.serve.workloads import Card, Figure, Workload, card_of, workloads_of
 from chainmark.store.runs import SealedRun
 from chainmark.systems.base import system_names
@@ -115,7 +118,9 @@ class Site:
             return run
         sealed = tuple(one.run_id for one in self.store.now().whole if one.experiment == run.experiment)
         found = self._views.later((run.experiment, sealed), lambda: standing(run.experiment, self.store))
-        return run.model_copy(update={"decision": found.result()}) if found.done() else run
+        if not found.done() or found.exception() is not None:
+            return run
+        return run.model_copy(update={"decision": found.result()})
 
     # ---- runs -------------------------------------------------------------------------------------------------------
     def runs(self, asked: Asked) -> Page:
@@ -283,6 +288,33 @@ class Site:
         document = self._document(("capacity", *own.key), lambda: capacity_document(title, runs))
         return Page(document, "Capacity", part("chosen", [("History", f"/history?run={quote(run_id)}")]))
 
+    def series(self, asked: Asked) -> Page:
+        """A metric of a run over time, or over a part of it."""
+        run_id, metric = (next(iter(asked.get(name, ())), "") for name in ("run", "metric"))
+        run = self.sealed(run_id)
+        span = tuple(_figure(asked, name) if name in asked else None for name in ("from", "to"))
+        document = self._document(("series", run_id, metric, *span), lambda: series_document(run, metric, *span))
+        how = f"/metrics/{quote(run.catalogue.system)}/{quote(metric)}?run={quote(run_id)}"
+        links = [("The run", f"/runs/{quote(run_id)}"), ("How was this computed?", how)]
+        form = part("series_form", run_id, metric, document.result, span != (None, None))
+        return Page(document, "Runs", part("chosen", links) + form)
+
+    # ---- what a model says ------------------------------------------------------------------------------------------
+    def what_if(self, asked: Asked) -> Page:
+        """The model of a run's network, or of a profile's, under changes."""
+        source = next(iter(asked.get("source", ())), "")
+        known = sources(self.store, shipped_profiles())
+        if source not in known:
+            links = [(one, pages.addressed("/what-if", {"source": [one]}), "") for one in known]
+            otherwise = "No installed system has both a model and a run or profile to fit it to."
+            return Page(pages.links_document("What if", "a model fitted to a run or a profile", links, otherwise),
+                        "What if")  # fmt: skip
+        entry = next((one for one in self.store.now().whole if one.run_id == source), None)
+        settings = knobs(entry.system if entry else source.partition("/")[0], asked)
+        key = ("what-if", source, *changes_of(settings))
+        document = self._document(key, lambda: predicted(source, settings, self.store))
+        return Page(document, "What if", part("what_if_form", source, settings))
+
     # ---- what happened to one sample --------------------------------------------------------------------------------
     def follow(self, asked: Asked) -> Page:
         """The life of one block, or of anything else that a run's catalogue has a trail of."""
@@ -318,6 +350,8 @@ class Site:
         known = runs[0].catalogue if runs else catalogue(system)
         statistic = next(iter(asked.get("statistic", ())), "")
         links = [("All metrics", f"/metrics/{quote(system)}")]
+        if runs:
+            links.append(("Over time", pages.addressed("/series", {"run": [runs[0].run_id], "metric": [metric]})))
         return Page(computed_document(known, metric, statistic, runs), "Metrics", part("chosen", links))
 
     def with_caveats(self, document: Document) -> Document:
@@ -345,7 +379,7 @@ def _drawn(figure: Figure) -> Markup:
 
 def _figure(asked: Asked, name: str) -> float:
     try:
-        return min(max(float(next(iter(asked.get(name, ())), "0")), 0.0), 99.0)
+        return min(max(float(next(iter(asked.get(name, ())), "0")), 0.0), 1e12)
     except ValueError:
         return 0.0
 

@@ -213,6 +213,10 @@ class SealedRun:
         """The samples of one population: its keys, then one column per metric; or those of the columns that it has."""
         return self._read_frame("samples", population_id, columns)
 
+    def scan_samples(self, population_id: str) -> pl.LazyFrame:
+        """The samples of one population, of which only what is asked for is read."""
+        return self._scan_frame("samples", population_id)
+
     def events(self, name: str) -> pl.DataFrame:
         """The typed events of one kind."""
         return self._read_frame("events", name)

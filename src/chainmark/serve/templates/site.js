@@ -44,10 +44,15 @@
       cell.replaceChildren(...page.querySelectorAll("#main > .tools, #strips, #judged, #distribution, #hosts"));
     } catch { location.assign(link.href); }
   });
+  document.querySelectorAll('.what-if input[type="range"]').forEach((field) => {
+    field.addEventListener("input", () => { field.parentElement.querySelector("output").textContent = field.value; });
+    field.addEventListener("change", () => field.form.requestSubmit());
+  });
   // Brushing: what is dragged over in one drawing is marked wherever it is shown.
   function mark(keys) {
-    document.querySelectorAll(".dots circle").forEach((dot) => dot.classList.toggle("marked", keys.has(dot.dataset.key)));
-    document.querySelectorAll('tr[id^="key-"]').forEach((row) => row.classList.toggle("marked", keys.has(row.id.slice(4))));
+    document.querySelectorAll('.dots circle, tr[id^="key-"]').forEach((shown) => {
+      shown.classList.toggle("marked", keys.has(shown.dataset.key ?? shown.id.slice(4)));
+    });
   }
   let brushed = null;
   document.addEventListener("pointerdown", (event) => {
