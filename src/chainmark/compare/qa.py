@@ -11,6 +11,7 @@ from chainmark.compare.builds import all_one_build, title_of
 from chainmark.compare.decide import of_measured
 from chainmark.compare.estimates import SideEstimates, collect
 from chainmark.compare.gates import condition_differences, incomparable
+from chainmark.compare.headline import most_telling
 from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.compare.judge import Bench, judge, unjudged
 from chainmark.compare.noise import Archive
@@ -456,6 +457,7 @@ def _overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdi
         for one in named[result]
         for reason in (one.reasons or [one.sentence])
     ]
+    sentence += most_telling([(one.title, one.result, one.sentence) for one in gating])
     if named[Verdict.FAIL]:
         return Verdict.FAIL, sentence, reasons
     if named[Verdict.INVALID]:

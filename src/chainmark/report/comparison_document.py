@@ -238,7 +238,7 @@ def _open_parts(comparison: Comparison, rows: Sequence[Row]) -> list[Section]:
 def _outliers(comparison: Comparison, title: str) -> list[Block]:
     found = capped(outlier_sentences(comparison), _OUTLIERS)
     if not found and comparison.breakdowns and title:
-        keys = enumerated(list(dict.fromkeys(item.key for item in comparison.breakdowns)))
+        keys = enumerated(list(dict.fromkeys(item.key.replace("_", " ") for item in comparison.breakdowns)))
         found = [f"None of the values by {keys} stands out."]
     return [Remarks("outliers", title, found)] if found else []
 

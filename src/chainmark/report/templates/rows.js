@@ -78,7 +78,7 @@ function followRows() {
         shown += fits ? 1 : 0;
       }
       document.querySelectorAll(`#${name} > .scroll`).forEach((part) => {
-        part.hidden = !part.querySelector("tbody:not([hidden])");
+        part.hidden = !part.querySelector(":scope > table > tbody:not([hidden])");
       });
       let drawn = 0;
       for (const figure of figures) {
