@@ -52,7 +52,7 @@ def split_sections(splits: Splits | None, catalogue: Catalogue, deciding: Collec
     notes = [sentence_of(capitalised(prose(note))) for note in splits.notes]
     basis = f"Intervals: {enumerated(list(dict.fromkeys(split.basis for split in splits.splits)))}."
     inner = _inner(catalogue, splits.splits)
-    folded = [Details("split-inner", "What the parts consist of", inner)] if inner else []
+    folded: list[Block] = [Details("split-inner", "What the parts consist of", inner)] if inner else []
     whole = [table, *folded, Remarks("split-notes", "", [*notes, basis, _READ])]
     return [
         Section("split-in-brief", splits.title, brief, media=TERMINAL),
