@@ -86,12 +86,12 @@ def most_telling(parts: Sequence[tuple[str, Verdict, str]]) -> str:
     """What a verdict over several parts rests on: the sentence of the first of the worst; "" of a pass.
 
     Args:
-        parts: title, verdict and sentence of each.
+        parts: of each its title, "" where its sentence names it, its verdict and its sentence.
     """
     for verdict in (Verdict.FAIL, Verdict.INVALID, Verdict.INCONCLUSIVE):
         for title, own, sentence in parts:
             if own is verdict and sentence:
-                return f" {capitalised(title)}: {sentence_of(sentence)}"
+                return f" {capitalised(title)}: {sentence_of(sentence)}" if title else f" {sentence_of(sentence)}"
     return ""
 
 

@@ -129,7 +129,7 @@ def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
         found = [label for label, each in zip(labels, comparisons, strict=True) if each.verdict is verdict]
         if found:
             parts.append(f"{enumerated(found)} {_VERBS[verdict][len(found) > 1]}")
-    telling = most_telling([(label, one.verdict, one.sentence) for label, one in zip(labels, comparisons, strict=True)])
+    telling = most_telling([("", one.verdict, one.sentence) for one in comparisons])
     return f"{'; '.join(parts)}.{telling}"
 
 
