@@ -67,8 +67,8 @@ def comparison_document(comparison: Comparison) -> Document:
     first_charts, charts = _charts(comparison, rows)
     sections = [
         Section("verdict", "Verdict", _verdict(comparison, rows)),
-        *first_charts,
         Section("validity", "Validity", _validity(comparison), folded=False),
+        *first_charts,
         *split_sections(comparison.splits, comparison.catalogue, _gating(comparison)),
         *why_sections(comparison, rows),
         *_open_parts(comparison, rows),
