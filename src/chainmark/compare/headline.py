@@ -8,7 +8,16 @@ from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Judgement, Outcome
 from chainmark.core.metric import Better
-from chainmark.core.wording import change_text, change_with_interval, enumerated, name_of, some_of
+from chainmark.core.verdict import Verdict
+from chainmark.core.wording import (
+    capitalised,
+    change_text,
+    change_with_interval,
+    enumerated,
+    name_of,
+    sentence_of,
+    some_of,
+)
 
 _NAMED = 3  # changes in a sentence; the table has all
 _DECIDED = frozenset({Outcome.EQUAL, Outcome.BETTER})
@@ -56,24 +65,39 @@ def undecided(gating: Sequence[Judgement], catalogue: Catalogue, labels: tuple[s
     open_ = [item for item in gating if item.outcome not in _DECIDED]
     likely = [item for item in open_ if _is_likely(item, catalogue)]
     unclear = [item for item in open_ if item not in likely]
-    many = "all" if len(unclear) == len(gating) > 1 else f"{len(unclear)} of"
-    rest = f"{many} {units.plural(len(gating), 'gating metric')} could not be decided"
-    if len(unclear) <= _NAMED and unclear:
+    judged = units.plural(len(gating), "gating metric")
+    rest = f"{len(unclear)} of {judged} {'is' if len(unclear) == 1 else 'are'} open"
+    if len(unclear) == len(gating) > 1:
+        rest = f"none of {judged} is decided"
+    if len(unclear) <= _NAMED:
         rest += f": {enumerated([name_of(catalogue, item) for item in unclear])}"
     if likely:
-        parts = [f"{candidate} is probably worse than {baseline}, not yet certainly: {effects(likely, catalogue)}"]
+        parts = [f"{candidate} may be worse than {baseline} by more than is allowed: {effects(likely, catalogue)}"]
         parts += [rest] if unclear else []
     else:
         parts = [f"{candidate} against {baseline} is not decided: {rest}"]
-        if known := [item for item in unclear if None not in (item.change, item.low, item.high)]:
+        if known := [item for item in unclear if item.outcome is Outcome.INCONCLUSIVE and item.clearness]:
             clearest = max(known, key=lambda item: item.clearness)
-            parts.append(f"the clearest change, not beyond noise, is: {effect(clearest, catalogue)}")
+            parts.append(f"the clearest change, within noise, is {effect(clearest, catalogue)}")
     return "; ".join([*parts, *filter(None, [next_step])])
+
+
+def most_telling(parts: Sequence[tuple[str, Verdict, str]]) -> str:
+    """What a verdict over several parts rests on: the sentence of the first of the worst; "" of a pass.
+
+    Args:
+        parts: of each its title, "" where its sentence names it, its verdict and its sentence.
+    """
+    for verdict in (Verdict.FAIL, Verdict.INVALID, Verdict.INCONCLUSIVE):
+        for title, own, sentence in parts:
+            if own is verdict and sentence:
+                return f" {capitalised(title)}: {sentence_of(sentence)}" if title else f" {sentence_of(sentence)}"
+    return ""
 
 
 def _is_likely(item: Judgement, catalogue: Catalogue) -> bool:
     """Whether the whole interval is on the side of worse."""
-    if item.low is None or item.high is None:
+    if item.outcome not in {Outcome.WORSE, Outcome.INCONCLUSIVE} or item.low is None or item.high is None:
         return False
     is_lower_better = catalogue.metric(item.metric_id).better is Better.LOWER
     return item.low > 0.0 if is_lower_better else item.high < 0.0

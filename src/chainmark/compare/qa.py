@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.compare.builds import all_one_build, title_of
+from chainmark.compare.headline import most_telling
 from chainmark.compare.inputs import RunData
 from chainmark.compare.qa_scenarios import QaRuns, Scenarios
 from chainmark.core import units
@@ -98,6 +99,7 @@ def overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdic
         for one in named[result]
         for reason in (one.reasons or [one.sentence])
     ]
+    sentence += most_telling([(one.title, one.result, one.sentence) for one in gating])
     if named[Verdict.FAIL]:
         return Verdict.FAIL, sentence, reasons
     if named[Verdict.INVALID]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from chainmark.compare.assemble import Follow, compare
 from chainmark.compare.decide import Past
 from chainmark.compare.facts import facts_beside
+from chainmark.compare.headline import most_telling
 from chainmark.compare.inputs import RunData
 from chainmark.compare.sides import select
 from chainmark.compare.split import PartsOf
@@ -128,7 +129,8 @@ def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
         found = [label for label, each in zip(labels, comparisons, strict=True) if each.verdict is verdict]
         if found:
             parts.append(f"{enumerated(found)} {_VERBS[verdict][len(found) > 1]}")
-    return f"{'; '.join(parts)}."
+    telling = most_telling([("", one.verdict, one.sentence) for one in comparisons])
+    return f"{'; '.join(parts)}.{telling}"
 
 
 def _charts(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[ChartData]:

@@ -287,7 +287,11 @@ def _invalid(gates: Sequence[Gate], sides: Sequence[SelectedRuns], labels: tuple
 
 
 def _undecided_reasons(gating: Sequence[Judgement], family: int, catalogue: Catalogue) -> list[str]:
+    open_ = [item for item in gating if item.outcome is Outcome.INCONCLUSIVE]
     reasons = []
+    if len(open_) > _FEW:  # the table says of each why
+        named = enumerated([name_of(catalogue, item) for item in open_])
+        reasons.append(f"{len(open_)} gating metrics are undecided, as their intervals reach past the margin: {named}")
     for item in gating:
         metric = catalogue.metric(item.metric_id)
         name, change = name_of(catalogue, item), change_with_interval(item, metric)
@@ -301,7 +305,7 @@ def _undecided_reasons(gating: Sequence[Judgement], family: int, catalogue: Cata
                 f"together (adjusted p = {units.probability(item.p_worse_adjusted or 0.0)}, "
                 f"required {units.probability(item.worse_level)})"
             )
-        elif item.outcome is Outcome.INCONCLUSIVE:
+        elif item.outcome is Outcome.INCONCLUSIVE and len(open_) <= _FEW:
             reasons.append(f"{name} is undecided: {change} reaches past the margin of {margin_of(item, metric)}")
     return reasons
 
@@ -375,7 +379,7 @@ def find(
     if gating and (not open_ or (by_history and _may_stay_open(open_, gating))):
         return _passed(gating, common, advice, labels, catalogue)
     next_step, decide = _decision_advice(gating, family, min(len(side.included) for side in sides), catalogue)
-    if not next_step and any("assumed" in item.noise for item in open_):
+    if any("assumed" in item.noise for item in open_):
         next_step = "run each version at least 3 times"
     sentence = undecided(gating, catalogue, labels, next_step)
     return Finding(Verdict.INCONCLUSIVE, sentence, common, [*decide, *advice])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chainmark.compare.gates import same_workload
+from chainmark.compare.headline import most_telling
 from chainmark.compare.inputs import RunData
 from chainmark.core import units
 from chainmark.core.by_workload import ByWorkload
@@ -144,7 +145,8 @@ def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
             named = enumerated(found) if len(labels) <= _NAMED_MOST else f"{len(found)} of {len(labels)} workloads"
             word = "costs" if verdict is Verdict.INFORMATIONAL else verdict.value
             parts.append(f"{word} under {named}")
-    return f"{'; '.join([*parts, *_besides(labels, comparisons)])}."
+    telling = most_telling([(label, one.verdict, one.sentence) for label, one in zip(labels, comparisons, strict=True)])
+    return f"{'; '.join([*parts, *_besides(labels, comparisons)])}.{telling}"
 
 
 def _besides(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[str]:

@@ -316,6 +316,16 @@ def padded(cells: Sequence[TableCell]) -> list[tuple[str, str]]:
     return [(text, "") for text in made]
 
 
+def some_open(charts: Sequence[Chart], most: int = 12) -> list[Block]:
+    """The first charts, and the rest behind a summary; paper has the first alone, and says so."""
+    more = list(charts[most:])
+    if not more:
+        return list(charts)
+    number = units.plural(len(more), "more chart")
+    folded = Details("more-charts", f"{number}, which show less", more, media=HTML)
+    return [*charts[:most], folded, Remarks("charts-left-out", "", [f"{number} in the HTML report."], media=PDF)]
+
+
 def with_chart_note(blocks: Sequence[Block], text: str) -> list[Block]:
     """The blocks with one more note below each chart; the same blocks where there is nothing to note."""
     if not text:

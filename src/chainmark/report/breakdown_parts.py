@@ -8,6 +8,7 @@ from dataclasses import replace
 from chainmark.core import units
 from chainmark.core.comparison import Breakdown, Comparison, Scale
 from chainmark.core.metric import Metric
+from chainmark.core.wording import enumerated
 from chainmark.report.blocks import HTML, Block, Column, Details, Table, TableCell, row_of, words
 from chainmark.report.chart import QUIET, Axis, Chart, Layer, Series, Tip, columns_of
 
@@ -30,7 +31,7 @@ def breakdowns(comparison: Comparison) -> dict[str, Details]:
     return {
         table: Details(
             f"breakdowns-{table}",
-            " and ".join(f"{key.capitalize()} by {key}" for key in keys[table]),
+            f"By {enumerated([key.replace('_', ' ') for key in keys[table]])}",
             found,
             media=HTML,
         )

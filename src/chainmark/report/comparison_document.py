@@ -19,7 +19,6 @@ from chainmark.report.blocks import (
     PDF,
     TERMINAL,
     Block,
-    Details,
     Filter,
     Medium,
     Remark,
@@ -28,6 +27,7 @@ from chainmark.report.blocks import (
     Table,
     TableCell,
     TableRow,
+    some_open,
 )
 from chainmark.report.breakdown_parts import breakdowns, capped, outlier_sentences
 from chainmark.report.build_parts import build_sections, told_of
@@ -35,7 +35,7 @@ from chainmark.report.chart import Chart
 from chainmark.report.charts import chart_context, comparison_charts, only_value, with_tail_points
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
-from chainmark.report.judged_rows import INSIDE_NOISE, INSIDE_NOISE_MEANS, Row, RowMaker, moved_text
+from chainmark.report.judged_rows import INSIDE_NOISE, INSIDE_NOISE_MEANS, Row, RowMaker, moved_text, ranks_of
 from chainmark.report.metric_tables import (
     dictionary,
     distributions,
@@ -53,7 +53,6 @@ from chainmark.report.wording import VERDICT_WORDS, prose
 _OUTLIERS = 12  # told in sentences
 _OUTLIERS_ON_TERMINAL = 4
 _MOVED_ON_TERMINAL = 12  # the report lists them all
-_MOST_OPEN = 12  # charts on a screen
 _FIRST_ON_PAPER = 6  # charts, behind the verdict
 _MOST_ON_PAPER = 40  # charts: of more, only those of what decides or moved
 _HOW_TO_USE_CHARTS = (
@@ -68,8 +67,8 @@ def comparison_document(comparison: Comparison) -> Document:
     first_charts, charts = _charts(comparison, rows)
     sections = [
         Section("verdict", "Verdict", _verdict(comparison, rows)),
-        *first_charts,
         Section("validity", "Validity", _validity(comparison), folded=False),
+        *first_charts,
         *split_sections(comparison.splits, comparison.catalogue, _gating(comparison)),
         *why_sections(comparison, rows),
         *_open_parts(comparison, rows),
@@ -238,7 +237,7 @@ def _open_parts(comparison: Comparison, rows: Sequence[Row]) -> list[Section]:
 def _outliers(comparison: Comparison, title: str) -> list[Block]:
     found = capped(outlier_sentences(comparison), _OUTLIERS)
     if not found and comparison.breakdowns and title:
-        keys = enumerated(list(dict.fromkeys(item.key for item in comparison.breakdowns)))
+        keys = enumerated(list(dict.fromkeys(item.key.replace("_", " ") for item in comparison.breakdowns)))
         found = [f"None of the values by {keys} stands out."]
     return [Remarks("outliers", title, found)] if found else []
 
@@ -281,7 +280,7 @@ def _charts(comparison: Comparison, rows: Sequence[Row]) -> tuple[list[Section],
 
     On a screen a dozen stand open; on paper the first ones follow the verdict, and only what decides or moved is drawn.
     """
-    ranks = _ranks(rows)
+    ranks = ranks_of(rows)
     found = sorted(
         zip(comparison_charts(comparison), comparison.charts, strict=True), key=lambda pair: ranks[pair[1].metric_id]
     )
@@ -293,10 +292,7 @@ def _charts(comparison: Comparison, rows: Sequence[Row]) -> tuple[list[Section],
         told = [Remarks("charts-flat", "", [f"Not drawn, as every sample of both sides is equal: {', '.join(flat)}."])]
     if not drawn:
         return [Section("charts", "Charts", told or [Remarks("no-chart", "", ["No chart."])], media=IN_FULL)], []
-    charts: list[Block] = [chart for chart, _ in drawn]
-    rest: list[Block] = []
-    if more := charts[_MOST_OPEN:]:
-        rest = [Details("more-charts", f"{units.plural(len(more), 'more chart')}, which show less", more, media=HTML)]
+    charts = [chart for chart, _ in drawn]
     telling = {one.metric_id for one in comparison.judgements if one.gating or one.moved}
     on_paper = [chart for chart, data in drawn if data.metric_id in telling or len(charts) <= _MOST_ON_PAPER]
     on_paper = on_paper[:_MOST_ON_PAPER]
@@ -304,21 +300,12 @@ def _charts(comparison: Comparison, rows: Sequence[Row]) -> tuple[list[Section],
     if left_out := len(charts) - len(on_paper):
         text = f"{units.plural(left_out, 'more chart')}, of metrics that neither decide nor moved: in the HTML report."
         others.append(Remarks("charts-left-out", "", [text]))
-    blocks = [*charts[:_MOST_OPEN], *rest, *told]
+    blocks = [*some_open(charts), *told]
     first = [Section("main-charts", "Main charts", on_paper[:_FIRST_ON_PAPER], media=PDF)]
     return first, [
         Section("charts", "Charts", blocks, hint=_HOW_TO_USE_CHARTS, media=HTML),
         Section("charts-on-paper", "More charts", others, media=PDF),
     ]
-
-
-def _ranks(rows: Sequence[Row]) -> dict[str, tuple[bool, bool, float]]:
-    """Of every metric: whether it does not decide, did not move, and how little it changed against its noise."""
-    ranks: dict[str, tuple[bool, bool, float]] = {}
-    for row in rows:
-        rank = (not row.gating, not row.moved, -row.clearness)
-        ranks[row.metric_id] = min(rank, ranks.get(row.metric_id, rank))
-    return ranks
 
 
 def _led(comparison: Comparison, chart: Chart, data: ChartData) -> Chart:

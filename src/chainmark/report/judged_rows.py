@@ -334,3 +334,12 @@ def _samples(row: DistributionRow | None) -> str:
 def moved_text(row: Row) -> str:
     """A moved diagnostic in a few words: "p2p bytes sent +14.2 %"."""
     return f"{row.label} {row.change_with_unit}"
+
+
+def ranks_of(rows: Iterable[Row]) -> dict[str, tuple[bool, bool, float]]:
+    """Of every metric: whether it does not decide, did not move, and how little it changed against its noise."""
+    ranks: dict[str, tuple[bool, bool, float]] = {}
+    for row in rows:
+        rank = (not row.gating, not row.moved, -row.clearness)
+        ranks[row.metric_id] = min(rank, ranks.get(row.metric_id, rank))
+    return ranks

@@ -49,4 +49,5 @@ class Printer:
 
     def blank(self) -> None:
         """An empty line."""
+        self.lines += 1
         self.console.print()

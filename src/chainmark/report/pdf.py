@@ -35,6 +35,7 @@ from chainmark.report.vega import paper_drawings
 
 # A list of contents of more lines than half a page has the sections alone.
 _LONGEST_CONTENTS = 40
+_BEFORE_CONTENTS = {"verdict", "validity", "main-charts"}  # sections: whoever reads no further needs no list
 # Of so many letters a word may break after its joints; a key, a hash or a listing's line has few spaces.
 _LONGEST_WORD, _LONGEST_KEY, _LONGEST_KEY_IN_COLUMN, _LONGEST_IN_LISTING = 14, 28, 44, 12
 _LONGEST_MEASURED = 250  # letters: more are wider than the page in any case
@@ -85,6 +86,9 @@ def _content(document: Content, drawn: _Drawn) -> dict[str, Any]:
         "dated": document.date != "",
         "contents": document.contents,
         "contents-depth": 1 if sum(1 + len(one.blocks) for one in document.sections) > _LONGEST_CONTENTS else 2,
+        "contents-place": next(
+            (place for place, one in enumerate(document.sections) if one.id not in _BEFORE_CONTENTS), 0
+        ),
         "anchors": sorted(_anchors(document.blocks())),
         "sections": [
             {"title": section.title, "blocks": _blocks(section.blocks, drawn)} for section in document.sections

@@ -56,10 +56,10 @@ def qa_document(report: QaReport) -> Document:
     """Lay out a qualification."""
     sections = [
         Section("verdict", "Verdict", _verdict(report)),
-        Section("method", "What was compared, and how", _method(report)),
+        Section("method", "What was compared, and how", _method(report), closed=True),
         *(section for place in range(len(report.scenarios)) for section in _scenario_sections(report, place)),
         Section("second-rule", "The rule of the published reports", _second_rule(report)),
-        Section("dictionary", "What the metrics mean", _dictionary(report)),
+        Section("dictionary", "What the metrics mean", _dictionary(report), closed=True),
     ]
     return Document(
         kind="qa",
@@ -114,7 +114,8 @@ def _method(report: QaReport) -> list[Block]:
 def _scenario_sections(report: QaReport, place: int) -> Iterator[Section]:
     """What a scenario shows, and what explains a change for the worse in it."""
     one = report.scenarios[place]
-    yield Section(f"scenario-{one.id}", one.title, _scenario(report, place))
+    # Of what passed, the first screen says enough.
+    yield Section(f"scenario-{one.id}", one.title, _scenario(report, place), closed=one.result is Verdict.PASS)
     if one.comparison is None:
         return
     for section in why_sections(one.comparison, RowMaker(one.comparison).rows()):

@@ -9,13 +9,25 @@ from chainmark.core import units
 from chainmark.core.comparison import Comparison
 from chainmark.core.side_by_side import SideBySide
 from chainmark.report import validity
-from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, row_of, words
+from chainmark.report.blocks import (
+    Block,
+    Column,
+    Remarks,
+    Section,
+    Table,
+    TableCell,
+    TableRow,
+    row_of,
+    some_open,
+    words,
+)
 from chainmark.report.by_workload_document import verdict_cells, verdict_columns
 from chainmark.report.chart import Chart
-from chainmark.report.charts import ChartContext, sample_chart
+from chainmark.report.charts import ChartContext, only_value, sample_chart
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
-from chainmark.report.judged_rows import Row, RowMaker
+from chainmark.report.judged_rows import Row, RowMaker, ranks_of
+from chainmark.report.phrases import Emphasis
 from chainmark.report.side_facts import manifest_table
 from chainmark.report.split_parts import split_blocks
 from chainmark.report.wording import GATE_MARKS, prose
@@ -47,7 +59,7 @@ def side_by_side_document(document_: SideBySide) -> Document:
         Section("validity", "Validity", _validity(candidates)),
         Section("manifest", "Manifest", [manifest_table(document_.facts, document_.labels)] if document_.facts else []),
         Section("metrics", "Metrics", _tables(document_.labels[0], candidates)),
-        Section("charts", "Charts", [_figure(document_, place) for place in range(len(document_.charts))]),
+        Section("charts", "Charts", some_open(_figures(document_, candidates))),
     ]
     return Document(
         kind="side-by-side",
@@ -173,6 +185,14 @@ def _validity(candidates: Sequence[_Candidate]) -> list[Block]:
         if items:
             blocks.append(Remarks(f"validity-{one.label}", f"{one.label}: what to know before believing it", items))
     return blocks
+
+
+def _figures(document_: SideBySide, candidates: Sequence[_Candidate]) -> list[Chart]:
+    """What decides first, then by effect against noise; what is the same in every sample is not drawn."""
+    ranks = ranks_of([row for one in candidates for row in one.rows.values()])
+    places = [place for place, chart in enumerate(document_.charts) if only_value(chart) is None]
+    places.sort(key=lambda place: ranks[document_.charts[place].metric_id])
+    return [_figure(document_, place) for place in places]
 
 
 def _figure(document_: SideBySide, place: int) -> Chart:

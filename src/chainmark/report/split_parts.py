@@ -17,6 +17,7 @@ from chainmark.report.blocks import (
     TERMINAL,
     Block,
     Column,
+    Details,
     Remarks,
     Section,
     Table,
@@ -50,7 +51,9 @@ def split_sections(splits: Splits | None, catalogue: Catalogue, deciding: Collec
     table = replace(split_table(catalogue, splits.splits, "split"), media=ON_PAGES)
     notes = [sentence_of(capitalised(prose(note))) for note in splits.notes]
     basis = f"Intervals: {enumerated(list(dict.fromkeys(split.basis for split in splits.splits)))}."
-    whole = [table, *_inner(catalogue, splits.splits), Remarks("split-notes", "", [*notes, basis, _READ])]
+    inner = _inner(catalogue, splits.splits)
+    folded: list[Block] = [Details("split-inner", "What the parts consist of", inner)] if inner else []
+    whole = [table, *folded, Remarks("split-notes", "", [*notes, basis, _READ])]
     return [
         Section("split-in-brief", splits.title, brief, media=TERMINAL),
         Section("split", splits.title, whole, media=IN_FULL),

@@ -397,7 +397,7 @@ class _Drawing:
     def _limit(self, limit: Limit) -> list[Spec]:
         data: Spec = {"values": [{}]}
         at: Spec = {limit.along: {"datum": limit.value, "type": "quantitative"}}
-        clip = {"clip": True} if self.chart.zoom else {}
+        clip = {"aria": False, **({"clip": True} if self.chart.zoom else {})}
         if limit.until is not None:
             zone = {"type": "rect", "color": limit.colour, "opacity": 0.12, "tooltip": None, **clip}
             return [{"data": data, "mark": zone, "encoding": {**at, f"{limit.along}2": {"datum": limit.until}}}]

@@ -10,6 +10,7 @@ import pytest
 from chainmark.compare import family as families
 from chainmark.compare.failures import RunFailures
 from chainmark.compare.family import Family
+from chainmark.compare.headline import effect
 from chainmark.compare.sides import SelectedRuns
 from chainmark.compare.verdict import CATALOGUE_MARGINS, Finding, OwnMargins, adjust, find, is_failure, with_failures
 from chainmark.core.catalogue import Catalogue
@@ -301,8 +302,9 @@ def test_everything_that_keeps_a_verdict_open_is_a_reason() -> None:
     result = found(items, runs=(4, 2), excluded=None)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.sentence == (
-        "B against A is not decided: of 5 gating metrics, 4 could not be judged or decided: "
-        "metric a, metric b, metric c and metric e"
+        f"B may be worse than A by more than is allowed: metric c {CHANGE}; "
+        "3 of 5 gating metrics are open: metric a, metric b and metric e; "
+        "more runs alone would not decide it: load longer, reduce the noise of metric c, or widen its margin"
     )
     assert result.reasons == [
         "metric a has no data (candidate: no samples): a missing metric is never a pass",
@@ -320,7 +322,8 @@ def test_everything_that_keeps_a_verdict_open_is_a_reason() -> None:
 def test_one_open_metric_among_equal_ones_is_no_pass(blocked: Outcome) -> None:
     result = found([item("a", EQUAL), item("b", blocked, note="x", p_worse_adjusted=0.2), item("c", BETTER)])
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert result.sentence.endswith("of 3 gating metrics, 1 could not be judged or decided: metric b")
+    assert "metric b" in result.sentence
+    assert "metric a" not in result.sentence
 
 
 @pytest.mark.parametrize(
@@ -351,9 +354,28 @@ def test_that_one_run_a_side_left_it_open_is_said_where_it_did() -> None:
     """Who reads it makes a second run, instead of looking for what is noisy."""
     assumed: dict[str, Any] = {"noise": "assumed noise, 10 % between runs"}
     open_, settled = item("a", Outcome.INCONCLUSIVE, **assumed), item("b", EQUAL, **assumed)
-    told = "B against A is not decided: of 2 gating metrics, 1 could not be judged or decided"
-    assert found([open_, settled]).sentence == f"{told} by one run a side: metric a"
-    assert found([item("a", Outcome.INCONCLUSIVE), settled]).sentence == f"{told}: metric a"
+    told = f"B may be worse than A by more than is allowed: metric a {CHANGE}"
+    assert found([open_, settled]).sentence == f"{told}; run each version at least 3 times"
+    assert found([item("a", Outcome.INCONCLUSIVE), settled]).sentence.startswith(f"{told}; more runs alone ")
+
+
+def test_what_is_within_noise_is_not_called_worse() -> None:
+    """Nobody may read a regression out of an interval that holds no change."""
+    unclear = item("a", Outcome.INCONCLUSIVE, low=-0.1, high=0.2)
+    assert found([unclear, item("b", EQUAL)]).sentence.startswith(
+        "B against A is not decided: 1 of 2 gating metrics is open: metric a; the clearest change, within noise, is "
+    )
+
+
+def test_who_notices_a_change_is_said_in_the_catalogues_words() -> None:
+    words = {"rises": "blocks reach half of the hosts {} later", "falls": "blocks reach half of the hosts {} sooner"}
+    catalogue = described(["a"], **words)
+    assert effect(item("a", WORSE), catalogue) == (
+        "blocks reach half of the hosts 5.0 % later (90 % interval 3.0–7.0 %)"
+    )
+    falls = item("a", BETTER, change=-0.05, low=-0.07, high=-0.03, statistic="p99")
+    assert effect(falls, catalogue) == "blocks reach half of the hosts 5.0 % sooner at p99 (90 % interval 3.0–7.0 %)"
+    assert effect(item("a", WORSE, low=-0.01), catalogue).endswith("later (90 % interval −1.0 … +7.0 %)")
 
 
 def test_what_a_judged_run_did_that_fails_nothing_is_a_reason() -> None:

@@ -42,6 +42,7 @@ globalThis.window = {
 globalThis.document = {
   documentElement: { classList: { add() {} } }, head: { append() {} }, createElement: () => ({}),
   getElementById: (id) => (id === "download" ? { addEventListener() {}, dataset: {} } : { textContent: text(id) }),
+  querySelector: () => null,
   querySelectorAll: (wanted) => ({ ".plot": places, "[data-folded]": folded })[wanted] ?? [],
 };
 globalThis.IntersectionObserver = class {
@@ -49,6 +50,7 @@ globalThis.IntersectionObserver = class {
   observe(target) { this.tell([{ isIntersecting: true, target }]); }
   unobserve() {}
 };
+globalThis.ResizeObserver = class { observe() {} };
 globalThis.location = { hash: "", pathname: "", search: "" };
 if (process.argv[4] === "old") delete globalThis.DecompressionStream;
 (0, eval)(fs.readFileSync(process.argv[3], "utf8"));

@@ -17,7 +17,10 @@ function followRows() {
   // What is wider than the window is reached by the keyboard; what is not keeps its headings in sight.
   const contents = document.querySelector(".contents");
   const fitted = new ResizeObserver((entries) => entries.forEach(({ target }) => {
-    target.classList.remove("fits");
+    if (target.dataset.width === String(target.clientWidth)) return;
+    target.dataset.width = target.clientWidth;
+    target.classList.remove("fits", "tight");
+    if (target.scrollWidth > target.clientWidth) target.classList.add("tight");
     const fits = target.scrollWidth <= target.clientWidth;
     target.classList.toggle("fits", fits);
     if (fits) target.removeAttribute("tabindex");
@@ -32,7 +35,7 @@ function followRows() {
     const original = [...table.tBodies];
     const heads = [...table.tHead.rows[0].cells];
     heads.forEach((head, column) => {
-      if (head.classList.contains("barcell")) return;
+      if (head.tagName === "TD" || head.classList.contains("barcell")) return;
       head.setAttribute("aria-sort", "none");
       head.tabIndex = 0;
       const sort = () => {
@@ -78,7 +81,7 @@ function followRows() {
         shown += fits ? 1 : 0;
       }
       document.querySelectorAll(`#${name} > .scroll`).forEach((part) => {
-        part.hidden = !part.querySelector("tbody:not([hidden])");
+        part.hidden = !part.querySelector(":scope > table > tbody:not([hidden])");
       });
       let drawn = 0;
       for (const figure of figures) {
