@@ -27,7 +27,6 @@ from chainmark.report.charts import ChartContext, only_value, sample_chart
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
 from chainmark.report.judged_rows import Row, RowMaker, ranks_of
-from chainmark.report.phrases import Emphasis
 from chainmark.report.side_facts import manifest_table
 from chainmark.report.split_parts import split_blocks
 from chainmark.report.wording import GATE_MARKS, prose
