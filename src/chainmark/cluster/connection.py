@@ -24,7 +24,7 @@ from chainmark.core.tool import tool_version
 if TYPE_CHECKING:
     from distributed import Client
 
-CONNECT_S = 10.0
+CONNECT_S = 20.0
 # A worker that died is started again within seconds, by its nanny or by what started the nanny.
 LOST_S = 60.0
 LOOK_S = 1.0
