@@ -96,6 +96,7 @@ bench: setup ## measure what must be fast beside its peers; needs an idle machin
 	$(BIN)/python benches/synth/run.py
 	$(BIN)/python benches/trace/run.py
 	$(BIN)/python benches/ingest/run.py
+	$(BIN)/python benches/cluster/run.py
 	$(BIN)/python benches/compare/run.py
 	$(BIN)/python benches/start/run.py
 

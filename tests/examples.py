@@ -11,6 +11,7 @@ import chainmark
 # Their examples run real nodes or ask a real server.
 NEED_NODES = ("run", "experiment", "bisect", "aa", "qualify", "install")
 NEED_A_SERVER = ("corpus", "check_corpus")
+NEED_A_CLUSTER = ("cluster_check",)
 
 
 def functions() -> list[str]:

@@ -15,11 +15,11 @@ import dask
 import pytest
 
 import chainmark as cm
-from chainmark.cluster.connection import connected
 from chainmark.core.cluster_report import ClusterReport
 from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
 from chainmark.core.verdict import Verdict
 
+from tests.examples import NEED_A_CLUSTER, execute
 from tests.real.dask_cluster import ROOT, LocalCluster, local_cluster, processing, wait_for_workers, watching
 from tests.support import wait_until
 from tests.unit.systems.cardano.clusters import make_cluster
@@ -116,6 +116,8 @@ def test_a_worker_of_another_version_is_named_and_not_used(cluster: LocalCluster
             cm.ingest("cardano", logs, store=tmp_path / "store", on=cluster.address)
         cluster.kill("w9")
         wait_for_workers(seen, before)
+        for name in NEED_A_CLUSTER:
+            execute(name, scheduler=cluster.address)
     report = document.result
     assert isinstance(report, ClusterReport)
     assert document.verdict is Verdict.FAIL
@@ -196,8 +198,13 @@ def trusted(files: dict[str, Path]) -> AbstractContextManager[object]:
     return setting
 
 
-def test_a_scheduler_that_is_gone_ends_an_import_with_nothing_left_of_it(logs: Path, tmp_path: Path) -> None:
+def test_a_scheduler_without_workers_or_that_is_gone_ends_an_import_with_nothing_left_of_it(
+    logs: Path, tmp_path: Path
+) -> None:
     with local_cluster() as made:
+        with pytest.raises(EnvironmentFailure, match="has no workers") as nobody:
+            imported(logs, tmp_path, made.address)
+        assert "dask worker" in str(nobody.value.hint)
         made.start_worker(2)
         with watching(made) as seen:
             wait_for_workers(seen, {"w2"})
@@ -217,11 +224,3 @@ def test_a_scheduler_that_is_gone_ends_an_import_with_nothing_left_of_it(logs: P
         importing.join()
     assert [str(error.message) for error in failed if "is gone" in error.message]
     assert cm.runs(store=tmp_path).is_empty()
-
-
-def test_what_cannot_be_used_is_said_with_what_to_do(logs: Path, tmp_path: Path) -> None:
-    with local_cluster() as made, pytest.raises(EnvironmentFailure, match="has no workers") as nobody:
-        cm.ingest("cardano", logs, store=tmp_path, on=made.address)
-    assert "dask worker" in str(nobody.value.hint)
-    with pytest.raises(UsageError, match="is not the address of a cluster's scheduler"), connected("10.0.0.1"):
-        pass

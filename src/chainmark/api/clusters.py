@@ -71,6 +71,10 @@ def cluster_check(
     Raises:
         UsageError: there is no address, or the extra `cluster` is not installed.
         EnvironmentFailure: the scheduler cannot be reached.
+
+    Example:
+        >>> cm.cluster_check(scheduler).word
+        'READY'
     """
     address = on or os.environ.get(VARIABLE)
     if not address:

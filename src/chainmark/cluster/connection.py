@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+from chainmark.cluster.probe import about
 from chainmark.cluster.working import TOPIC
 from chainmark.core import units
 from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
@@ -23,7 +24,7 @@ from chainmark.core.tool import tool_version
 if TYPE_CHECKING:
     from distributed import Client
 
-CONNECT_S = 10.0
+CONNECT_S = 20.0
 # A worker that died is started again within seconds, by its nanny or by what started the nanny.
 LOST_S = 60.0
 LOOK_S = 1.0
@@ -176,9 +177,10 @@ class Cluster:
         if not workers:
             raise EnvironmentFailure(f"the cluster at {self.address} has no workers", START_HINT)
         own = tool_version()
-        for address, version in self.run(tool_version, [worker.address for worker in workers]).items():
+        for address, answer in self.run(about, [worker.address for worker in workers]).items():
+            version = None if isinstance(answer, Exception) else answer["chainmark"]
             if version != own:
-                has = "no chainmark" if isinstance(version, Exception) else f"chainmark {version}"
+                has = "no chainmark, or an older one" if version is None else f"chainmark {version}"
                 raise EnvironmentFailure(
                     f"the worker {address} has {has}, and this is chainmark {own}",
                     f"`chainmark cluster check --on {self.address}` shows every worker",
@@ -303,10 +305,10 @@ class _Lost:
         if not missing:
             self._seen = now
         elif now - self._seen > LOST_S:
-            names = " or ".join(sorted(missing[0])) or "any machine"
+            names, lasted = " or ".join(sorted(missing[0])) or "any machine", units.duration(LOST_S)
             raise EnvironmentFailure(
-                f"the cluster at {self._cluster.address} has had no worker on {names} for {units.duration(LOST_S)}, and only "
-                "that could go on",
+                f"the cluster at {self._cluster.address} has had no worker on {names} for {lasted}, and only that "
+                "could go on",
                 f"{START_HINT}; then start the command again",
             )
 

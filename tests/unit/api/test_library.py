@@ -28,7 +28,7 @@ from tests.unit.systems.cometbft.test_published_tables import spaced
 from tests.unit.systems.mesh.test_mesh_published import PAGE
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "use-from-a-notebook.md"
-ELSEWHERE = {*examples.NEED_NODES, *examples.NEED_A_SERVER, "load", "load_plan"}
+ELSEWHERE = {*examples.NEED_NODES, *examples.NEED_A_SERVER, *examples.NEED_A_CLUSTER, "load", "load_plan"}
 PROFILE = """
 system = "http"
 sla = { p99_s = 5.0 }
