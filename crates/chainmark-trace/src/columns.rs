@@ -354,6 +354,7 @@ fn write_group(
 mod tests {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::RowAccessor;
+    use proptest::option::of as present;
     use proptest::prelude::*;
 
     use super::*;
@@ -424,7 +425,6 @@ mod tests {
     fn row() -> impl Strategy<Value = Row> {
         let integer = prop_oneof![-3_i64..3, any::<i64>(), Just(i64::MIN), Just(i64::MAX)];
         let small = prop_oneof![-3_i32..3, any::<i32>(), Just(i32::MIN), Just(i32::MAX)];
-        let present = prop::option::of;
         (
             present(integer),
             present(small),
