@@ -7,26 +7,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytes::Bytes;
-use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::data_type::{
-    BoolType, ByteArray, ByteArrayType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, Int32Type, Int64Type,
-};
+use parquet::basic::Encoding;
+use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::WriterProperties;
+use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use parquet::schema::types::ColumnPath;
 
 use crate::error::{ReadError, Result};
 use crate::event::Hash;
+use crate::pages::{self, Coded, Pages};
 
 /// A text that many rows can share; a clone is cheap.
 pub type Text = ByteArray;
 
 const CREATED_BY: &str = "chainmark";
-/// Rows that are written at a time.
-const BATCH_ROWS: usize = 16 * 1024;
 const HASH_BYTES: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,13 +74,13 @@ impl Field {
 
 enum Values {
     Integers(Vec<i64>),
-    Smalls(Vec<i32>),
+    Smalls(Vec<i64>),
     Numbers(Vec<f64>),
     Flags(Vec<bool>),
     Texts(Vec<Text>),
     /// The names, and which of them every row has: a byte for what would be thirty.
-    Names(Vec<Text>, Vec<u8>),
-    Hashes(Vec<u8>),
+    Names(&'static [&'static str], Vec<u8>),
+    Hashes(Vec<[u8; HASH_BYTES]>),
 }
 
 impl Values {
@@ -95,19 +91,25 @@ impl Values {
             Kind::Number => Self::Numbers(Vec::new()),
             Kind::Flag => Self::Flags(Vec::new()),
             Kind::Text => Self::Texts(Vec::new()),
-            Kind::Name(names) => {
-                // Static ones, which are cloned without a count.
-                let text = |name: &&'static str| Text::from(Bytes::from_static(name.as_bytes()));
-                Self::Names(names.iter().map(text).collect(), Vec::new())
-            }
+            Kind::Name(names) => Self::Names(names, Vec::new()),
             Kind::Hash => Self::Hashes(Vec::new()),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Integers(values) | Self::Smalls(values) => values.len(),
+            Self::Numbers(values) => values.len(),
+            Self::Flags(values) => values.len(),
+            Self::Texts(values) => values.len(),
+            Self::Names(_, rows) => rows.len(),
+            Self::Hashes(values) => values.len(),
         }
     }
 
     fn clear(&mut self) {
         match self {
-            Self::Integers(values) => values.clear(),
-            Self::Smalls(values) => values.clear(),
+            Self::Integers(values) | Self::Smalls(values) => values.clear(),
             Self::Numbers(values) => values.clear(),
             Self::Flags(values) => values.clear(),
             Self::Texts(values) => values.clear(),
@@ -120,23 +122,54 @@ impl Values {
 /// A column of the group that is being filled.
 struct Column {
     required: bool,
-    /// Of an optional one: the rows that have a value.
-    rows: Vec<u32>,
+    /// Of an optional one: a bit for every row, set for those that have a value.
+    present: Vec<u64>,
     values: Values,
 }
 
 impl Column {
-    /// Whether every row has a value, as Parquet wants to be told of an optional column.
-    fn levels<'a>(&self, rows: usize, levels: &'a mut Vec<i16>) -> Option<&'a [i16]> {
-        if self.required {
-            return None;
+    /// Puts the column into the page that is being made.
+    fn code(&self, rows: usize, page: &mut Vec<u8>) -> Coded {
+        if !self.required {
+            pages::levels(&self.present, self.values.len(), rows, page);
         }
-        levels.clear();
-        levels.resize(rows, 0);
-        for row in &self.rows {
-            levels[*row as usize] = 1;
+        let nulls = Some((rows - self.values.len()) as u64);
+        if self.values.len() == 0 {
+            return Coded::new(Encoding::PLAIN, None);
         }
-        Some(levels)
+        match &self.values {
+            Values::Integers(values) => {
+                pages::differences(values, |step| step, page);
+                let (least, greatest) = (values.iter().min().copied(), values.iter().max().copied());
+                let statistics = Statistics::int64(least, greatest, None, nulls, false);
+                Coded::new(Encoding::DELTA_BINARY_PACKED, Some(statistics))
+            }
+            Values::Smalls(values) => {
+                pages::differences(values, |step| i64::from(step as i32), page);
+                let small = |value: Option<&i64>| value.map(|&value| value as i32);
+                let (least, greatest) = (small(values.iter().min()), small(values.iter().max()));
+                let statistics = Statistics::int32(least, greatest, None, nulls, false);
+                Coded::new(Encoding::DELTA_BINARY_PACKED, Some(statistics))
+            }
+            Values::Numbers(values) => {
+                pages::numbers(values, page);
+                Coded::new(Encoding::PLAIN, None)
+            }
+            Values::Flags(values) => {
+                pages::flags(values, page);
+                Coded::new(Encoding::PLAIN, None)
+            }
+            Values::Texts(values) => pages::by_dictionary(values.iter().map(|text| text.data()), pages::text, page),
+            Values::Names(names, rows) => pages::by_name(names, rows, page),
+            Values::Hashes(values) => {
+                pages::by_dictionary(values.iter(), |hash, page| page.extend_from_slice(hash), page)
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        self.present.clear();
+        self.values.clear();
     }
 }
 
@@ -146,6 +179,7 @@ pub struct Table {
     part: PathBuf,
     file: Option<SerializedFileWriter<File>>,
     columns: Vec<Column>,
+    pages: Pages,
     rows: usize,
     group_rows: usize,
 }
@@ -161,18 +195,23 @@ impl Table {
         let definitions: Vec<String> = fields.iter().map(Field::definition).collect();
         let schema = parse_message_type(&format!("message table {{ {} }}", definitions.join(" "))).map_err(broken)?;
         let file = File::create(&part).map_err(|source| ReadError::storage(&part, source))?;
-        let file = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties(fields))).map_err(broken)?;
+        let file = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties())).map_err(broken)?;
         let column =
-            |field: &Field| Column { required: field.required, rows: Vec::new(), values: Values::new(field.kind) };
+            |field: &Field| Column { required: field.required, present: Vec::new(), values: Values::new(field.kind) };
         let columns = fields.iter().map(column).collect();
-        Ok(Self { path: path.to_owned(), part, file: Some(file), columns, rows: 0, group_rows })
+        let pages = Pages::new().map_err(|source| ReadError::storage(&part, source))?;
+        Ok(Self { path: path.to_owned(), part, file: Some(file), columns, pages, rows: 0, group_rows })
     }
 
     #[inline]
     fn at(&mut self, column: usize) -> &mut Values {
         let column = &mut self.columns[column];
         if !column.required {
-            column.rows.push(self.rows as u32);
+            let word = self.rows / 64;
+            if column.present.len() <= word {
+                column.present.resize(word + 1, 0);
+            }
+            column.present[word] |= 1 << (self.rows % 64);
         }
         &mut column.values
     }
@@ -188,7 +227,7 @@ impl Table {
     #[inline]
     pub fn small(&mut self, column: usize, value: i32) {
         match self.at(column) {
-            Values::Smalls(values) => values.push(value),
+            Values::Smalls(values) => values.push(i64::from(value)),
             _ => unreachable!("column {column} holds no small integers"),
         }
     }
@@ -229,7 +268,7 @@ impl Table {
     #[inline]
     pub fn hash(&mut self, column: usize, value: &Hash) {
         match self.at(column) {
-            Values::Hashes(values) => values.extend_from_slice(&value.0),
+            Values::Hashes(values) => values.push(value.0),
             _ => unreachable!("column {column} holds no hashes"),
         }
     }
@@ -256,7 +295,7 @@ impl Table {
 
     fn end_group(&mut self) -> Result<()> {
         let Some(file) = self.file.as_mut().filter(|_| self.rows > 0) else { return Ok(()) };
-        write_group(file, &mut self.columns, self.rows).map_err(|error| broken(&self.path, error))?;
+        write_group(file, &mut self.columns, &mut self.pages, self.rows).map_err(|error| broken(&self.path, error))?;
         self.rows = 0;
         Ok(())
     }
@@ -288,79 +327,35 @@ fn broken(path: &Path, error: ParquetError) -> ReadError {
     ReadError::storage(path, source)
 }
 
-/// Integers as differences, texts and hashes by dictionary, all through a fast zstd.
-fn properties(fields: &[Field]) -> WriterProperties {
-    let mut properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_offset_index_disabled(true)
-        .set_dictionary_enabled(false)
-        .set_write_batch_size(BATCH_ROWS)
-        .set_created_by(CREATED_BY.to_owned());
-    for field in fields {
-        let path = ColumnPath::from(field.name.as_str());
-        properties = match field.kind {
-            Kind::Integer | Kind::Small => properties.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
-            Kind::Text => properties.set_column_dictionary_enabled(path, true),
-            // The least and the greatest of hashes, or of a few names, rule out nothing, and take a comparison a row.
-            Kind::Name(_) | Kind::Hash => properties
-                .set_column_dictionary_enabled(path.clone(), true)
-                .set_column_statistics_enabled(path, EnabledStatistics::None),
-            Kind::Number | Kind::Flag => properties,
-        };
-    }
-    properties.build()
+/// Without the places of pages: a column has one in every group.
+fn properties() -> WriterProperties {
+    WriterProperties::builder().set_offset_index_disabled(true).set_created_by(CREATED_BY.to_owned()).build()
 }
 
 fn write_group(
     file: &mut SerializedFileWriter<File>,
     columns: &mut [Column],
+    pages: &mut Pages,
     rows: usize,
 ) -> std::result::Result<(), ParquetError> {
+    let schema = file.schema_descr().clone();
     let mut group = file.next_row_group()?;
-    let mut levels = Vec::new();
-    let mut columns = columns.iter_mut();
-    while let (Some(mut writer), Some(column)) = (group.next_column()?, columns.next()) {
-        let levels = column.levels(rows, &mut levels);
-        match &mut column.values {
-            Values::Integers(values) => writer.typed::<Int64Type>().write_batch(values, levels, None)?,
-            Values::Smalls(values) => writer.typed::<Int32Type>().write_batch(values, levels, None)?,
-            Values::Numbers(values) => writer.typed::<DoubleType>().write_batch(values, levels, None)?,
-            Values::Flags(values) => writer.typed::<BoolType>().write_batch(values, levels, None)?,
-            Values::Texts(values) => writer.typed::<ByteArrayType>().write_batch(values, levels, None)?,
-            Values::Names(names, rows) => {
-                let mut values = Vec::with_capacity(BATCH_ROWS.min(rows.len()));
-                for rows in rows.chunks(BATCH_ROWS) {
-                    values.clear();
-                    values.extend(rows.iter().map(|&place| names[usize::from(place)].clone()));
-                    writer.typed::<ByteArrayType>().write_batch(&values, None, None)?;
-                }
-                rows.len()
-            }
-            Values::Hashes(bytes) => {
-                let values = shared_hashes(bytes);
-                writer.typed::<FixedLenByteArrayType>().write_batch(&values, levels, None)?
-            }
-        };
-        writer.close()?;
-        column.values.clear();
-        column.rows.clear();
+    for (place, column) in columns.iter_mut().enumerate() {
+        let coded = column.code(rows, &mut pages.page);
+        column.clear();
+        let (chunk, close) = pages.chunk(schema.column(place), rows, coded)?;
+        group.append_column(&chunk, close)?;
     }
     group.close()?;
     Ok(())
-}
-
-/// The hashes as slices of one allocation.
-fn shared_hashes(bytes: &mut Vec<u8>) -> Vec<FixedLenByteArray> {
-    let count = bytes.len() / HASH_BYTES;
-    let all = ByteArray::from(std::mem::take(bytes));
-    (0..count).map(|place| all.slice(place * HASH_BYTES, HASH_BYTES).into()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::RowAccessor;
+    use proptest::option::of as present;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -422,6 +417,104 @@ mod tests {
             assert_eq!(record.get_bytes(5).ok().map(|hash| hash.data()), named.then_some(&[row as u8; 32][..]));
         }
         fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// A row of the optional columns.
+    type Row = (Option<i64>, Option<i32>, Option<f64>, Option<bool>, Option<String>, Option<[u8; 4]>, u8);
+
+    fn row() -> impl Strategy<Value = Row> {
+        let integer = prop_oneof![-3_i64..3, any::<i64>(), Just(i64::MIN), Just(i64::MAX)];
+        let small = prop_oneof![-3_i32..3, any::<i32>(), Just(i32::MIN), Just(i32::MAX)];
+        (
+            present(integer),
+            present(small),
+            present(any::<f64>().prop_filter("a number", |number| !number.is_nan())),
+            present(any::<bool>()),
+            present("[a-c]{0,2}|.{0,40}"),
+            present(prop::array::uniform4(0_u8..3)),
+            0_u8..2,
+        )
+    }
+
+    fn whole(hash: [u8; 4]) -> Hash {
+        Hash(std::array::from_fn(|place| hash[place % 4]))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, cases: 64, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_values_are_read_as_they_were_written(
+            rows in prop::collection::vec(row(), 0..700),
+            columns in 0_u8..64,
+            group_rows in 1_usize..400,
+        ) {
+            let folder = folder("any");
+            let path = folder.join("table.parquet");
+            // Columns without any value, too.
+            let rows: Vec<Row> = rows
+                .into_iter()
+                .map(|(one, two, three, four, five, six, name)| {
+                    let told = |column: u8| columns & (1 << column) != 0;
+                    (
+                        one.filter(|_| told(0)),
+                        two.filter(|_| told(1)),
+                        three.filter(|_| told(2)),
+                        four.filter(|_| told(3)),
+                        five.filter(|_| told(4)),
+                        six.filter(|_| told(5)),
+                        name,
+                    )
+                })
+                .collect();
+            let fields = [
+                Field::optional("integer", Kind::Integer),
+                Field::optional("small", Kind::Small),
+                Field::optional("number", Kind::Number),
+                Field::optional("flag", Kind::Flag),
+                Field::optional("text", Kind::Text),
+                Field::optional("hash", Kind::Hash),
+                Field::required("name", Kind::Name(&["forged", "sent"])),
+            ];
+            let mut table = Table::create(&path, &fields, group_rows).unwrap();
+            for (integer, small, number, flag, text, hash, name) in &rows {
+                integer.iter().for_each(|&value| table.integer(0, value));
+                small.iter().for_each(|&value| table.small(1, value));
+                number.iter().for_each(|&value| table.number(2, value));
+                flag.iter().for_each(|&value| table.flag(3, value));
+                text.iter().for_each(|value| table.text(4, Text::from(value.as_str())));
+                hash.iter().for_each(|&value| table.hash(5, &whole(value)));
+                table.name(6, *name);
+                table.end_row().unwrap();
+            }
+            table.finish().unwrap();
+            let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
+            prop_assert_eq!(reader.metadata().num_row_groups(), rows.len().div_ceil(group_rows));
+            let mut read = reader.get_row_iter(None).unwrap();
+            for (integer, small, number, flag, text, hash, name) in &rows {
+                let record = read.next().unwrap().unwrap();
+                prop_assert_eq!(record.get_long(0).ok(), *integer);
+                prop_assert_eq!(record.get_int(1).ok(), *small);
+                prop_assert_eq!(record.get_double(2).ok(), *number);
+                prop_assert_eq!(record.get_bool(3).ok(), *flag);
+                prop_assert_eq!(record.get_string(4).ok(), text.as_ref());
+                let hash = hash.map(|hash| whole(hash).0.to_vec());
+                prop_assert_eq!(record.get_bytes(5).ok().map(|hash| hash.data().to_vec()), hash);
+                prop_assert_eq!(record.get_string(6).unwrap(), ["forged", "sent"][usize::from(*name)]);
+            }
+            prop_assert!(read.next().is_none());
+            for (group, rows) in rows.chunks(group_rows).enumerate() {
+                let integers: Vec<i64> = rows.iter().filter_map(|row| row.0).collect();
+                let column = reader.metadata().row_group(group).column(0);
+                let told = column.statistics().and_then(|told| Some((told.min_bytes_opt()?, told.max_bytes_opt()?)));
+                let told = told.map(|(least, greatest)| {
+                    [least, greatest].map(|bytes| i64::from_le_bytes(bytes.try_into().unwrap()))
+                });
+                let expected = integers.iter().min().zip(integers.iter().max()).map(|(&one, &other)| [one, other]);
+                prop_assert_eq!(told, expected);
+            }
+            fs::remove_dir_all(folder).unwrap();
+        }
     }
 
     #[test]

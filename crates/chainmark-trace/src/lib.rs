@@ -14,6 +14,7 @@ pub mod key;
 pub mod links;
 pub mod lives;
 pub mod message;
+pub mod pages;
 pub mod reader;
 pub mod recent;
 pub mod resources;
