@@ -11,6 +11,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary
 from chainmark.core.manifest import Manifest
@@ -42,7 +43,7 @@ def profiles_page() -> str:
     lines = [
         "# Every key of a profile",
         "",
-        "Generated from the models that check profiles by `make docs`. A key of a list of sections is written with `[]`:",
+        "Generated from the models that check profiles by `make docs`. A key of a list of sections has `[]`:",
         "`request[].path` is the `path` of a `[[request]]`.",
         "`--set key=value` changes any of them for one command.",
         "",
@@ -127,7 +128,7 @@ def _shown(shape: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     inner = shape.get({"array": "items", "object": "additionalProperties"}.get(kind, ""))
     if isinstance(inner, dict):
         return f"{'list' if kind == 'array' else 'table'} of {_shown(inner, schema)}"
-    limits = [f"{sign}{shape[name]:g}" for name, sign in _LIMITS if name in shape]
+    limits = [f"{sign}{units.tidy(shape[name])}" for name, sign in _LIMITS if name in shape]
     words = {"object": "table", "array": "list", "string": "text", "boolean": "true or false"}.get(kind, kind)
     return ", ".join([words, *limits])
 
