@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
 .PHONY: help demo test check test-rust test-python setup nodes servers example-server golden format docs notice
-.PHONY: bench check-truth mutants wheels clean
+.PHONY: bench speed pictures check-truth mutants fuzz wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -83,8 +83,18 @@ wheels: setup ## build a wheel for this processor and every Linux since 2018 in 
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin build --quiet --release --locked --zig \
 		--compatibility manylinux_2_28 --out build/wheels
 
+pictures: setup ## draw the documentation's pictures of reports anew
+	$(BIN)/python -m tests.pictures
+
 notice: setup ## rewrite NOTICE, the list of dependencies and their licences
 	$(BIN)/python -m tests.notice
+
+# Judges chainmark by chainmark: exit code 1 for a regression, 3 where the runs do not decide. In a shared target folder
+# the second commit's core is built in a fraction of the first one's time.
+BASE ?= main
+speed: setup ## judge how this checkout's own start compares with that of BASE, by chainmark's own verdict
+	$(BIN)/chainmark experiment benchmark/chainmark-start --baseline git:.@$(BASE) --candidate git:. \
+		--html build/speed.html --md build/speed.md
 
 bench: setup ## measure what must be fast beside its peers; needs an idle machine
 	$(BIN)/python benches/load/run.py
@@ -121,6 +131,16 @@ mutants: setup $(if $(MUTATED_RS),$(CARGO_MUTANTS)) ## list small faults that no
 	$(if $(MUTATED_PY),$(BIN)/python -m tests.mutants $(filter-out all,$(MUTATED_PY)))
 	$(if $(OTHER_RS),$(TRY_RS) $(addprefix --file ,$(OTHER_RS)))
 	$(if $(HTTP_RS),$(TRY_RS) --cargo-arg=--test=http $(addprefix --file ,$(HTTP_RS)))
+
+# Each target so many seconds, with the nightly compiler; then the property tests with examples that no run had yet.
+FUZZ_SECONDS ?= 300
+FUZZED := chainmark-load/answer chainmark-net/packet chainmark-trace/file chainmark-trace/line
+
+fuzz: setup ## look for inputs that break the decoders (needs the nightly compiler and cargo-fuzz)
+	for one in $(FUZZED); do \
+		(cd crates/$${one%/*} && cargo +nightly fuzz run $${one#*/} -- -max_total_time=$(FUZZ_SECONDS)) || exit 1; \
+	done
+	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest --quiet --numprocesses logical tests/unit
 
 $(CARGO_MUTANTS):
 	cargo install --quiet --locked --root $(CACHE)/cargo --version '^27.1' cargo-mutants

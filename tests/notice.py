@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from importlib.metadata import metadata, requires
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+# Without any extra, on the oldest Python: newer ones need fewer packages.
+_HERE = {"extra": "", "python_version": "3.11", "python_full_version": "3.11.0"}
 ROOT = Path(__file__).resolve().parents[1]
 NOTICE = ROOT / "NOTICE"
 HEAD = """chainmark
@@ -29,9 +33,14 @@ def _license_of(package: str) -> str:
 
 
 def python_packages() -> list[str]:
-    """The Python packages that are installed with chainmark, a line each."""
-    names = {re.split(r"[\[<>=~! ;]", line)[0] for line in requires("chainmark") or [] if "extra ==" not in line}
-    return [f"{name} · {_license_of(name)}" for name in sorted(names)]
+    """The Python packages that are installed with chainmark, those that others bring among them, a line each."""
+    waiting, found = ["chainmark"], set[str]()
+    while waiting:
+        needed = (Requirement(line) for line in requires(waiting.pop()) or [])
+        names = {canonicalize_name(each.name) for each in needed if each.marker is None or each.marker.evaluate(_HERE)}
+        waiting += names - found
+        found |= names
+    return [f"{name} · {_license_of(name)}" for name in sorted(found)]
 
 
 def rust_crates() -> list[str]:

@@ -35,7 +35,9 @@ def test_a_page_loads_nothing_from_another_host(site: Path) -> None:
         assert not re.findall(r'<link[^>]+rel="(?:stylesheet|preconnect)"[^>]+href="(?:https?:)?//', text), page
 
 
-@pytest.mark.parametrize("words", ["saturation load", "inconclusive", "runs import", "benchstat"])
+@pytest.mark.parametrize(
+    "words", ["saturation load", "inconclusive", "runs import", "benchstat", "workload.executions", "semantic versions"]
+)
 def test_the_search_finds_what_is_asked(site: Path, words: str) -> None:
     index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]
     assert any(words in f"{page['title']} {page['text']}" for page in index)
@@ -60,6 +62,16 @@ def test_the_citation_is_of_this_version() -> None:
 
 def test_the_notice_is_of_these_dependencies() -> None:
     assert notice.NOTICE.read_text(encoding="utf-8") == notice.content(), "run `make notice`"
+
+
+def test_hooks_run_what_make_check_runs() -> None:
+    """A hook that another tool's version serves would undo what `make format` wrote."""
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+    entries = [hook["entry"] for repo in hooks for hook in repo["hooks"]]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for entry in entries:
+        words = entry.replace(".venv/bin/", "$(BIN)/").split(" --")[0].replace("make ", "")
+        assert words in makefile, entry
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / ".github" / "workflows").glob("*.yml")), ids=lambda path: path.name)

@@ -9,6 +9,7 @@ from typing import Any
 
 import chainmark
 from chainmark.cli.app import all_commands
+from chainmark.cli.schema_reference import profiles_page, schemas
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.metric import Metric
@@ -129,13 +130,19 @@ def _members(found: type) -> list[str]:
 def pages() -> dict[str, str]:
     """All generated pages by file name."""
     metrics = {f"metrics-{name}.md": metrics_page(load_system(name).catalogue()) for name in system_names()}
-    return {**metrics, "commands.md": commands_page(), "api.md": api_page()}
+    return {
+        **metrics,
+        "commands.md": commands_page(),
+        "api.md": api_page(),
+        "profiles.md": profiles_page(),
+        **schemas(),
+    }
 
 
 def main(folder: Path) -> None:
     """Write all pages."""
-    folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
 
 

@@ -20,13 +20,14 @@ from typing import Any
 import blake3
 import polars as pl
 import psutil
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import Manifest, Source
 from chainmark.core.storage import existing_parent, storage_errors
+from chainmark.core.tool import tool_version
 from chainmark.store.derived import Derived
 from chainmark.store.files import hash_file, json_bytes, write_bytes
 from chainmark.store.index import SEAL, STAGED, Entry, Index, Selection, is_sealed
@@ -186,7 +187,16 @@ class SealedRun:
     @cached_property
     def manifest(self) -> Manifest:
         """Who was measured, how, where, and whether the run may be compared."""
-        return Manifest.model_validate(self._read_json("manifest.json"))
+        content = self._read_json("manifest.json")
+        try:
+            return Manifest.model_validate(content)
+        except ValidationError as error:
+            maker = content.get("tool_version", "another version")
+            raise InvalidRunError(
+                f"run `{self.run_id}` was sealed by chainmark {maker}, and this one ({tool_version()}) cannot read its "
+                f"manifest: {error.errors()[0]['msg']}",
+                "a run can be read by the release that sealed it and by every later one",
+            ) from error
 
     @cached_property
     def catalogue(self) -> Catalogue:

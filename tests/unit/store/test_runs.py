@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -135,6 +136,16 @@ def test_selectors(tmp_path: Path) -> None:
         store.select("toy-demo")
     with pytest.raises(UsageError, match="no run matches `nothing`"):
         store.select("nothing")
+
+
+def test_a_run_of_a_later_release_names_that_release(tmp_path: Path) -> None:
+    """It is not half read, and whoever has it learns what reads it."""
+    run = _sealed(Store(tmp_path))
+    path = run.path / "manifest.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(content | {"tool_version": "7.0.0", "weather": "rain"}), encoding="utf-8")
+    with pytest.raises(InvalidRunError, match=r"was sealed by chainmark 7\.0\.0, and this one .* cannot read"):
+        _ = SealedRun(run.path).manifest
 
 
 def test_a_damaged_run_is_a_sentence(tmp_path: Path) -> None:

@@ -2,22 +2,44 @@
 
 use crate::server::{Server, read_request, with_length, write};
 use crate::{closed, order, post, run};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::json;
 use std::io::BufReader;
 use std::net::TcpStream;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
 
-const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/authority.pem");
-const OTHER_AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/other.pem");
-const CERTIFICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/server.pem");
-const KEY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/server.key");
+/// Made when the tests run, so that no private key is ever in the sources: the server's configuration, and the files
+/// of two authorities, of which the first vouches for it.
+static MADE: LazyLock<(Arc<ServerConfig>, [PathBuf; 2])> = LazyLock::new(|| {
+    let authority = authority();
+    let key = KeyPair::generate().unwrap();
+    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &authority).unwrap();
+    (
+        config(&certificate.pem(), &key.serialize_pem()),
+        [written("right", &authority), written("other", &self::authority())],
+    )
+});
 
-fn config() -> Arc<ServerConfig> {
-    let certificates = CertificateDer::pem_file_iter(CERTIFICATE).unwrap().map(Result::unwrap).collect();
-    let key = PrivateKeyDer::from_pem_file(KEY).unwrap();
+fn authority() -> CertifiedIssuer<'static, KeyPair> {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+fn written(name: &str, authority: &CertifiedIssuer<'static, KeyPair>) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}.pem", std::process::id()));
+    std::fs::write(&path, authority.pem()).unwrap();
+    path
+}
+
+fn config(certificate: &str, key: &str) -> Arc<ServerConfig> {
+    let certificates = CertificateDer::pem_slice_iter(certificate.as_bytes()).map(Result::unwrap).collect();
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     Arc::new(builder.with_no_client_auth().with_single_cert(certificates, key).unwrap())
@@ -36,7 +58,7 @@ fn serve(stream: TcpStream, config: Arc<ServerConfig>) {
 }
 
 fn server() -> Server {
-    let config = config();
+    let config = MADE.0.clone();
     let mut server = Server::new(move |_, stream| serve(stream, config.clone()));
     server.url = server.url.replace("http://127.0.0.1", "https://localhost");
     server
@@ -47,7 +69,7 @@ fn a_certificate_of_the_given_authority_passes_on_kept_and_on_new_connections() 
     let server = server();
     for limit in [0, 1] {
         let mut order = order(&server.url, closed(2), vec![post("/", json!({"json": true}))]);
-        order["tls"] = json!({"ca_file": AUTHORITY});
+        order["tls"] = json!({"ca_file": MADE.1[0]});
         order["requests_per_connection"] = json!(limit);
         let result = run(&order);
         assert_eq!(result.books.failed, 0, "{:?}", result.classes);
@@ -60,9 +82,8 @@ fn a_certificate_of_the_given_authority_passes_on_kept_and_on_new_connections() 
 #[test]
 fn a_certificate_that_nobody_vouches_for_or_of_another_host_is_a_failure_of_its_class() {
     let server = server();
-    for (authority, name, reason) in
-        [(OTHER_AUTHORITY, "localhost", "not trusted"), (AUTHORITY, "other.test", "of another host")]
-    {
+    let [right, other] = &MADE.1;
+    for (authority, name, reason) in [(other, "localhost", "not trusted"), (right, "other.test", "of another host")] {
         let mut order = order(&server.url, closed(1), vec![post("/", json!({}))]);
         order["tls"] = json!({"ca_file": authority, "server_name": name});
         let result = run(&order);

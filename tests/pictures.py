@@ -1,0 +1,63 @@
+"""Draw the pictures of the documentation: the first page of real reports; `make pictures` writes them.
+
+`python -m tests.pictures` draws each anew from runs that are kept, so a picture shows what chainmark writes today.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import typst
+
+import chainmark as cm
+from chainmark.report.document import Document
+from chainmark.report.drawn import svgs_of
+
+ROOT = Path(__file__).resolve().parents[1]
+IMAGES = ROOT / "docs" / "images"
+# chainmark's own start before and after its library was loaded on first use; measured by `benchmark/chainmark-start`.
+OWN_RUNS = ROOT / "docs" / "runs"
+DOTS_PER_INCH = 110
+
+
+def _own_speed() -> Document:
+    with tempfile.TemporaryDirectory() as store:
+        runs = [cm.import_run(path, store=store) for path in sorted(OWN_RUNS.glob("*.tar.xz"))]
+        (experiment,) = {run.manifest.experiment.id for run in runs if run.manifest.experiment}
+        return cm.compare(experiment, store=store)
+
+
+def _shipped_runs() -> Document:
+    with tempfile.TemporaryDirectory() as store:
+        runs = cm.import_samples(store)
+        (experiment,) = {run.manifest.experiment.id for run in runs if run.manifest.experiment}
+        return cm.compare(experiment, store=store)
+
+
+def _png(document: Callable[[], Document]) -> bytes:
+    """The first page of a document's PDF."""
+    paper = document().paper()
+    pages = typst.compile(
+        paper.template.encode(),
+        format="png",
+        ppi=DOTS_PER_INCH,
+        sys_inputs={"report": paper.report, "drawings": json.dumps(svgs_of(paper.drawings))},
+        ignore_system_fonts=True,
+    )
+    return pages[0] if isinstance(pages, list) else pages
+
+
+PICTURES: dict[str, Callable[[], bytes]] = {
+    "own-speed": partial(_png, _own_speed),
+    "report": partial(_png, _shipped_runs),
+}
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or PICTURES:
+        (IMAGES / f"{name}.png").write_bytes(PICTURES[name]())
