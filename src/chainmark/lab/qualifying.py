@@ -300,7 +300,7 @@ class Qualifier:
         if not isinstance(system, SweptSystem):
             raise UsageError(
                 f"chainmark cannot find the saturation of `{system.name}`",
-                f"leave the scenario `{made.plan.id}` out of the plan",
+                f"remove the scenario `{made.plan.id}` from the plan",
             )
         roles: dict[str, Role] = {order.candidate: "candidate", order.baseline: "baseline"}
         plan, versions = system.sweep_plan(made.sides["baseline"]), (order.baseline, order.candidate)
@@ -323,7 +323,9 @@ def _ordered(record: _Record) -> QaOrder:
 def _amount(need: str, prefix: str) -> int:
     text = need.removeprefix(prefix)
     if not text.isdigit():
-        raise UsageError(f"`{need}` is no need of a scenario", "for example `cores:4` or `memory:8` (GiB)")
+        raise UsageError(
+            f"`{need}` is not a valid requirement of a scenario", "for example `cores:4` or `memory:8` (GiB)"
+        )
     return int(text)
 
 
@@ -474,7 +476,7 @@ class _Work:
 
     def _follow(self, futures: Sequence[Future[Finish]], expected_s: float) -> None:
         """Tell how far runs are that are made at the same time."""
-        self.listener.stage(f"{len(futures)} networks at a time")
+        self.listener.stage(f"{len(futures)} networks in parallel")
         began = time.monotonic()
         while wait(futures, LOOK_S).not_done:
             self.listener.update(min(1.0, (time.monotonic() - began) / expected_s))
@@ -643,7 +645,7 @@ class _Work:
             if not same or manifest.subject.version != step.version:
                 raise UsageError(
                     f"`{self.folder.experiment_id}` was made with another profile: {run.run_id} does not fit",
-                    "the profile was changed since; start the qualification anew",
+                    "the profile has changed; start a new qualification",
                 )
 
     def _total(self, number: int) -> Total:

@@ -289,7 +289,7 @@ class SealedRun:
         except (OSError, json.JSONDecodeError) as error:
             raise InvalidRunError(
                 f"run `{self.run_id}` is damaged: {name} cannot be read ({error})",
-                f"`chainmark runs verify {self.run_id}` says what changed",
+                f"`chainmark runs verify {self.run_id}` shows what changed",
             ) from error
         return content
 
@@ -314,7 +314,7 @@ class SealedRun:
     def _unreadable(self, name: str, error: Exception | str) -> InvalidRunError:
         return InvalidRunError(
             f"run `{self.run_id}` is damaged: {name} cannot be read ({error})",
-            f"`chainmark runs verify {self.run_id}` says what changed",
+            f"`chainmark runs verify {self.run_id}` shows what changed",
         )
 
 
@@ -535,7 +535,9 @@ class Store:
             run = SealedRun(staged.path / name)
             if not is_sealed(run.path) or (problems := run.verify()):
                 reason = problems[0] if is_sealed(run.path) else "it has no seal"
-                raise InvalidRunError(f"run `{name}` cannot be imported: {reason}", "export it again where it was made")
+                raise InvalidRunError(
+                    f"run `{name}` cannot be imported: {reason}", "export it again from the original store"
+                )
             run.path.rename(self._runs / name)
         finally:
             staged.drop()

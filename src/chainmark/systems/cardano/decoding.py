@@ -168,7 +168,7 @@ def count_excluded(cluster: ClusterLogs, reading: Reading, threads: int, progres
     if not parts:
         return excluded
     decoders = Decoders(sum(part.stored_bytes for part in parts), progress)
-    progress.stage(_stage("counting what is left out:", parts))
+    progress.stage(_stage("counting excluded lines:", parts))
     for part, told in zip(parts, _map(decoders.count, parts, decoders, threads), strict=True):
         if told is None:
             raise KeyboardInterrupt
