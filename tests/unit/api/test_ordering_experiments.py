@@ -134,8 +134,8 @@ def test_one_run_a_side_says_before_it_is_made_what_it_cannot_decide(tmp_path: P
 
     label = system.catalogue().metrics[1].label
     assert warned(tmp_path, 1) == [
-        f"warning: one run per side cannot decide these metrics for an equal release: {label}. Their noise between runs "
-        "is unknown and is assumed to exceed their margins (measure it with `chainmark aa`, or omit `--repeat 1`)"
+        f"warning: one run per side cannot decide these metrics for an equal release: {label}. Their noise between "
+        "runs is unknown and is assumed to exceed their margins (measure it with `chainmark aa`, or omit `--repeat 1`)"
     ]
     assert warned(tmp_path / "two", 2) == []
     assert warned(tmp_path / "two", 1) == [], "these two runs show the noise"
