@@ -80,7 +80,7 @@ def test_a_network_is_loaded_and_observed_as_it_is(lab: Lab, tmp_path: Path) -> 
         wrong = lab.run("run", "cometbft/demo", "--attach", network.pages[0], *SMALL, code=2)
         assert "not as the RPC of a CometBFT node does" in wrong.stderr
         wrong = lab.run("run", "cometbft/demo", "--attach", places, "--metrics", places, *SMALL, code=2)
-        assert "is no metrics page of a CometBFT node" in wrong.stderr
+        assert "is not a metrics endpoint of a CometBFT node" in wrong.stderr
         assert all(process.poll() is None for process in network.processes)
     manifest = run.manifest
     assert manifest.status is Status.VALID

@@ -77,7 +77,7 @@ def test_a_killed_chainmark_leaves_no_node_and_an_unfinished_run(lab: Lab) -> No
     assert f"{run_id}" in lab.run("runs", "list").stdout
     assert "unfinished" in lab.run("runs", "list").stdout
     refused = lab.run("compare", run_id, run_id, code=4)
-    assert f"run `{run_id}` was not finished" in refused.stderr
+    assert f"run `{run_id}` is unfinished" in refused.stderr
     lab.run("runs", "remove", run_id)
     assert lab.store.unfinished() == []
 

@@ -105,7 +105,7 @@ def test_an_application_beside_its_node_is_sampled_where_perf_is_there(shared_la
 @pytest.mark.parametrize("kinds", ["cpu,perf", "processor", ""])
 def test_a_kind_that_is_not_known_makes_no_run(lab: Lab, kinds: str) -> None:
     ended = lab.run("run", "cometbft/demo", "--version", "v1.0.1", "--profile", kinds, code=2)
-    assert "is no kind of profile" in ended.stderr
+    assert "is not a kind of profile" in ended.stderr
     assert "`cpu`, `heap`, `goroutine`, `mutex` and `block`" in ended.stderr
     assert lab.store.sealed() == []
     assert lab.store.unfinished() == []

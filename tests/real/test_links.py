@@ -156,7 +156,7 @@ def test_a_partition_parts_groups_and_must_name_every_node_once(tmp_path: Path) 
     plan = EmulationPlan(("a", "b", "c"), backend="switch")
     with emulated_links(plan, tmp_path) as links:
         for groups in (["a"], ["b"]), (["a", "b"], ["b", "c"]), (["a", "b"], ["c", "x"]):
-            with pytest.raises(UsageError, match="not all nodes, each once"):
+            with pytest.raises(UsageError, match="every node exactly once"):
                 links.partition(groups)
         with pytest.raises(UsageError, match="no node `x`"):
             links.disconnect("x")

@@ -199,9 +199,9 @@ def test_what_cannot_be_watched_is_said_before_anything_is_asked(profile: Path, 
             cm.load(profile, url, sources=ServerSources(scrapes=[f"{url}/work"]))
         with pytest.raises(UsageError, match="no control group"):
             cm.load(profile, url, sources=ServerSources(cgroup=tmp_path))
-        with pytest.raises(UsageError, match="no process has the id"):
+        with pytest.raises(UsageError, match="no process with ID"):
             cm.load(profile, url, sources=ServerSources(pids=[2**22 + 1]))
-        with pytest.raises(UsageError, match="no connection string") as refused:
+        with pytest.raises(UsageError, match="not a valid connection string") as refused:
             cm.load(profile, url, sources=ServerSources(postgres="secret words"))
         assert "secret" not in str(refused.value)
         with pytest.raises(UsageError, match="of one server"):

@@ -149,7 +149,7 @@ def test_a_corpus_by_command(rosetta_example: MeshServer, tmp_path: Path) -> Non
     assert again.read_bytes() == path.read_bytes()
     checked = command("corpus", "check", str(path), "--target", rosetta_example.url)
     assert checked.exit_code == 0
-    assert "requests are answered rightly" in checked.stdout
+    assert "requests were answered correctly" in checked.stdout
 
 
 def test_a_corpus_that_another_server_does_not_know(

@@ -113,8 +113,8 @@ def bisect(
     else:
         if profile is None or good is None or bad is None:
             raise UsageError(
-                "a search needs a profile, a good and a bad version",
-                "for example `--good v0.38.17 --bad v1.0.1`; or a search to go on with: `--resume ID`",
+                "a search requires a profile, a good version and a bad version",
+                "for example `--good v0.38.17 --bad v1.0.1`; or continue a search: `--resume ID`",
             )
         system, resolved = resolve_launchable(profile, settings)
         line = _line(system, good, bad, None if repo is None else Path(repo))
@@ -134,7 +134,7 @@ def bisect(
 def _refuse_with_resume(resume: str, given: Mapping[str, object]) -> None:
     wrong = [name for name, value in given.items() if value]
     if wrong:
-        raise UsageError(f"`{resume}` was ordered already", f"leave out `{wrong[0]}` when you resume")
+        raise UsageError(f"`{resume}` already has its settings", f"omit `{wrong[0]}` when you resume")
 
 
 def _line(system: LaunchableSystem, good: str, bad: str, repo: Path | None) -> Line:
@@ -150,7 +150,7 @@ def _check_metrics(system: LaunchableSystem, order: BisectOrder) -> None:
     known = {metric.id for metric in catalogue.metrics}
     if order.metric is not None and order.metric.partition(".")[0] not in known:
         raise UsageError(
-            f"`{order.metric}` is no metric of {system.title}", f"`chainmark metrics {system.name}` lists them"
+            f"`{order.metric}` is not a metric of {system.title}", f"`chainmark metrics {system.name}` lists them"
         )
 
 
@@ -178,7 +178,7 @@ class _Search:
                 return self._searched()
             except (KeyboardInterrupt, EnvironmentFailure):
                 if made.runs:
-                    self.listener.tell(f"broken off: the finished runs are kept; go on with `--resume {made.id}`")
+                    self.listener.tell(f"interrupted: the finished runs are kept; continue with `--resume {made.id}`")
                 raise
 
     def _check_ends(self) -> None:
@@ -187,9 +187,7 @@ class _Search:
             made.prepare(place)
         if (GOOD, made.last) in made.equal:
             names = [made.record.revisions[place].label for place in (GOOD, made.last)]
-            raise UsageError(
-                f"{names[0]} and {names[1]} are built to the very same program", "there is no change to look for"
-            )
+            raise UsageError(f"{names[0]} and {names[1]} give identical binaries", "there is no change to search for")
 
     def _searched(self) -> BisectReport:
         made, margins = self.made, self.made.record.order.margins
@@ -199,7 +197,7 @@ class _Search:
         if followed is None:
             way = Way.NO_CHANGE if self._is_unchanged(decided) else Way.UNCLEAR
             return bisect_report(Searched(made, ends, way), tool_version())
-        self.listener.tell(f"the change is established; what is followed: {followed.name}")
+        self.listener.tell(f"the change is established; searching by {followed.name}")
         archive = archived(made, followed, self._elsewhere())
         known = self._narrowed(followed, archive)
         answer = known.row.answer(known.found)
@@ -284,7 +282,7 @@ class _Search:
 
     def _tell_skipped(self, place: int) -> None:
         made = self.made
-        self.listener.tell(f"{made.record.revisions[place].title} is left out: {made.record.skipped[place]}")
+        self.listener.tell(f"{made.record.revisions[place].title} is skipped: {made.record.skipped[place]}")
 
     def _tell(self, known: Known, place: int) -> None:
         """Which step it is, how far it is decided, and how many runs are likely left."""
@@ -292,8 +290,8 @@ class _Search:
         left = runs_left(known.row, known.seen, place, made.record.order.most_runs)
         chance = units.plain_percent(known.chance_at(place))
         self.listener.tell(
-            f"step {len(made.record.visits) - 1} · {made.record.revisions[place].title}: the change is in it with "
-            f"{chance} probability; {units.plural(likely.at - likely.before, 'revision')} left, about "
+            f"step {len(made.record.visits) - 1} · {made.record.revisions[place].title}: it contains the change "
+            f"with {chance} probability; {units.plural(likely.at - likely.before, 'revision')} left, about "
             f"{units.plural(left, 'more run')}"
         )
 

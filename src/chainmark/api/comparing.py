@@ -185,7 +185,7 @@ def compare(
     if style == "published":
         return published(references, era, kept)
     if era is not None:
-        raise UsageError("`--era` is one of the published styles", "add `--style published`, or leave `--era` out")
+        raise UsageError("`--era` requires the published style", "add `--style published`, or omit `--era`")
     how = How(_kind(against), anchor, as_choice(margins), _asked(question), why)
     if any(isinstance(one, str) and is_document(one) for one in references):
         return compared(_with_reports(references, kept), kept, how)
@@ -196,13 +196,13 @@ def compare(
 
 def _kind(against: str) -> BaselineKind:
     if against not in set(BaselineKind):
-        raise UsageError(f"`{against}` is no baseline", f"there are {' and '.join(BaselineKind)}")
+        raise UsageError(f"`{against}` is not a valid baseline", f"there are {' and '.join(BaselineKind)}")
     return BaselineKind(against)
 
 
 def _asked(question: str) -> Question:
     if question not in set(Question):
-        raise UsageError(f"`{question}` is no question", f"there are {' and '.join(Question)}")
+        raise UsageError(f"`{question}` is not a valid question", f"there are {' and '.join(Question)}")
     return Question(question)
 
 
@@ -215,7 +215,7 @@ def _by_workload(baseline: str, candidate: str, store: Store, how: How) -> Docum
     found = matched(*groups)
     several = max(map(len, groups)) > 1
     if not found.pairs and several and all(group[-1].manifest.cell for side in groups for group in side):
-        raise UsageError(f"{baseline} and {candidate} have no cell in common", "; ".join(found.alone))
+        raise UsageError(f"{baseline} and {candidate} have no workload and machine in common", "; ".join(found.alone))
     if not several or not found.pairs:
         return compared([side[-1] for side in groups], store, how)
     comparisons = [
@@ -242,5 +242,5 @@ def _with_reports(references: Sequence[Side], store: Store) -> list[list[SealedR
         else:
             sides.append(runs_of(one, store))
     if len(sides) < 2:
-        raise UsageError(f"`{references[0]}` is one version alone", "name what it is to be compared with, too")
+        raise UsageError(f"`{references[0]}` is only one version", "at least two versions are required")
     return sides

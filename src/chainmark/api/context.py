@@ -164,7 +164,7 @@ def as_choice(margins: Margins | Sequence[str] | None) -> Accepted:
     modes = [text for text in margins if text.partition(":")[0].strip() in (LEARNT, WIDENED, OWN)]
     if len(modes) > 1:
         raise UsageError(
-            f"`{modes[0]}` and `{modes[1]}` are two answers to where margins come from",
+            f"`{modes[0]}` and `{modes[1]}` exclude each other",
             f"give one of `--margin {LEARNT}`, `--margin {WIDENED}` and `--margin {OWN}`, once",
         )
     given = as_margins([text for text in margins if text not in modes])
@@ -174,7 +174,7 @@ def as_choice(margins: Margins | Sequence[str] | None) -> Accepted:
     if word.strip() == WIDENED:
         return Accepted(given, widest=_widest(text) if colon else WIDEST)
     if colon:
-        raise UsageError(f"`{modes[0]}` is no margin", f"`--margin {OWN}` has no bounds")
+        raise UsageError(f"`{modes[0]}` is not a margin", f"`--margin {OWN}` has no bounds")
     return Accepted(given, widest=None)
 
 
@@ -187,7 +187,8 @@ def _bounds(text: str) -> Bounds:
     low, high = (float(found[1]) / 100.0, float(found[2]) / 100.0) if found else (0.0, 0.0)
     if not 0.0 < low <= high:
         raise UsageError(
-            f"`{LEARNT}:{text}` has no bounds of margins", f"name the least and the most: `--margin {LEARNT}:5%,15%`"
+            f"`{LEARNT}:{text}` lacks the bounds of the margins",
+            f"give the lowest and the highest: `--margin {LEARNT}:5%,15%`",
         )
     return Bounds(low, high)
 
@@ -196,14 +197,14 @@ def _widest(text: str) -> float:
     """What a margin may be widened to."""
     found = re.fullmatch(_PERCENT, text)
     if not found or not float(found[1]):
-        raise UsageError(f"`{WIDENED}:{text}` has no widest margin", f"name it: `--margin {WIDENED}:15%`")
+        raise UsageError(f"`{WIDENED}:{text}` lacks the widest margin", f"give it: `--margin {WIDENED}:15%`")
     return float(found[1]) / 100.0
 
 
 def _margin(text: str) -> tuple[str, float]:
     found = re.fullmatch(r"\s*(\w+)\s*=\s*(\d+(?:\.\d+)?)\s*%\s*", text)
     if found is None:
-        raise UsageError(f"`{text}` is no margin", "name a metric and a percentage: `--margin tx_latency_s=15%`")
+        raise UsageError(f"`{text}` is not a margin", "give a metric and a percentage: `--margin tx_latency_s=15%`")
     return found[1], float(found[2]) / 100.0
 
 
@@ -240,7 +241,7 @@ def profiles_of(system: LaunchableSystem, text: str) -> tuple[str, ...]:
     """
     known = system.profile_kinds if isinstance(system, ProfiledSystem) else ()
     if not known and text != NO_PROFILES:
-        raise UsageError(f"chainmark takes no profiles of {system.title}", "leave out `--profile`")
+        raise UsageError(f"chainmark cannot profile {system.title} nodes", "omit `--profile`")
     return profile_kinds(text, known)
 
 

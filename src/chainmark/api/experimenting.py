@@ -109,12 +109,12 @@ def experiment(
     listener, kept = relay(progress, cancel), store_at(store)
     if resume is not None:
         if margins:
-            raise UsageError(f"`{resume}` has its margins already", "leave out `--margin` when you resume")
+            raise UsageError(f"`{resume}` already has margins", "omit `--margin` when you resume")
         made = _resumed(resume, more, kept, listener)
     else:
         if profile is None or baseline is None or candidate is None:
             raise UsageError(
-                "an experiment needs a profile and two versions", "or an experiment to go on with: `--resume ID`"
+                "an experiment requires a profile and two versions", "or continue an experiment: `--resume ID`"
             )
         common = as_settings(settings)
         sides = {
@@ -274,7 +274,7 @@ def _until_decided(made: Experiment, store: Store, listener: Relay, *, why: bool
             _take_profiles(made, listener)
         except KeyboardInterrupt:
             if made.runs:
-                listener.tell(f"interrupted: the finished runs are kept; go on with `--resume {made.id}`")
+                listener.tell(f"interrupted: the finished runs are kept; continue with `--resume {made.id}`")
             raise
     return compared(made.sides(), store, How(accepted=Accepted(made.record.margins), why=why))
 
@@ -284,7 +284,7 @@ def _take_profiles(made: Experiment, listener: Relay) -> None:
     try:
         made.take_profiles()
     except EnvironmentFailure as error:
-        listener.say(f"warning: no profiles were taken: {error.message}")
+        listener.say(f"warning: no profiles were collected: {error.message}")
 
 
 def _check_evidence(made: Experiment) -> None:
@@ -300,7 +300,7 @@ def _check_evidence(made: Experiment) -> None:
     count = units.plural(len(made.runs), "run")
     raise InvalidRunError(
         f"the measurement failed in each of {count} of {last.subject.version}; in the last, {why}",
-        f"give the measurement the machine to itself, then go on with `--resume {made.id}`",
+        f"stop other work on this machine, then continue with `--resume {made.id}`",
     )
 
 
@@ -328,17 +328,17 @@ def is_over(found: Decided, most: int, listener: Relay) -> bool:
     rounds = min(sum(is_evidence(run.manifest) for run in side.runs) for side in sides)
     lasting = [gate for gate in failed_gates(found.gates) if not more_runs_may_pass(gate)]
     if all(side.included for side in sides) and lasting:
-        listener.tell("the two sides cannot be compared, and no further run would change that")
+        listener.tell("the two sides cannot be compared, and more runs would not change that")
         return True
     chances = found.chances()
     by_the_end = chances.get(most, 0.0)
     so_far = f"after {units.plural(rounds, 'run')} a side not decided: {enumerated(found.undecided)}"
     listener.tell(
-        f"{so_far}; {units.plain_percent(by_the_end)} likely to be by {most} runs a side" if chances else so_far
+        f"{so_far}; {units.plain_percent(by_the_end)} likely to be with {most} runs per side" if chances else so_far
     )
     if not chances or rounds < LEAST_BEFORE_GIVING_UP or by_the_end >= HOPELESS:
         return False
-    listener.tell("no more runs are made: what is planned will hardly decide it")
+    listener.tell("stopped: the remaining planned runs are unlikely to decide it")
     return True
 
 
@@ -352,9 +352,9 @@ def _tell_of_one_run_a_side(
     hopeless = [metric.label for metric in gating if cannot_be_decided_by_one_pair(metric)]
     if hopeless:
         listener.say(
-            f"warning: one run a side decides none of these for an equal release: {enumerated(hopeless)}; their noise "
-            "between runs is not known, and assumed to exceed their margins (measure it by `chainmark aa`, or drop "
-            "`--repeat 1`)"
+            f"warning: one run per side cannot decide these metrics for an equal release: {enumerated(hopeless)}. "
+            f"Their noise between runs is unknown and is assumed to exceed their margins (measure it with "
+            f"`chainmark aa`, or omit `--repeat 1`)"
         )
 
 

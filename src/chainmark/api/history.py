@@ -94,7 +94,8 @@ def note(
     notes = read_notes(root)
     if any((one.system, one.since) == (epoch.system, epoch.since) for one in notes.epochs):
         raise UsageError(
-            f"a change of {since} is noted already", f"`chainmark history remove {system} {since}` takes it away"
+            f"there is already a note of a change at {since}",
+            f"`chainmark history remove {system} {since}` removes it",
         )
     write_notes(root, notes.model_copy(update={"epochs": [*notes.epochs, epoch]}))
     return epoch
@@ -129,7 +130,7 @@ def annotate(
     kept = store_at(store)
     if until is not None:
         if system is None:
-            raise UsageError("a span of time is of one system's runs", "name the system")
+            raise UsageError("a range of days applies to the runs of one system", "give the system")
         found = Annotation(
             system=load_system(system).name, text=text, since=_moment(reference), until=_moment(until, is_end=True)
         )
@@ -151,7 +152,7 @@ def _moment(text: str, *, is_end: bool = False) -> str:
 
 
 def pin(system: str, version: str | None, *, store: Store | Path | str | None = None) -> None:
-    """Pin the version that all later ones are also compared with, so that a slow drift is seen; None takes it away.
+    """Pin the version that all later ones are also compared with, so that a slow drift is seen; None removes it.
 
     Raises:
         UsageError: there is no run of it.
@@ -190,7 +191,7 @@ def unnote(system: str, since: str, *, store: Store | Path | str | None = None) 
     left = [one for one in notes.epochs if not (one.system == system and one.since.startswith(since))]
     others = [one for one in notes.annotations if not (one.system == system and one.reach.startswith(since))]
     if len(left) == len(notes.epochs) and len(others) == len(notes.annotations):
-        raise UsageError(f"no change of `{system}` is noted at {since}", "`chainmark history list` shows all")
+        raise UsageError(f"there is no note of a change of `{system}` at {since}", "`chainmark history list` shows all")
     write_notes(root, notes.model_copy(update={"epochs": left, "annotations": others}))
 
 

@@ -80,8 +80,8 @@ def learnt_before(system: str, workload: object, cpu_model: str, bounds: Bounds,
     found = {} if like is None else learnt_margins(like.catalogue, _bench(like, store), bounds)
     if not found:
         raise UsageError(
-            "no margin can be learnt: the store has no re-runs of one build under this workload on this machine",
-            "measure the noise by `chainmark aa`, or set margins: `--margin METRIC=15%`",
+            "margins cannot be learnt: the store has no re-runs of one build with this workload on this machine",
+            "measure the noise with `chainmark aa`, or set margins: `--margin METRIC=15%`",
         )
     return found
 

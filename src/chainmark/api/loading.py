@@ -75,8 +75,8 @@ class LoadResult:
         """
         if self.verdict is not Verdict.PASS:
             raise UsageError(
-                f"nothing can be required of the next test by this one, which ended as {self.verdict}",
-                "only a test that passed says what a good server reaches",
+                f"requirements cannot be written, because the verdict of this test is {self.verdict}",
+                "only a passed test can set requirements",
             )
         return requirements(self._reports)
 
@@ -150,7 +150,9 @@ def load(
     chosen = targets_of(targets, tls, access)
     if sources.is_given and len(chosen) > 1:
         hint = "test one of them at a time, or leave out what is watched"
-        raise UsageError("processes, metrics and databases are watched of one server, and several are tested", hint)
+        raise UsageError(
+            "processes, metrics and databases can be monitored for one server only, but several are tested", hint
+        )
     reference = like if against is None else against
     former = runs_of(reference, kept) if reference is not None else []
     if former:
@@ -181,14 +183,14 @@ def parse_target(text: str, index: int, tls: Tls, access: Access = NOBODY) -> Ta
     """`NAME=URL`, or a URL, which is then called by its place. A URL's name and password go to the headers.
 
     Raises:
-        UsageError: it is no address of a server.
+        UsageError: it is not a valid server URL.
     """
     name, separator, url = text.partition("=")
     if not separator or "/" in name:
         name, url = ("server" if index == 0 else f"server-{index + 1}"), text
     if not url.startswith(("http://", "https://", f"{UNIX}/", _UNIX_URL)):
         shown = without_password(text)
-        raise UsageError(f"`--target {shown}` is no address of a server", "for example `http://127.0.0.1:8082`")
+        raise UsageError(f"`--target {shown}` is not a valid server URL", "for example `http://127.0.0.1:8082`")
     return _target(name.strip(), url, tls, access)
 
 
@@ -203,7 +205,7 @@ def _target(name: str, url: str, tls: Tls, access: Access) -> Target:
     if not at and "@" in rest and not re.fullmatch(r"[^:]*|\[.*\]|.*:\d*", authority):
         # It may be a password's, so nothing of it is repeated.
         hint = "in a URL `/`, `?` and `#` of a password are `%2F`, `%3F` and `%23`; or give it by `--user`"
-        raise UsageError(f"the address of `{name}` has no number as its port", hint)
+        raise UsageError(f"the port of `{name}` is not a number", hint)
     if at:
         url = f"{scheme}{separator}{host}{rest.removeprefix(authority)}"
         access = replace(access, user=unquote(user))
@@ -302,7 +304,7 @@ def corpus(
         True
     """
     if source is not None and not source.exists():
-        raise UsageError(f"there is no file or folder `{source}`", "wanted: a CSV file, or a folder of such files")
+        raise UsageError(f"there is no file or folder `{source}`", "give a CSV file, or a folder of CSV files")
     keeper = corpus_system(system)
     content: dict[str, object] = {"system": system, "name": "corpus"}
     chosen = [f"corpus.seed={seed}"] if seed is not None else []
@@ -349,7 +351,9 @@ def corpus_system(name: str) -> CorpusSystem:
     """
     system = load_system(name)
     if not isinstance(system, CorpusSystem):
-        raise UsageError(f"no corpus can be kept for `{name}`", "`chainmark corpus --help` shows for which it can")
+        raise UsageError(
+            f"corpora are not supported for `{name}`", "`chainmark corpus --help` lists the supported systems"
+        )
     return system
 
 

@@ -113,7 +113,7 @@ def attach(
     """
     system, resolved = resolve_profile(profile, settings)
     listener = relay(progress, cancel)
-    listener.stage(f"looking at {units.plural(len(nodes), 'node')}")
+    listener.stage(f"connecting to {units.plural(len(nodes), 'node')}")
     there = attachable(system).attached(resolved, Attachment(tuple(nodes), tuple(metrics), label))
     arm = Arm(LONE_SIDE, there.install("").version, resolved)
     made = Lab(store_at(store), there).repeat(arm, repeat, seed, listener, keep_homes=False)
@@ -173,7 +173,9 @@ def ingest(
     is_url = isinstance(source, str) and source.startswith(("http://", "https://"))
     begin_ns, end_ns = time_range(begin, end, duration)
     if begin_ns is not None and not is_url:
-        raise UsageError(f"`{source}` is no server, so `--from`, `--to` and `--duration` say nothing of it", RANGE_HINT)
+        raise UsageError(
+            f"`--from`, `--to` and `--duration` apply only to a server, and `{source}` is not one", RANGE_HINT
+        )
     order = ImportOrder(
         source=str(source) if is_url else Path(source),
         version=version,

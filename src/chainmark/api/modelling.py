@@ -94,7 +94,7 @@ def explain(
         system, found = model_source(sources[0], version, None, store)
         return noted(system.explain(found, order, listener), _measured(found), store_at(store))
     if version is not None:
-        raise UsageError("`--version` goes with one report, and a record is of many", "leave `--version` out")
+        raise UsageError("`--version` applies to a single report, but several were given", "omit `--version`")
     reports, left = known_reports(sources)
     if left:
         listener.say(f"not published reports: {listed(left)}")
@@ -102,7 +102,9 @@ def explain(
     if not reports:
         raise UsageError(f"no published report in {listed([str(source) for source in sources])}", SOURCES_HINT)
     if len(systems) > 1:
-        raise UsageError(f"the reports are of several systems: {', '.join(sorted(systems))}", "give those of one")
+        raise UsageError(
+            f"the reports are of several systems: {', '.join(sorted(systems))}", "give reports of one system"
+        )
     (only,) = systems.values()
     return only.evidence([path for path, _ in reports], order, listener)
 
@@ -203,7 +205,7 @@ def model_source(
     name, path = str(reference), Path(reference)
     is_profile = name in shipped_profiles() or path.suffix == ".toml"
     if settings and not is_profile:
-        raise UsageError(f"`--set` changes a profile, and `{name}` is none", "leave `--set` out")
+        raise UsageError(f"`--set` changes a profile, but `{name}` is not a profile", "omit `--set`")
     if is_profile:
         system, profile = resolve_profile(name, settings)
         return modelled(system), ModelSource(name, profile=profile, version=version)
@@ -214,7 +216,7 @@ def model_source(
     try:
         run = open_run(name, store_at(store)).sealed
     except UsageError as error:
-        raise UsageError(f"`{name}` is no report, profile or run: {error.message}", SOURCES_HINT) from error
+        raise UsageError(f"`{name}` is not a report, profile or run: {error.message}", SOURCES_HINT) from error
     return _of_run(run)
 
 
@@ -233,7 +235,7 @@ def recognise(path: Path) -> ModelledSystem:
     found = system_of(path)
     if found is None:
         names = ", ".join(f"`{system.name}`" for system in modelled_systems())
-        raise UsageError(f"`{path}` is not a published report that is known here", f"known are those of {names}")
+        raise UsageError(f"`{path}` is not a published report in a known format", f"known formats: {names}")
     return found
 
 

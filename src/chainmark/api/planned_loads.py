@@ -68,13 +68,13 @@ def load_plan(
     kept, listener = store_at(store), relay(progress, cancel)
     if resume is not None:
         if plan or targets or settings or endpoints or corpus or like or version:
-            raise UsageError(f"`{resume}` has its plan and servers already", "leave out everything else to resume")
+            raise UsageError(f"`{resume}` already has a plan and servers", "omit all other options when you resume")
         system = str(find_experiment(kept, resume).read().get("system", ""))
         with hidden_in_errors([access]):
             made = MatrixTester(Tester(kept, served(load_system(system))), access).resume(resume, listener)
         return _experiment(made, kept)
     if plan is None:
-        raise UsageError("there is no plan to make", "name one with `--plan`: one that is shipped, or a TOML file")
+        raise UsageError("no plan was given", "give a shipped plan or a TOML file with `--plan`")
     read = read_plan(str(plan))
     tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
     servers = targets_of(targets, tls, access)

@@ -52,7 +52,7 @@ def published(references: Sequence[Side], era: str | None, store: Store) -> Docu
     if era is not None and era not in publisher.styles:
         raise UsageError(
             f"the published reports of `{publisher.name}` have no style `{era}`",
-            f"there are {', '.join(f'`{style}`' for style in publisher.styles)}, that of today first",
+            f"there are {', '.join(f'`{style}`' for style in publisher.styles)}, the current one first",
         )
     runs = [run for part in parts if not isinstance(part, PublishedFile) for run in part]
     return noted(publisher.published(parts, era, tool_version()), runs, store)
@@ -161,5 +161,5 @@ def _reader(path: Path) -> PublishingSystem:
     reader = next((system for system in readers if system.recognises_document(path)), None)
     if reader is None:
         names = ", ".join(f"`{system.name}`" for system in readers) or "no system"
-        raise UsageError(f"`{path}` is not a published report that is known here", f"known are those of {names}")
+        raise UsageError(f"`{path}` is not a published report in a known format", f"known formats: {names}")
     return reader

@@ -216,7 +216,7 @@ def qualify(
         launched |= {"--set-baseline": baseline_settings, "--set-candidate": candidate_settings}
         _refuse(launched, f"is for nodes that chainmark runs, and the runs of {known.title} are imported")
         if candidate is None:
-            raise UsageError("a qualification needs a candidate", "for example `--candidate 10.6.2`")
+            raise UsageError("a qualification requires a candidate", "for example `--candidate 10.6.2`")
         page = release(
             system,
             candidate,
@@ -230,7 +230,7 @@ def qualify(
     of_page = {"--author, --statement, --date or --page": signature}
     _refuse(of_page, f"is for imported runs, and chainmark runs the nodes of {known.title}")
     if len(baselines) > 1:
-        raise UsageError("a plan is run with one baseline", f"you named {enumerated(baselines)}")
+        raise UsageError("a plan takes one baseline", f"{enumerated(baselines)} were given")
     before = baselines[0] if baselines else None
     kept = store_at(store)
     listener = relay(progress, cancel)
@@ -245,7 +245,7 @@ def qualify(
     else:
         if settings or any(own.values()) or most_runs or margins:
             raise UsageError(
-                f"`{resume}` has its settings already", "leave out `--set`, `--margin` and `--most-runs` to resume"
+                f"`{resume}` already has settings", "omit `--set`, `--margin` and `--most-runs` when you resume"
             )
         given = {"baseline": before, "candidate": candidate}
         names = installed(lab, [version for version in given.values() if version], listener)
@@ -290,7 +290,7 @@ class _IsSettled:
         found = decide(baseline, candidate, self.store.alike(runs), margins=of_measured(self.margins, runs))
         if is_over(found, most, self.listener):
             counted = units.plural(min(len(baseline), len(candidate)), "run")
-            self.listener.tell(f"after {counted} a side: {found.finding.verdict}")
+            self.listener.tell(f"after {counted} per side: {found.finding.verdict}")
             return True
         return False
 
@@ -317,7 +317,9 @@ def _order(
 ) -> QaOrder:
     baseline, candidate = versions
     if baseline is None or candidate is None:
-        raise UsageError("a qualification needs two versions", "for example `--baseline v0.38.17 --candidate v1.0.1`")
+        raise UsageError(
+            "a qualification requires two versions", "for example `--baseline v0.38.17 --candidate v1.0.1`"
+        )
     return QaOrder(read_plan(system, plan), baseline, candidate, seed, tuple(settings))
 
 
@@ -328,8 +330,8 @@ def _resumed(qualifier: Qualifier, resume: str, versions: Mapping[str, str | Non
     other = next((name for name, version in versions.items() if version and version != known[name]), None)
     if other:
         raise UsageError(
-            f"`{resume}` was begun with the {other} {known[other]}, not {versions[other]}",
-            "leave out the versions when you resume",
+            f"`{resume}` was started with the {other} {known[other]}, not {versions[other]}",
+            "omit the versions when you resume",
         )
     return ordered
 

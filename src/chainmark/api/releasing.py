@@ -69,7 +69,7 @@ class Signature:
         texts = {key: value.isoformat() if isinstance(value, calendar_date) else value for key, value in found.items()}
         wrong = next((key for key, value in texts.items() if key not in known or not isinstance(value, str)), None)
         if wrong is not None:
-            raise UsageError(f"the page's file `{path}` says `{wrong}`, which is none of its texts", _PAGE_HINT)
+            raise UsageError(f"the page's file `{path}` has the unknown key `{wrong}`", _PAGE_HINT)
         return cls(**{key: str(value).strip() for key, value in texts.items()})
 
 
@@ -111,7 +111,7 @@ def release(
     without = [name for name, one in found.items() if not one.pairs]
     if without:
         raise UsageError(
-            f"{enumerated(without)} and {candidate} were run under no workload in common",
+            f"{enumerated(without)} and {candidate} have no workload in common",
             "`chainmark runs list` shows which profiles each version was run under",
         )
     days = _days([run for group in groups for run in group], found.values(), _checked(signed.date))
@@ -147,7 +147,7 @@ def _checked(day: str) -> str:
     try:
         return calendar_date.fromisoformat(day).isoformat() if day else ""
     except ValueError as error:
-        raise UsageError(f"`{day}` is no day", "write it as 2026-02-16") from error
+        raise UsageError(f"`{day}` is not a valid date", "write it as 2026-02-16") from error
 
 
 def _last_before(store: Store, candidate: str, groups: Groups, system: str) -> str:
@@ -173,8 +173,8 @@ def _last_before(store: Store, candidate: str, groups: Groups, system: str) -> s
     chosen = chosen or next((version for version in found if partners[version]), None)
     if chosen is None:
         raise UsageError(
-            f"there is no run of a release before {candidate} under its workloads",
-            "`chainmark ingest` reads it from logs or published reports; `--baseline V` names it",
+            f"no run of a release before {candidate} has the same workloads",
+            "import one with `chainmark ingest` from logs or published reports, or give `--baseline V`",
         )
     return chosen
 

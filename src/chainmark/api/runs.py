@@ -183,7 +183,7 @@ def remove_run(reference: str, store: Store | Path | str | None = None) -> str:
     kept = store_at(store)
     run = kept.find(reference)
     if isinstance(run, UnfinishedRun) and (pid := run.maker()):
-        raise UsageError(f"run `{run.run_id}` is being made by process {pid}", "stop that process first")
+        raise UsageError(f"run `{run.run_id}` is still being made by process {pid}", "stop that process first")
     kept.remove(run)
     return run.run_id
 
@@ -311,7 +311,7 @@ def only_run(found: Sequence[SealedRun], reference: str) -> SealedRun:
     """
     if len(found) > 1:
         names = ", ".join(run.run_id for run in found[:_LISTED])
-        raise UsageError(f"`{reference}` names {len(found)} runs: {names} …", "give one run's id")
+        raise UsageError(f"`{reference}` names {len(found)} runs: {names} …", "give the ID of one run")
     return found[0]
 
 
@@ -343,6 +343,6 @@ def _sides_of(experiment: str, store: Store) -> list[list[SealedRun]]:
     ]
     if not all(sides):
         raise UsageError(
-            f"`{experiment}` is not an experiment with two sides", "name the candidate, too: `chainmark compare A B`"
+            f"`{experiment}` is not an experiment with two sides", "give the candidate, too: `chainmark compare A B`"
         )
     return sides

@@ -75,7 +75,7 @@ class Access:
 
     def __post_init__(self) -> None:
         if self.key is not None and self.certificate is None:
-            raise UsageError("a key was given without its certificate", "`--cert FILE --key FILE`")
+            raise UsageError("`--key` requires `--cert`", "`--cert FILE --key FILE`")
         for path in filter(None, (self.certificate, self.key)):
             if not path.is_file():
                 raise UsageError(f"there is no file `{path}`", "a client's certificate and key are PEM files")
@@ -147,7 +147,9 @@ class Access:
         def value(match: re.Match[str]) -> str:
             found = self.environment.get(match[1])
             if not found:
-                raise UsageError(f"the environment has no `{match[1]}`, which `{template}` takes", "export it before")
+                raise UsageError(
+                    f"the environment variable `{match[1]}`, which `{template}` uses, is not set", "export it first"
+                )
             return found
 
         return _checked(_VARIABLE.sub(value, template).strip(), "a header's value")
@@ -161,7 +163,7 @@ class Access:
         filled = self._filled(user)
         name, separator, password = filled.partition(":")
         if not separator or not name:
-            raise UsageError("basic authentication takes a name and a password", "`--user 'name:${PASSWORD}'`")
+            raise UsageError("basic authentication requires a name and a password", "`--user 'name:${PASSWORD}'`")
         encoded = base64.b64encode(filled.encode()).decode()
         # Some APIs take their key as the name, and no password.
         for secret in (password or name, filled, encoded):
@@ -236,14 +238,14 @@ def _split(text: str) -> tuple[str, str]:
         shown = f"{name}: …" if separator and is_secret_name(name) else text
         raise UsageError(f"`{shown}` is not a header", _FORM)
     if name.lower() in _OWN:
-        raise UsageError(f"the header `{name}` follows from the request and cannot be set", _FORM)
+        raise UsageError(f"the header `{name}` is derived from the request and cannot be set", _FORM)
     return name, value
 
 
 def _checked(value: str, what: str) -> str:
     """Raises UsageError for what would end the header; the value itself is not repeated."""
     if any((ord(character) < ord(" ") and character != "\t") or ord(character) == 0x7F for character in value):
-        raise UsageError(f"{what} holds a line break or another control character", "a header has one line")
+        raise UsageError(f"{what} holds a line break or another control character", "a header must be a single line")
     if not value.isascii():
         raise UsageError(f"{what} holds characters that are not ASCII", "a header takes ASCII only")
     return value

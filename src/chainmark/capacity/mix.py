@@ -43,7 +43,7 @@ def mixed(endpoints: Sequence[Endpoint], weights: Mapping[str, float], agreement
     stranger = next((name for name in weights if name not in by_id), None)
     if stranger is not None:
         raise UsageError(
-            f"the mix names `{stranger}`, which is no endpoint that can be measured here",
+            f"the mix contains `{stranger}`, which is not an endpoint of this test",
             f"endpoints: {', '.join(sorted(by_id))}",
         )
     chosen = [by_id[name] for name in weights]

@@ -124,7 +124,7 @@ class SearchPlan:
         if self.kind is LevelKind.CLIENTS and any(value != math.floor(value) for value in levels):
             raise UsageError("a level of the search is not a whole number of clients")
         if any(one >= other for one, other in pairwise(self.ladder)):
-            raise UsageError("the ladder of the search does not rise from level to level")
+            raise UsageError("the levels of the search must increase")
 
 
 def rounded(value: float) -> float:

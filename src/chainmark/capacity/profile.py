@@ -126,7 +126,7 @@ class LoadProfile(BaseModel):
     def _searches_have_levels(self) -> LoadProfile:
         self.search.plans()
         if self.mix and self.mix_from:
-            raise UsageError("the profile has both `mix` and `mix_from`", "one of them says how often each is asked")
+            raise UsageError("the profile has both `mix` and `mix_from`", "give only one of them")
         return self
 
     def agreement(self, endpoint_id: str) -> Sla:

@@ -261,7 +261,7 @@ class StepRunner:
         if silent_s is None:
             self._expect_connections(step)
             return
-        self.progress.stage(f"{self.endpoint.label}: nothing is answered; looking whether the server is there")
+        self.progress.stage(f"{self.endpoint.label}: no response; checking whether the server is reachable")
         gone = self._presence.gone(step.result.started_ns + round(silent_s * 1e9), self._is_answered)
         if gone:
             raise Interrupted(replace(step, partial=True), gone)

@@ -104,7 +104,7 @@ def judgement_of(decided: Decided, asked: str) -> Judgement:
     names |= {item.metric_id: item for item in reversed(decided.judgements)}
     if asked not in names:
         gating = dict.fromkeys(item.metric_id for item in decided.judgements if item.gating)
-        raise UsageError(f"`{asked}` is no metric that is judged", f"gating are {', '.join(gating)}")
+        raise UsageError(f"`{asked}` is not a judged metric", f"gating metrics: {', '.join(gating)}")
     return names[asked]
 
 

@@ -199,7 +199,7 @@ def history_check(like: RunData, history: Sequence[RunData], past: Past, tool_ve
     splits = split_alarms([run for run in history if run.manifest.run_id in known])
     if not found.figures and not splits.figures:
         raise UsageError(
-            "no build of this history was run again, and no run has samples to split",
+            "no build in this history has re-runs, and no run has samples to split",
             "make runs of one build: `chainmark aa PROFILE --version V`",
         )
     exceeds = bool(found.pairs) and binomial_at_least(found.alarmed, len(found.pairs), PROMISED) <= LEVEL

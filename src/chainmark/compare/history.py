@@ -69,7 +69,7 @@ def history_report(newest: RunData, history: Sequence[RunData], epochs: Sequence
     if len(releases) < LEAST_RELEASES:
         raise UsageError(
             f"this workload has {units.plural(len(releases), 'release')}, and a history needs {LEAST_RELEASES}",
-            "`chainmark ingest` takes in logs and published reports of earlier releases, a folder at a time",
+            "`chainmark ingest` imports logs and published reports of earlier releases",
         )
     labels = _labels(releases)
     series = _corrected([_series(one, releases, known, own, labels) for one in _judged(like)])

@@ -59,7 +59,9 @@ def compare_side_by_side(
         UsageError: there are fewer than three sides, a candidate is named twice, or two sides cannot be compared.
     """
     if len(sides) < 3:
-        raise UsageError("side by side needs three versions or more", "two are compared by `chainmark compare A B`")
+        raise UsageError(
+            "a side-by-side comparison requires at least three versions", "compare two with `chainmark compare A B`"
+        )
     selected = [select(f"side {number}", runs) for number, runs in enumerate(sides, start=1)]
     seen: dict[str, int] = {}
     for number, side in enumerate(selected, start=1):
@@ -67,7 +69,7 @@ def compare_side_by_side(
             if run.run_id in seen:
                 raise UsageError(
                     f"the run `{run.run_id}` is of version {seen[run.run_id]} and of version {number}",
-                    "name each run once; versions are counted in the order in which they are named",
+                    "give each run once; versions are numbered in the given order",
                 )
             seen[run.run_id] = number
     comparisons = [

@@ -97,11 +97,11 @@ def select(name: str, runs: Sequence[RunData]) -> SelectedRuns:
     identifiers = [run.run_id for run in loaded]
     twice = sorted({identifier for identifier in identifiers if identifiers.count(identifier) > 1})
     if twice:
-        raise UsageError(f"the {name} names the run `{twice[0]}` twice", "name each run once")
+        raise UsageError(f"the {name} contains the run `{twice[0]}` twice", "give each run once")
     versions = sorted({run.manifest.subject.version for run in loaded})
     if len(versions) > 1:
         raise UsageError(
-            f"the {name} mixes the versions {' and '.join(versions)}", "name runs of one version on each side"
+            f"the {name} mixes the versions {' and '.join(versions)}", "give runs of only one version per side"
         )
     excluded = {run.run_id: reason for run in loaded if (reason := exclusion(run.manifest)) is not None}
     return SelectedRuns(name, loaded, excluded)
@@ -122,7 +122,8 @@ def check_pair(baseline: SelectedRuns, candidate: SelectedRuns) -> None:
     shared = sorted({run.run_id for run in baseline.runs} & {run.run_id for run in candidate.runs})
     if shared:
         raise UsageError(
-            f"the run `{shared[0]}` is on both sides", "a run compared with itself says nothing; name two sets of runs"
+            f"the run `{shared[0]}` is on both sides",
+            "a run cannot be compared with itself; give two different sets of runs",
         )
 
 

@@ -68,8 +68,9 @@ class MatrixServer(_Part):
     def _url_holds_no_password(self) -> Self:
         if "@" in self.url.partition("://")[2].partition("/")[0]:
             raise UsageError(
-                f"the plan gives a name and a password for the server `{self.id}`, and every experiment keeps its plan",
-                "give them with the command: `--user 'name:${PASSWORD}'`",
+                f"the plan contains credentials for the server `{self.id}`, which would be stored with every "
+                f"experiment",
+                "give them on the command line: `--user 'name:${PASSWORD}'`",
             )
         return self
 
@@ -128,7 +129,7 @@ class MatrixPlan(_Part):
         places = [(one.scenario, one.server) for one in self.cells]
         double = next((one for one in places if places.count(one) > 1), None)
         if double:
-            raise ValueError(f"the cell of `{double[0]}` on `{double[1]}` is told twice")
+            raise ValueError(f"the cell of `{double[0]}` on `{double[1]}` is defined twice")
         return self
 
     def _has(self, scenario: str) -> bool:
@@ -138,7 +139,7 @@ class MatrixPlan(_Part):
         known = {one.id for one in self.servers}
         stranger = next((name for name in names if name not in known), None)
         if stranger:
-            raise ValueError(f"`{stranger}` is none of the plan's servers: {', '.join(sorted(known))}")
+            raise ValueError(f"`{stranger}` is not one of the plan's servers: {', '.join(sorted(known))}")
 
     def own_of(self, scenario: MatrixScenario, server: MatrixServer) -> MatrixCell:
         """What the cell has of its own; nothing, where the plan says nothing of it."""

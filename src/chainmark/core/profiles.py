@@ -57,7 +57,7 @@ def profile_kinds(text: str, known: Sequence[str] = tuple(KINDS)) -> tuple[str, 
     stranger = next((kind for kind in asked if kind not in known), None)
     if stranger is not None or not asked:
         there = enumerated([f"`{kind}`" for kind in known])
-        raise UsageError(f"`{stranger or text}` is no kind of profile", f"there are {there}, and `{NO_PROFILES}`")
+        raise UsageError(f"`{stranger or text}` is not a kind of profile", f"there are {there}, and `{NO_PROFILES}`")
     return asked
 
 

@@ -98,12 +98,12 @@ class ScenarioPlan(_Part):
             raise ValueError(f"the scenario `{self.id}` is informational, so it must say `gating = false`")
         if self.cores is not None and (self.gating or self.kind is ScenarioKind.SWEEP):
             raise ValueError(
-                f"the scenario `{self.id}` decides, so its runs have the machine to themselves: no `cores`"
+                f"the scenario `{self.id}` is gating, so its runs cannot share the machine: remove `cores`"
             )
         if self.most_runs is not None and not self.goes_on:
             raise ValueError(
-                f"`most_runs` says nothing of the scenario `{self.id}`: only a gating comparison without `repetitions` "
-                "goes on until it is decided"
+                f"`most_runs` does not apply to the scenario `{self.id}`: only a gating comparison without "
+                f"`repetitions` runs until it is decided"
             )
         return self
 
@@ -179,7 +179,7 @@ class QaPlan(_Part):
                 raise ValueError(f"the scenario `{scenario.id}` draws `{missing}`, but there is no such plot")
             if scenario.beside and scenario.beside not in ids[:place]:
                 raise ValueError(
-                    f"the scenario `{scenario.id}` stands beside `{scenario.beside}`, which is not before it"
+                    f"the scenario `{scenario.id}` refers to `{scenario.beside}` in `beside`, which must come before it"
                 )
         return self
 

@@ -35,7 +35,7 @@ def storage_errors(path: Path) -> Iterator[None]:
         if error.errno in (errno.EISDIR, errno.ENOTDIR, errno.EEXIST):
             above = existing_parent(path)
             wrong = f"{above} is a {'folder' if above.is_dir() else 'file'}"
-            raise UsageError(f"{path} cannot be written: {wrong}", "name a file in a folder") from error
+            raise UsageError(f"{path} cannot be written: {wrong}", "give a file in an existing folder") from error
         raise
 
 

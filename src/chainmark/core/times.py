@@ -29,7 +29,7 @@ def nanoseconds_of_time(text: str) -> int:
     """Any ISO 8601 time with its zone, such as "2026-01-01T10:00:00Z", as ns since 1970-01-01 UTC, to the microsecond.
 
     Raises:
-        UsageError: it is no such time, or has no zone.
+        UsageError: it is no such time, or has no time zone.
     """
     hint = "write it as `2026-01-01T10:00:00Z`"
     try:
@@ -37,7 +37,7 @@ def nanoseconds_of_time(text: str) -> int:
     except ValueError:
         raise UsageError(f"`{text}` is not a time", hint) from None
     if moment.tzinfo is None:
-        raise UsageError(f"the time `{text}` has no zone", f"{hint}; `Z` is UTC")
+        raise UsageError(f"the time `{text}` has no time zone", f"{hint}; `Z` is UTC")
     since = moment - _EPOCH
     return (since.days * 86_400 + since.seconds) * NS + since.microseconds * 1_000
 
@@ -65,10 +65,10 @@ def time_range(begin: str | None, end: str | None, duration: str | None) -> tupl
     if not any(given):
         return None, None
     if given.count(None) != 1:
-        raise UsageError("a range of time needs two of `--from`, `--to` and `--duration`", RANGE_HINT)
+        raise UsageError("a time range requires two of `--from`, `--to` and `--duration`", RANGE_HINT)
     length_ns = nanoseconds_of_duration(duration) if duration else 0
     first_ns = nanoseconds_of_time(begin) if begin else nanoseconds_of_time(end or "") - length_ns
     last_ns = nanoseconds_of_time(end) if end else first_ns + length_ns
     if last_ns <= first_ns:
-        raise UsageError("the range of time is empty: `--to` is not after `--from`", RANGE_HINT)
+        raise UsageError("the time range is empty: `--to` is not after `--from`", RANGE_HINT)
     return first_ns, last_ns

@@ -192,7 +192,7 @@ class Bisection:
         why = enumerated([f"{gate.label}: {gate.measured}" for gate in run.manifest.failed_gates])
         raise InvalidRunError(
             f"the measurement failed in {MOST_TRIES} runs of {revision.label}, one after the other; in the last, {why}",
-            f"give the measurement the machine to itself, then go on with `--resume {self.id}`",
+            f"stop other work on this machine, then continue with `--resume {self.id}`",
         )
 
     def fails_again(self, place: int) -> str:
@@ -264,7 +264,7 @@ def read_search(store: Store, reference: str) -> tuple[ExperimentFolder, BisectR
     content = folder.read()
     if content.get("kind") != KIND:
         raise UsageError(
-            f"`{folder.experiment_id}` is no search among revisions",
-            f"`chainmark {content.get('kind', 'qa')} --resume {folder.experiment_id}` goes on with it",
+            f"`{folder.experiment_id}` is not a bisection",
+            f"`chainmark {content.get('kind', 'qa')} --resume {folder.experiment_id}` continues it",
         )
     return folder, BisectRecord.model_validate(content)

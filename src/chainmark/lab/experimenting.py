@@ -206,12 +206,12 @@ def read_record(folder: ExperimentFolder) -> ExperimentRecord:
     """What was ordered.
 
     Raises:
-        UsageError: it is no experiment of two sides.
+        UsageError: it is not an experiment with two sides.
     """
     content = folder.read()
     if content.get("kind") != KIND:
         raise UsageError(
-            f"`{folder.experiment_id}` is no experiment of two sides",
-            f"`chainmark {content.get('kind', 'qa')} --resume {folder.experiment_id}` goes on with it",
+            f"`{folder.experiment_id}` is not an experiment with two sides",
+            f"`chainmark {content.get('kind', 'qa')} --resume {folder.experiment_id}` continues it",
         )
     return ExperimentRecord.model_validate(content)

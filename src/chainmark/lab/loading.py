@@ -147,11 +147,13 @@ class Tester:
         return LoadTest(report, runs, result.interrupted)
 
     def _prepared(self, profile: BaseModel, order: ServiceOrder, progress: Progress) -> Service:
-        progress.stage(f"looking at {order.target.url}")
+        progress.stage(f"connecting to {order.target.url}")
         service = self.system.prepare(profile, order, progress)
         if not service.endpoints:
             reasons = "; ".join(f"{name}: {why}" for name, why in service.skipped.items())
-            raise UsageError(f"nothing of {order.target.url} can be measured ({reasons or 'no endpoint was chosen'})")
+            raise UsageError(
+                f"no endpoint of {order.target.url} can be measured ({reasons or 'no endpoint was chosen'})"
+            )
         if service.subject.version == UNVERSIONED:
             service = replace(service, warnings=(*service.warnings, _NO_VERSION))
         return service
@@ -395,7 +397,7 @@ def fixed_levels_of(run: SealedRun) -> dict[str, dict[str, list[float]]]:
         `rates` and `clients`, each by the endpoint's id.
 
     Raises:
-        UsageError: it is no run of a load test.
+        UsageError: it is not a run of a load test.
     """
     if not has_stages(run):
         raise _no_load_test(run)
@@ -417,7 +419,7 @@ def load_report_of(run: SealedRun) -> LoadReport:
     """The document of the load test that a run is of.
 
     Raises:
-        UsageError: it is no run of a load test.
+        UsageError: it is not a run of a load test.
         InvalidRunError: what it keeps cannot be read.
     """
     path = run.path / "raw" / REPORT
@@ -428,7 +430,7 @@ def load_report_of(run: SealedRun) -> LoadReport:
     except (OSError, ValueError) as error:
         raise InvalidRunError(
             f"run `{run.run_id}` keeps a load test that cannot be read: {path.name} ({type(error).__name__})",
-            f"`chainmark runs verify {run.run_id}` says what changed",
+            f"`chainmark runs verify {run.run_id}` shows what changed",
         ) from error
 
 
@@ -441,7 +443,7 @@ def stages_of(run: SealedRun) -> pl.DataFrame:
     """Every step of a run as a row for other tools: whose it is, then its level, books, latencies and judgement.
 
     Raises:
-        UsageError: it is no run of a load test.
+        UsageError: it is not a run of a load test.
     """
     if not has_stages(run):
         raise _no_load_test(run)
@@ -453,4 +455,4 @@ def stages_of(run: SealedRun) -> pl.DataFrame:
 
 
 def _no_load_test(run: SealedRun) -> UsageError:
-    return UsageError(f"`{run.run_id}` is no run of a load test", "`chainmark runs list` shows all runs")
+    return UsageError(f"`{run.run_id}` is not a run of a load test", "`chainmark runs list` shows all runs")

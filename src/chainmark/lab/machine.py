@@ -85,7 +85,7 @@ def _taken(use: Use, progress: Progress) -> int:
             )
         if holder != told:
             told = holder
-            progress.stage(f"waiting for {holder}, which measures on this machine")
+            progress.stage(f"waiting for {holder}, which is measuring on this machine")
         progress.update(0.0, units.duration(round(time.monotonic() - began)))
         time.sleep(LOOK_S)
 

@@ -148,7 +148,7 @@ def with_targets(plan: MatrixPlan, targets: Mapping[str, str]) -> MatrixPlan:
     known = {one.id for one in plan.servers}
     stranger = next((name for name in targets if name not in known), None)
     if stranger is not None:
-        raise UsageError(f"`{stranger}` is none of the plan's servers", f"they are {', '.join(sorted(known))}")
+        raise UsageError(f"`{stranger}` is not one of the plan's servers", f"they are {', '.join(sorted(known))}")
     servers = [one.model_copy(update={"url": targets.get(one.id, one.url)}) for one in plan.servers]
     if not any(one.url for one in servers):
         raise UsageError("no server of the plan has an address", f"`--target {servers[0].id}=http://…`")
@@ -217,7 +217,7 @@ class MatrixTester:
         folder = find_experiment(self.tester.store, reference)
         content = folder.read()
         if content.get("kind") != KIND or content.get("system") != self.tester.system.name:
-            raise UsageError(f"`{folder.experiment_id}` is no plan of load tests of `{self.tester.system.name}`")
+            raise UsageError(f"`{folder.experiment_id}` is not a load-test plan of `{self.tester.system.name}`")
         return self._execute(folder, _Record.model_validate(content), progress)
 
     def _execute(self, folder: ExperimentFolder, record: _Record, progress: Progress) -> MatrixMade:
@@ -264,7 +264,7 @@ class MatrixTester:
         """
         found = find_experiment(self.tester.store, reference).experiment_id
         if not self.tester.store.members([found]):
-            raise UsageError(f"`{found}` has no run whose requests could be asked again")
+            raise UsageError(f"`{found}` has no run whose requests can be reused")
         return found
 
     def _finished(self, experiment: str) -> dict[int, SealedRun]:

@@ -135,7 +135,7 @@ class ImportOrder:
         if isinstance(self.source, Path):
             return self.source
         raise UsageError(
-            f"`{self.source}` is a server, and only files can be read here",
+            f"`{self.source}` is a server, but this system can only read files",
             "give a folder of logs, or one file; `chainmark ingest --help` shows what is read",
         )
 

@@ -307,7 +307,7 @@ class _Work:
 
     def _follow(self, futures: Sequence[Future[Finish]], expected_s: float) -> None:
         """Tell how far runs are that are made at the same time."""
-        self.listener.stage(f"{len(futures)} networks at a time")
+        self.listener.stage(f"{len(futures)} networks in parallel")
         began = time.monotonic()
         while wait(futures, LOOK_S).not_done:
             self.listener.update(min(1.0, (time.monotonic() - began) / expected_s))
@@ -476,7 +476,7 @@ class _Work:
             if not same or manifest.subject.version != step.version:
                 raise UsageError(
                     f"`{self.folder.experiment_id}` was made with another profile: {run.run_id} does not fit",
-                    "the profile was changed since; start the qualification anew",
+                    "the profile has changed; start a new qualification",
                 )
 
     def _total(self, number: int) -> Total:

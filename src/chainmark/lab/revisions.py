@@ -40,10 +40,10 @@ def commits_between(repo: Path, good: str, bad: str) -> Line:
         EnvironmentFailure: there is no git, or it failed.
     """
     if _git(repo, "rev-parse", "--git-dir").returncode != 0:
-        raise UsageError(f"{repo} is no git repository", "name the checkout: `--repo PATH`")
+        raise UsageError(f"{repo} is not a Git repository", "give the checkout: `--repo PATH`")
     first, last = _commit(repo, good), _commit(repo, bad)
     if first == last:
-        raise UsageError(f"`{good}` and `{bad}` are the same commit, {first[:_SHORT]}", "name two different ones")
+        raise UsageError(f"`{good}` and `{bad}` are the same commit, {first[:_SHORT]}", "give two different commits")
     if _git(repo, "merge-base", "--is-ancestor", first, last).returncode != 0:
         raise UsageError(f"`{good}` does not come before `{bad}` in {repo}", _common(repo, first, last))
     line, order = _listed(repo, "--first-parent", f"{first}..{last}"), "commits of the main line (first parents)"
@@ -85,7 +85,7 @@ def versions_between(title: str, published: Sequence[str], good: str, bad: str) 
             )
     begin, end = published.index(good), published.index(bad)
     if begin >= end:
-        raise UsageError(f"`{good}` does not come before `{bad}` among the versions of {title}", "exchange the two")
+        raise UsageError(f"`{good}` does not come before `{bad}` among the versions of {title}", "swap the two")
     line = [Revision(version=version, label=version) for version in published[begin : end + 1]]
     return Line(line, "published versions, in the order of their numbers")
 
@@ -125,7 +125,7 @@ def _commit(repo: Path, name: str) -> str:
 
 def _common(repo: Path, first: str, last: str) -> str:
     if _git(repo, "merge-base", "--is-ancestor", last, first).returncode == 0:
-        return "exchange the two"
+        return "swap the two"
     common = _git(repo, "merge-base", first, last).stdout.strip()
     return f"both come after {common[:_SHORT]}: try `--good {common[:_SHORT]}`" if common else "they share no history"
 
@@ -140,6 +140,6 @@ def _output(repo: Path, *arguments: str) -> str:
 
 def _git(repo: Path, *arguments: str) -> _Told:
     if not repo.is_dir():
-        raise UsageError(f"there is no folder {repo}", "name the checkout: `--repo PATH`")
+        raise UsageError(f"there is no folder {repo}", "give the checkout: `--repo PATH`")
     ended = git(arguments, repo)
     return _Told(ended.returncode, ended.stdout.decode("utf-8", "replace"), ended.stderr.decode("utf-8", "replace"))

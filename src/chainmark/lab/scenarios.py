@@ -160,7 +160,7 @@ def _schedule_sweep(system: QualifiableSystem, made: ScenarioMade, order: QaOrde
     if not isinstance(system, SweptSystem):
         raise UsageError(
             f"chainmark cannot find the saturation of `{system.name}`",
-            f"leave the scenario `{made.plan.id}` out of the plan",
+            f"remove the scenario `{made.plan.id}` from the plan",
         )
     roles: dict[str, Role] = {order.candidate: "candidate", order.baseline: "baseline"}
     plan, versions = system.sweep_plan(made.sides["baseline"]), (order.baseline, order.candidate)
@@ -178,7 +178,9 @@ def _schedule_sweep(system: QualifiableSystem, made: ScenarioMade, order: QaOrde
 def _amount(need: str, prefix: str) -> int:
     text = need.removeprefix(prefix)
     if not text.isdigit():
-        raise UsageError(f"`{need}` is no need of a scenario", "for example `cores:4` or `memory:8` (GiB)")
+        raise UsageError(
+            f"`{need}` is not a valid requirement of a scenario", "for example `cores:4` or `memory:8` (GiB)"
+        )
     return int(text)
 
 

@@ -157,7 +157,7 @@ class Sweeper:
         """
         twice = next((one for one in order.versions if order.versions.count(one) > 1), None)
         if twice is not None:
-            raise UsageError(f"the version `{twice}` is named twice", "`--repeat` makes more runs of it")
+            raise UsageError(f"the version `{twice}` is given twice", "`--repeat` adds runs of a version")
         done = self._done(order.resume)
         experiment_id = order.resume or new_experiment_id(self.system.name, name_of(profile))
         with machine_to_itself(listener):
@@ -247,5 +247,5 @@ def _check(run: SealedRun, step: Step, order: SweepOrder) -> None:
     if (place and place.side, manifest.profile, manifest.seed) != (step.side, profile, seed):
         raise UsageError(
             f"`{order.resume}` was made with other versions, loads, settings or seed: {run.run_id} does not fit",
-            "resume it with the same command, or leave out `--resume`",
+            "resume it with the same command, or omit `--resume`",
         )

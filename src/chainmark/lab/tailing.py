@@ -34,7 +34,7 @@ class Tail:
                 f"`{path}` is not a log file that can be followed", "give the one file that the node writes"
             )
         if path.suffix in {".gz", ".zst", ".xz", ".bz2"}:
-            raise UsageError(f"`{path}` is packed, so it does not grow", "import it without `--follow`")
+            raise UsageError(f"`{path}` is compressed and cannot be followed", "import it without `--follow`")
         self._path = path
         self._file = self._open()
         self._rest = b""

@@ -141,6 +141,6 @@ def _replacement(part: str, text: str) -> tuple[str, str]:
     module, _, target = rest.partition("=")
     if key != "replace" or not module or not target:
         raise UsageError(
-            f"`{part}` in `{text}` replaces nothing", "write `?replace=MODULE=PATH`, or `MODULE=OTHER@v1.2.3`"
+            f"`{part}` in `{text}` is not a valid replacement", "write `?replace=MODULE=PATH`, or `MODULE=OTHER@v1.2.3`"
         )
     return module, target

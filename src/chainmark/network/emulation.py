@@ -86,7 +86,7 @@ class EmulationPlan:
 
     def _check_zones(self) -> None:
         if (self.zone_of is None) != (self.table is None):
-            raise UsageError("zones of nodes and a table of zones come together", "give both, or neither")
+            raise UsageError("zones of nodes require a zone table, and the reverse", "give both, or neither")
         if self.zone_of is None or self.table is None:
             return
         for name in self.nodes:
@@ -220,7 +220,9 @@ class Links:
         """
         group_of = {name: number for number, group in enumerate(groups) for name in group}
         if sorted(name for group in groups for name in group) != sorted(self._numbers):
-            raise UsageError("the groups of a partition are not all nodes, each once", "put every node into one group")
+            raise UsageError(
+                "the groups of a partition must contain every node exactly once", "put every node into one group"
+            )
         self._fabric.partition([group_of[endpoint.name] for endpoint in self.endpoints], reset=reset)
 
     def heal(self) -> None:

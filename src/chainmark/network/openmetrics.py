@@ -37,7 +37,9 @@ def parse_place(text: str) -> tuple[str, int]:
     """
     found = _PLACE.fullmatch(text)
     if found is None or int(found["port"]) > PORT_MAX:
-        raise UsageError(f"`--expose {text}` is no address to listen on", "for example `--expose 127.0.0.1:9464`")
+        raise UsageError(
+            f"`--expose {text}` is not a valid address to listen on", "for example `--expose 127.0.0.1:9464`"
+        )
     return (found["host"] or DEFAULT_HOST).strip("[]"), int(found["port"])
 
 

@@ -79,7 +79,7 @@ class LiveServer:
             address = httpx.URL(url.rstrip("/") + "/")
             self._client = httpx.Client(base_url=address, timeout=TIMEOUT_S, follow_redirects=True)
         except (httpx.InvalidURL, ValueError) as error:
-            raise UsageError(f"`{url}` is no address of a server ({error})", _HINT) from error
+            raise UsageError(f"`{url}` is not a valid server URL ({error})", _HINT) from error
         self.place = str(address.copy_with(username=None, password=None)).rstrip("/")
 
     def ask(self, path: str, parameters: Parameters) -> dict[str, Any]:
@@ -126,7 +126,8 @@ class KeptAnswers:
         except KeyError:
             question = parameters.get("query", path)
             raise UsageError(
-                f"the answers in {self.folder} hold none to `{question}`", "ask the server itself, or ask as before"
+                f"the stored responses in {self.folder} do not include the query `{question}`",
+                "query the server itself, or use the same query as before",
             ) from None
 
 
@@ -140,9 +141,9 @@ def read_kept(path: Path) -> dict[str, Any]:
         with open_zstd(path) as file:
             content = json.loads(file.read())
     except (OSError, DamagedFileError, ValueError) as error:
-        raise UsageError(f"{path} holds no answer of a Prometheus server ({error})") from error
+        raise UsageError(f"{path} does not contain a response of a Prometheus server ({error})") from error
     if not isinstance(content, dict) or not {"path", "parameters", "answer"} <= content.keys():
-        raise UsageError(f"{path} holds no answer of a Prometheus server (keys are missing)")
+        raise UsageError(f"{path} does not contain a response of a Prometheus server (keys are missing)")
     return content
 
 
@@ -178,7 +179,7 @@ class Prometheus:
         """Every value that a label had in the range."""
         data = self._data(f"/api/v1/label/{label}/values", {"start": _seconds(begin_ns), "end": _seconds(end_ns)})
         if not isinstance(data, list):
-            raise self._odd("the values of a label are no list")
+            raise self._odd("the values of a label are not a list")
         return sorted(str(value) for value in data)
 
     def samples(self, selector: str, begin_ns: int, end_ns: int) -> list[Series]:
@@ -239,7 +240,7 @@ class Prometheus:
     def _matrix(self, path: str, parameters: Parameters) -> Iterator[Series]:
         data = self._data(path, parameters)
         if not isinstance(data, dict) or data.get("resultType") != "matrix":
-            raise self._odd("the answer to a range is no matrix")
+            raise self._odd("the result of a range query is not a matrix")
         try:
             for result in data["result"]:
                 values = result.get("values", [])

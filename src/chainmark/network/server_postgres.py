@@ -173,7 +173,7 @@ class PostgresUsage:
             return dict(self._library.conninfo.conninfo_to_dict(dsn))
         except self._library.Error:
             # What libpq says of it may repeat a part of the password.
-            raise UsageError("what `--postgres` was given is no connection string", _FORM) from None
+            raise UsageError("the value of `--postgres` is not a valid connection string", _FORM) from None
 
     def _connected(self) -> psycopg.Connection[tuple[Any, ...]]:
         options = f"{self._parameters.get('options') or ''} -c statement_timeout={STATEMENT_TIMEOUT_MS}".strip()

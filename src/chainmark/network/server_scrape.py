@@ -52,11 +52,13 @@ def parse_scrape(text: str, taken: Collection[str]) -> tuple[str, str]:
     if not separator or "/" in name:
         name, url = "", text
     if not url.startswith(("http://", "https://")) or not urlsplit(url).hostname:
-        raise UsageError(f"`--scrape {without_password(text)}` is no address of a page of metrics", _FORM)
+        raise UsageError(f"`--scrape {without_password(text)}` is not a valid URL of a metrics endpoint", _FORM)
     parts = urlsplit(url)
     name = name or f"{parts.hostname}-{parts.port}".removesuffix("-None").replace(":", "-")
     if not _NAME.fullmatch(name):
-        raise UsageError(f"`{name}` is no name of a page of metrics", f"letters, digits, `.`, `_` and `-`; {_FORM}")
+        raise UsageError(
+            f"`{name}` is not a valid name for a metrics endpoint", f"letters, digits, `.`, `_` and `-`; {_FORM}"
+        )
     if name in taken:
         raise UsageError(f"two sources are called `{name}`", _FORM)
     return name, url

@@ -71,7 +71,9 @@ class ProcessUsage:
     def __init__(self, pids: Collection[int]) -> None:
         for pid in pids:
             if not psutil.pid_exists(pid):
-                raise UsageError(f"no process has the id {pid}", "`--server-pid` takes the id of one that runs here")
+                raise UsageError(
+                    f"there is no process with ID {pid}", "`--server-pid` takes the ID of a process on this machine"
+                )
         self._first = tuple(sorted(pids))
         self._names = {row[0]: Name(PROCESS, *row) for row in _process_rows()}
         self._pids: set[int] = set(pids)
@@ -147,8 +149,8 @@ class CgroupUsage:
         self._folder = folder if folder.is_absolute() and folder.exists() else CGROUPS / str(folder).lstrip("/")
         if not (self._folder / "cgroup.procs").is_file() or not (self._folder / "cpu.stat").is_file():
             raise UsageError(
-                f"`{folder}` is no control group of version 2",
-                "its folder is below `/sys/fs/cgroup` and has `cpu.stat`",
+                f"`{folder}` is not a cgroup v2 directory",
+                "give a folder below `/sys/fs/cgroup` that has `cpu.stat`",
             )
         self._names = {row[0]: Name(CGROUP, *row) for row in _process_rows()}
         self.limits = cgroup_limits(self._folder)

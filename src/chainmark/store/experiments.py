@@ -44,7 +44,7 @@ class ExperimentFolder:
         except (OSError, json.JSONDecodeError) as error:
             raise InvalidRunError(
                 f"the experiment `{self.experiment_id}` is damaged: {DOCUMENT} cannot be read ({error})",
-                "its finished runs are kept (`chainmark runs list`); start it anew",
+                "its finished runs are kept (`chainmark runs list`); start a new experiment",
             ) from error
         return content
 
@@ -63,7 +63,7 @@ class ExperimentFolder:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise UsageError(
-                    f"the experiment `{self.experiment_id}` is being made by another process",
+                    f"the experiment `{self.experiment_id}` is still running in another process",
                     "wait for it, or stop it first",
                 ) from error
             yield
@@ -80,10 +80,10 @@ def experiment_folder(store: Store, experiment_id: str) -> ExperimentFolder:
     """The folder of an experiment, whether it is there or not.
 
     Raises:
-        UsageError: that is no name of an experiment.
+        UsageError: that is not a valid experiment name.
     """
     if not _NAME.match(experiment_id):
-        raise UsageError(f"`{experiment_id}` is no name of an experiment")
+        raise UsageError(f"`{experiment_id}` is not a valid experiment name")
     return ExperimentFolder(store.root / "experiments" / experiment_id)
 
 
@@ -98,5 +98,5 @@ def find_experiment(store: Store, reference: str) -> ExperimentFolder:
     if len(matches) == 1:
         return experiment_folder(store, matches[0])
     listed = f"experiments: {', '.join(known[-3:])}" if known else "no experiment was begun in this store"
-    trouble = f"matches {len(matches)} experiments" if matches else "is no experiment"
+    trouble = f"matches {len(matches)} experiments" if matches else "is not an experiment"
     raise UsageError(f"`{reference}` {trouble}", listed)

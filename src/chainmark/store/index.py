@@ -317,7 +317,7 @@ class Selection:
             raise UsageError(f"no run matches `{reference}`", self._hint(reference, [*self._folders, *self._versions]))
         if len(matches) > 1:
             names = ", ".join(matches[:_NAMED_MOST])
-            raise UsageError(f"`{reference}` matches {len(matches)} runs: {names} …", "give more of the id")
+            raise UsageError(f"`{reference}` matches {len(matches)} runs: {names} …", "give more characters of the ID")
         return matches[0]
 
     def select(self, reference: str) -> list[Entry]:
@@ -338,7 +338,7 @@ class Selection:
         found = [entry for entry in self.sealed if entry.run_id == name]
         if not found:
             raise InvalidRunError(
-                f"run `{name}` was not finished, so it cannot be compared",
+                f"run `{name}` is unfinished and cannot be compared",
                 f"`chainmark runs remove {name}` deletes it",
             )
         return found
@@ -457,8 +457,8 @@ class Selection:
         for entry in self.sealed:
             if entry.status == DAMAGED:
                 raise InvalidRunError(
-                    f"run `{entry.run_id}` is damaged: manifest.json cannot be read, so nobody knows what it is of",
-                    f"`chainmark runs verify {entry.run_id}` says what changed",
+                    f"run `{entry.run_id}` is damaged: manifest.json cannot be read",
+                    f"`chainmark runs verify {entry.run_id}` shows what changed",
                 )
         return entries
 

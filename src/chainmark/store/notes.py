@@ -50,7 +50,7 @@ def read_notes(root: Path) -> Notes:
         return Notes()
     except (OSError, ValueError, ValidationError) as error:
         raise InvalidRunError(
-            f"{path} cannot be read ({error})", "put it right, or remove it and note all again"
+            f"{path} cannot be read ({error})", "repair it, or remove it and add all notes again"
         ) from error
 
 

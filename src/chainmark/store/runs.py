@@ -305,7 +305,7 @@ class SealedRun:
         except (OSError, json.JSONDecodeError) as error:
             raise InvalidRunError(
                 f"run `{self.run_id}` is damaged: {name} cannot be read ({error})",
-                f"`chainmark runs verify {self.run_id}` says what changed",
+                f"`chainmark runs verify {self.run_id}` shows what changed",
             ) from error
         return content
 
@@ -330,7 +330,7 @@ class SealedRun:
     def _unreadable(self, name: str, error: Exception | str) -> InvalidRunError:
         return InvalidRunError(
             f"run `{self.run_id}` is damaged: {name} cannot be read ({error})",
-            f"`chainmark runs verify {self.run_id}` says what changed",
+            f"`chainmark runs verify {self.run_id}` shows what changed",
         )
 
 
@@ -551,7 +551,9 @@ class Store:
             run = SealedRun(staged.path / name)
             if not is_sealed(run.path) or (problems := run.verify()):
                 reason = problems[0] if is_sealed(run.path) else "it has no seal"
-                raise InvalidRunError(f"run `{name}` cannot be imported: {reason}", "export it again where it was made")
+                raise InvalidRunError(
+                    f"run `{name}` cannot be imported: {reason}", "export it again from the original store"
+                )
             run.path.rename(self._runs / name)
         finally:
             staged.drop()

@@ -190,7 +190,7 @@ def test_an_interrupted_search_goes_on_as_if_it_had_not_been(
         lab.search(progress=told)
     (folder,) = (lab.store / "experiments").iterdir()
     if stopped_at > 1:
-        assert told.lines[-1] == f"broken off: the finished runs are kept; go on with `--resume {folder.name}`"
+        assert told.lines[-1] == f"interrupted: the finished runs are kept; continue with `--resume {folder.name}`"
     lab.system.on_run = lambda _: None
     found = _result(cm.bisect(resume=folder.name, store=lab.store))
     whole = _Lab(LineSystem(change=23), profile, monkeypatch)
@@ -204,7 +204,7 @@ def test_progress_says_which_step_how_far_and_how_much_is_left(profile: Path, mo
     told = Told()
     _Lab(LineSystem(change=23), profile, monkeypatch).search(progress=told)
     steps = [line for line in told.lines if line.startswith("step ")]
-    assert steps[0].startswith("step 1 · v20: the change is in it with ")
+    assert steps[0].startswith("step 1 · v20: it contains the change with ")
     assert "revisions left, about " in steps[0]
     assert steps[-1].endswith("1 revision left, about 0 more runs")
 
@@ -224,7 +224,7 @@ def test_an_instrument_that_keeps_failing_ends_the_search_and_says_how_to_go_on(
     [
         ({"good": "v7", "bad": "v99"}, "Line has no published version `v99`"),
         ({"good": "v30", "bad": "v3"}, "`v30` does not come before `v3` among the versions of Line"),
-        ({"metric": "nothing_s"}, "`nothing_s` is no metric of Line"),
+        ({"metric": "nothing_s"}, "`nothing_s` is not a metric of Line"),
         ({"margins": {"nothing_s": 0.2}}, "nothing_s"),
         ({"repo": "/nowhere/at/all"}, "there is no folder /nowhere/at/all"),
     ],
@@ -242,14 +242,14 @@ def test_what_cannot_be_searched_is_refused_before_any_run(
 def test_ends_that_do_not_build_or_are_one_program_are_refused(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="v40 does not build"):
         _Lab(LineSystem(unbuildable=frozenset({40})), profile, monkeypatch).search()
-    with pytest.raises(UsageError, match="v6 and v7 are built to the very same program"):
+    with pytest.raises(UsageError, match="v6 and v7 give identical binaries"):
         _Lab(LineSystem(same=frozenset({7})), profile, monkeypatch).search("v6", "v7")
 
 
 def test_what_is_resumed_was_ordered_already(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = _Lab(LineSystem(), profile, monkeypatch)
-    with pytest.raises(UsageError, match="`x` was ordered already") as given:
+    with pytest.raises(UsageError, match="`x` already has its settings") as given:
         cm.bisect(resume="x", good="v1", store=lab.store)
     assert given.value.hint == "leave out `--good` when you resume"
-    with pytest.raises(UsageError, match="needs a profile, a good and a bad version"):
+    with pytest.raises(UsageError, match="requires a profile, a good version and a bad version"):
         cm.bisect(profile, good="v1", store=lab.store)

@@ -50,7 +50,7 @@ def test_sides_that_cannot_be_compared_are_not_run_again_and_again() -> None:
     for run in candidate:
         run.manifest = run.manifest.model_copy(update={"workload": {**run.manifest.workload, "load.rate": 1}})
     over, told = _over((baseline, candidate))
-    assert (over, told) == (True, ["the two sides cannot be compared, and no further run would change that"])
+    assert (over, told) == (True, ["the two sides cannot be compared, and more runs would not change that"])
 
 
 def test_a_machine_that_was_busy_for_some_runs_does_not_end_what_more_runs_may_decide() -> None:
@@ -200,7 +200,7 @@ def test_an_instrument_that_keeps_failing_ends_it(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("rounds", "told"), [(0, []), (1, ["interrupted: the finished runs are kept; go on with `--resume e1`"])]
+    ("rounds", "told"), [(0, []), (1, ["interrupted: the finished runs are kept; continue with `--resume e1`"])]
 )
 def test_who_interrupts_it_is_told_how_to_go_on_if_there_is_anything(
     monkeypatch: pytest.MonkeyPatch, rounds: int, told: list[str]
@@ -235,15 +235,15 @@ def test_what_will_hardly_be_decided_is_given_up_after_some_runs(runs: int, chan
     told = Told()
     assert is_over(_open({7: 1.0, 8: chance}, runs), 8, relay(told, None)) is over
     assert told.lines[0] == (
-        f"after {runs} runs a side not decided: latency; {100 * chance:.0f} % likely to be by 8 runs a side"
+        f"after {runs} runs a side not decided: latency; {100 * chance:.0f} % likely to be with 8 runs per side"
     )
-    assert told.lines[1:] == (["no more runs are made: what is planned will hardly decide it"] if over else [])
+    assert told.lines[1:] == (["stopped: the remaining planned runs are unlikely to decide it"] if over else [])
 
 
 def test_what_the_planned_runs_do_not_reach_at_all_is_given_up() -> None:
     told = Told()
     assert is_over(_open({7: 1.0}), 8, relay(told, None))
-    assert told.lines[0].endswith("; 0 % likely to be by 8 runs a side")
+    assert told.lines[0].endswith("; 0 % likely to be with 8 runs per side")
 
 
 def test_without_a_forecast_nothing_is_given_up() -> None:

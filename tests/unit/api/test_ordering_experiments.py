@@ -130,12 +130,12 @@ def test_one_run_a_side_says_before_it_is_made_what_it_cannot_decide(tmp_path: P
     def warned(store: Path, repeat: int) -> list[str]:
         told = Told()
         cm.experiment("p", baseline="v1", candidate="v3", repeat=repeat, store=store, progress=told)
-        return [line for line in told.lines if line.startswith("warning: one run a side")]
+        return [line for line in told.lines if line.startswith("warning: one run per side")]
 
     label = system.catalogue().metrics[1].label
     assert warned(tmp_path, 1) == [
-        f"warning: one run a side decides none of these for an equal release: {label}; their noise between runs is not "
-        "known, and assumed to exceed their margins (measure it by `chainmark aa`, or drop `--repeat 1`)"
+        f"warning: one run per side cannot decide these metrics for an equal release: {label}. Their noise between "
+        "runs is unknown and is assumed to exceed their margins (measure it with `chainmark aa`, or omit `--repeat 1`)"
     ]
     assert warned(tmp_path / "two", 2) == []
     assert warned(tmp_path / "two", 1) == [], "these two runs show the noise"
@@ -162,16 +162,16 @@ def test_margins_are_those_that_were_set_and_of_a_metric_that_is_judged(tmp_path
     (folder,) = (tmp_path / "experiments").iterdir()
     assert f'"{one}": 0.35' in (folder / "experiment.json").read_text(encoding="utf-8")
     assert other not in (folder / "experiment.json").read_text(encoding="utf-8")
-    with pytest.raises(UsageError, match="has its margins already") as refused:
+    with pytest.raises(UsageError, match="already has margins") as refused:
         cm.experiment(resume=folder.name, margins={one: 0.1}, store=tmp_path)
-    assert refused.value.hint == "leave out `--margin` when you resume"
+    assert refused.value.hint == "omit `--margin` when you resume"
     with pytest.raises(UsageError, match="`nothing_s` is not a metric"):
         cm.experiment("p", baseline="v1", candidate="v3", margins={"nothing_s": 0.1}, store=tmp_path)
     assert document.kind == "comparison"
 
 
 def test_margins_are_learnt_from_re_runs_of_the_same_workload_and_told(tmp_path: Path, system: _Gating) -> None:
-    with pytest.raises(UsageError, match="no margin can be learnt"):
+    with pytest.raises(UsageError, match="margins cannot be learnt"):
         cm.experiment("p", baseline="v1", candidate="v3", margins=["learnt"], store=tmp_path)
     cm.experiment("p", baseline="v1", candidate="v1", repeat=4, profiles="none", store=tmp_path)
     told = Told()
@@ -180,15 +180,15 @@ def test_margins_are_learnt_from_re_runs_of_the_same_workload_and_told(tmp_path:
     learnt = [line for line in told.lines if line.startswith("margins learnt from earlier runs: ")]
     assert len(learnt) == 1
     assert learnt[0].endswith(" %")
-    with pytest.raises(UsageError, match="no margin can be learnt"):
+    with pytest.raises(UsageError, match="margins cannot be learnt"):
         cm.experiment("p", **order, settings={"rate": 9})  # type: ignore[arg-type]
 
 
 def test_an_order_that_lacks_something_is_refused_with_the_other_way(tmp_path: Path) -> None:
     for order in ({"baseline": "v1"}, {"candidate": "v1"}, {}):
-        with pytest.raises(UsageError, match=r"^an experiment needs a profile and two versions$") as refused:
+        with pytest.raises(UsageError, match=r"^an experiment requires a profile and two versions$") as refused:
             cm.experiment("p", **order, store=tmp_path)  # type: ignore[arg-type]
-        assert refused.value.hint == "or an experiment to go on with: `--resume ID`"
+        assert refused.value.hint == "or continue an experiment: `--resume ID`"
     with pytest.raises(UsageError, match=r"^an experiment needs"):
         cm.experiment(baseline="v1", candidate="v2", store=tmp_path)
 

@@ -174,7 +174,7 @@ def test_an_interrupted_plan_goes_on_where_it_was(plan: Path, url: str, tmp_path
     assert runs[0] == kept
     assert all(runs)
     assert len(Store(tmp_path / "store").sealed()) == 3
-    with pytest.raises(UsageError, match="has its plan and servers already"):
+    with pytest.raises(UsageError, match="already has a plan and servers"):
         cm.load_plan(plan, targets, resume=broken.id)
 
 
@@ -222,7 +222,7 @@ def test_two_releases_are_compared_cell_by_cell(plan: Path, url: str) -> None:
         assert label.split(" ")[0] in {"advanced", "entry"}
         judged = {item.metric_id for item in one.judgements}
         assert judged >= {"work_at_3_clients_latency_s", "work_at_3_clients_error_share"}
-    with pytest.raises(UsageError, match="have no cell in common") as caught:
+    with pytest.raises(UsageError, match="have no workload and machine in common") as caught:
         cm.compare("release:v1.2.7,hardware:advanced", "release:v1.2.9,hardware:entry")
     assert "only v1.2.9 was run under" in (caught.value.hint or "")
 
@@ -231,7 +231,7 @@ def test_two_releases_are_compared_cell_by_cell(plan: Path, url: str) -> None:
     ("old", "new", "what"),
     [
         ('id = "many"', 'id = "standard"', "two scenarios are called `standard`"),
-        ('servers = ["large"]', 'servers = ["huge"]', "`huge` is none of the plan's servers"),
+        ('servers = ["large"]', 'servers = ["huge"]', "`huge` is not one of the plan's servers"),
         ("hardware = ", "hardwear = ", "`server.0.hardwear`"),
         ("[[scenario]]", "[[scene]]", "`scenario`"),
         ('title = "Two machines"', "title = ", "is not valid TOML"),
@@ -256,7 +256,7 @@ def test_a_wrong_setting_of_the_last_cell_is_found_before_the_first(plan: Path, 
 
 def test_targets_are_those_of_the_plan(plan: Path) -> None:
     read = read_plan(str(plan))
-    with pytest.raises(UsageError, match="`other` is none of the plan's servers"):
+    with pytest.raises(UsageError, match="`other` is not one of the plan's servers"):
         with_targets(read, {"other": "http://127.0.0.1:1"})
     with pytest.raises(UsageError, match="no server of the plan has an address"):
         with_targets(read, {})

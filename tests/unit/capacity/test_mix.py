@@ -146,7 +146,7 @@ def test_a_mix_is_one_order_of_parts() -> None:
     assert sent["parts"] == [{"weight": 1.0, "requests": 1}, {"weight": 3.0, "requests": 2}]
     assert [one["path"] for one in sent["requests"]] == ["/search", "/block/1", "/block/2"]
     assert sent["mode"]["closed"]["think_s"] == 0.5
-    with pytest.raises(UsageError, match="the mix names `nothing`"):
+    with pytest.raises(UsageError, match="the mix contains `nothing`"):
         mixed(BOTH, {"nothing": 1.0}, lambda _: Sla())
 
 

@@ -148,8 +148,8 @@ NO_LEVELS = "a search from {} to {} rate (floor {}) has no levels"
         ({"kind": CLIENTS, "last": 8.5}, "a level of the search is not a whole number of clients", None),
         ({"kind": CLIENTS, "floor": 1.5}, "a level of the search is not a whole number of clients", None),
         ({"kind": CLIENTS, "ladder": (2.0, 2.5)}, "a level of the search is not a whole number of clients", None),
-        ({"ladder": (2.0, 2.0)}, "the ladder of the search does not rise from level to level", None),
-        ({"ladder": (2.0, 4.0, 3.0)}, "the ladder of the search does not rise from level to level", None),
+        ({"ladder": (2.0, 2.0)}, "the levels of the search must increase", None),
+        ({"ladder": (2.0, 4.0, 3.0)}, "the levels of the search must increase", None),
     ],
 )
 def test_a_plan_that_cannot_be_is_refused_with_what_could(

@@ -254,7 +254,7 @@ def test_a_server_that_fell_silent_and_answers_again_is_judged_by_the_step() -> 
     runner = script.runner(seed=7, records=50, drain_s=2.0, timeout_s=1.0, threads=3)
     found = script.measure(runner)
     assert (found.outcome, found.partial, runner.done) == (Outcome.FAIL, False, [found])
-    assert script.stages[-1] == "/block: nothing is answered; looking whether the server is there"
+    assert script.stages[-1] == "/block: no response; checking whether the server is reachable"
     look = script.orders[1]
     assert look["mode"] == {"closed": {"clients": 1}}
     assert (look["warm_up_s"], look["duration_s"], look["drain_s"], look["timeout_s"]) == (0.0, 0.5, 60.0, 60.0)

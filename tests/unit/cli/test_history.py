@@ -50,7 +50,7 @@ def test_what_cannot_be_noted_is_said(tmp_path: Path) -> None:
     cm.note("cardano", "2025-08-01", "new hosts", store=tmp_path)
     with pytest.raises(UsageError, match="noted already"):
         cm.note("cardano", "2025-08-01", "again", store=tmp_path)
-    with pytest.raises(UsageError, match="no change of `mesh`"):
+    with pytest.raises(UsageError, match="no note of a change of `mesh`"):
         cm.unnote("mesh", "2025-08-01", store=tmp_path)
     with pytest.raises(UsageError, match=r"no run matches `10\.1\.4`"):
         cm.pin("cardano", "10.1.4", store=tmp_path)

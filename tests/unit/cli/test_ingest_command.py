@@ -49,7 +49,7 @@ def test_a_run_without_blocks_is_told_and_exits_4(lab: Lab, cluster: Path) -> No
         (("cardano", "logs", "--from", "2026-01-01T10:00:00Z", "--duration", "9s"), "`logs` is no server"),
         (("cardano", "nowhere"), "there is no folder or file `nowhere`"),
         (("http", "logs"), "chainmark cannot read logs of `http`"),
-        (("cometbft", "logs"), "`logs` is nothing that can be read as measurements of CometBFT"),
+        (("cometbft", "logs"), "`logs` has an unrecognised format"),
         (("cometbft", "nowhere"), "there is no folder or file `nowhere`"),
         (("cardano", "http://localhost:9090"), "`http://localhost:9090` is a server, and only files can be read"),
         (("cardano", "logs", "--filter", "value", "--no-filters"), "contradict each other"),

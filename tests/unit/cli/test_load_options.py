@@ -36,7 +36,7 @@ def test_targets(text: str, index: int, name: str, url: str) -> None:
 
 @pytest.mark.parametrize("text", ["127.0.0.1:8082", "old=node:80", "ftp://host", "="])
 def test_what_is_no_target(text: str) -> None:
-    with pytest.raises(UsageError, match="is no address of a server"):
+    with pytest.raises(UsageError, match="is not a valid server URL"):
         parse_target(text, 0, Tls())
 
 
@@ -53,7 +53,7 @@ def test_what_is_no_target_is_told_without_its_password(text: str) -> None:
 @pytest.mark.parametrize("text", ["http://tester:passw/0rd@host", "a=https://tester:passw?0rd@host:80"])
 def test_a_password_that_breaks_its_url_is_not_printed(text: str) -> None:
     """A slash in it ends the host, and the password is what stands for the port."""
-    with pytest.raises(UsageError, match="no number as its port") as refused:
+    with pytest.raises(UsageError, match="is not a number") as refused:
         parse_target(text, 0, Tls())
     assert "passw" not in refused.value.message
 

@@ -151,17 +151,17 @@ def test_a_folder_of_reports_gives_the_record(report: Path, figures: dict[str, f
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["predict", "nowhere"], "`nowhere` is no report, profile or run: no run matches `nowhere`"),
+        (["predict", "nowhere"], "`nowhere` is not a report, profile or run: no run matches `nowhere`"),
         (["predict", "missing.json"], "there is no file `missing.json`"),
         (["predict", "."], "`.` is a folder"),
         (["predict", "cometbft/demo"], "chainmark cannot predict `cometbft`: it has no model of it"),
         (["predict", PROFILE, "--rtt", "banana"], "`rtt banana`: `banana` is not an amount"),
         (["predict", PROFILE, "--set", "banana=1"], "`banana` is not a key of a profile"),
-        (["predict", "missing.json", "--set", "a=1"], "`--set` changes a profile, and `missing.json` is none"),
+        (["predict", "missing.json", "--set", "a=1"], "`--set` changes a profile, but `missing.json` is not a profile"),
         (["predict", PROFILE, "--version", "9"], "a profile has no version `9`"),
         (["explain", PROFILE], "is a profile"),
         (["explain", "a.json", "b.json"], "there is no file `a.json`"),
-        (["explain", "a.json", "b.json", "--version", "9"], "`--version` goes with one report"),
+        (["explain", "a.json", "b.json", "--version", "9"], "`--version` applies to a single report"),
     ],
 )
 def test_a_mistake_is_said_in_one_sentence(
@@ -177,7 +177,7 @@ def test_a_mistake_is_said_in_one_sentence(
 
 def test_a_file_that_no_system_knows_is_refused(tmp_path: Path) -> None:
     path = made_up.write(tmp_path / "package.json", {"name": "something else"})
-    with pytest.raises(UsageError, match="is not a published report that is known here") as found:
+    with pytest.raises(UsageError, match="is not a published report in a known format") as found:
         chainmark("predict", str(path))
     assert "`cardano`" in str(found.value.hint)
     with pytest.raises(UsageError, match="no published report in"):

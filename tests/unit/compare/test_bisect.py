@@ -36,7 +36,7 @@ def test_a_named_metric_is_followed_only_if_it_differs() -> None:
     assert (followed.sign, followed.working) == (-1.0, Working.LOG)
     assert differs(judgement_of(decided, "goroutines_count"))
     assert followed_of(decided, "rss_bytes") is None
-    with pytest.raises(UsageError, match="`nothing` is no metric that is judged"):
+    with pytest.raises(UsageError, match="`nothing` is not a judged metric"):
         judgement_of(decided, "nothing")
 
 

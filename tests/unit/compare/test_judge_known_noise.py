@@ -103,7 +103,7 @@ def test_a_margin_is_inside_the_noise_where_an_unchanged_release_could_not_be_sh
 
 
 def test_a_metric_without_a_margin_is_not_said_to_be_inside_the_noise() -> None:
-    """0 on both sides and no floor: there is no margin that could be too narrow."""
+    """0 on both sides and no floor: there is not a margin that could be too narrow."""
     one = metric(Kind.DIFFERENCE, floor=0.0)
     assert not judge(one, "mean", side([0.0, 0.0]), side([0.0, 0.0]), ALONE).inside_noise
 

@@ -67,5 +67,5 @@ def test_margins_are_percentages(text: str) -> None:
 @pytest.mark.parametrize("text", [f"{LATENCY}=0.2", LATENCY, "=20%", f"{LATENCY}=-20%", f"{LATENCY}=twenty%"])
 def test_a_margin_without_its_percentage_is_no_margin(text: str) -> None:
     """0.2 could mean a fifth, or 0.2 %."""
-    with pytest.raises(UsageError, match="is no margin"):
+    with pytest.raises(UsageError, match="is not a margin"):
         as_margins([text])

@@ -86,18 +86,18 @@ def test_where_margins_come_from_is_told_apart() -> None:
 
 @pytest.mark.parametrize("text", ["widened:", "widened:0%", "widened:x"])
 def test_a_widest_margin_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="no widest margin"):
+    with pytest.raises(UsageError, match="lacks the widest margin"):
         as_choice([text])
 
 
 def test_margins_come_from_one_place() -> None:
-    with pytest.raises(UsageError, match="two answers"):
+    with pytest.raises(UsageError, match="exclude each other"):
         as_choice(["learnt", "catalogue"])
 
 
 @pytest.mark.parametrize("text", ["learnt:", "learnt:12%,4%", "learnt:0%,5%", "learnt:x"])
 def test_bounds_that_are_none_are_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="no bounds of margins"):
+    with pytest.raises(UsageError, match="lacks the bounds of the margins"):
         as_choice([text])
 
 

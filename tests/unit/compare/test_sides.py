@@ -117,10 +117,10 @@ def refused(message: str, hint: str, *runs: SyntheticRun) -> None:
 
 def test_a_side_is_of_one_version_and_names_each_run_once() -> None:
     refused("the baseline has no runs", "`chainmark runs list` shows what can be compared")
-    refused("the baseline names the run `a` twice", "name each run once", stub("a"), stub("b"), stub("a"))
+    refused("the baseline contains the run `a` twice", "give each run once", stub("a"), stub("b"), stub("a"))
     refused(
         "the baseline mixes the versions v1 and v2",
-        "name runs of one version on each side",
+        "give runs of only one version per side",
         stub("a"),
         stub("b", "v2"),
     )
@@ -136,7 +136,7 @@ def test_sides_of_two_systems_or_with_a_run_in_common_are_refused() -> None:
     with pytest.raises(UsageError) as caught:
         check_pair(left, select("candidate", [stub("c"), stub("b")]))
     assert caught.value.message == "the run `b` is on both sides"
-    assert caught.value.hint == "a run compared with itself says nothing; name two sets of runs"
+    assert caught.value.hint == "a run cannot be compared with itself; give two different sets of runs"
     check_pair(left, select("candidate", [stub("c")]))
 
 

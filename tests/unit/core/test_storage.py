@@ -22,5 +22,5 @@ def test_nothing_is_written_below_a_file(tmp_path: Path, below: str) -> None:
     (tmp_path / "notes").write_text("kept", encoding="utf-8")
     with pytest.raises(UsageError, match=r"report\.html cannot be written: .*notes is a file") as error:
         write_bytes(tmp_path / "notes" / below, b"<!doctype html>")
-    assert error.value.hint == "name a file in a folder"
+    assert error.value.hint == "give a file in an existing folder"
     assert (tmp_path / "notes").read_text(encoding="utf-8") == "kept"

@@ -188,13 +188,13 @@ def test_an_experiment_of_another_kind_is_not_gone_on_with(tmp_path: Path) -> No
     folder = experiment_folder(Store(tmp_path / "store"), "e1")
     folder.path.mkdir(parents=True)
     folder.write(two_scenarios(tmp_path))
-    with pytest.raises(UsageError, match="`e1` is no experiment of two sides") as other:
+    with pytest.raises(UsageError, match="`e1` is not an experiment with two sides") as other:
         read_record(folder)
-    assert other.value.hint == "`chainmark qa --resume e1` goes on with it"
+    assert other.value.hint == "`chainmark qa --resume e1` continues it"
     (folder.path / "experiment.json").write_text('{"kind": "saturation"}', encoding="utf-8")
     with pytest.raises(UsageError) as sweep:
         read_record(folder)
-    assert sweep.value.hint == "`chainmark saturation --resume e1` goes on with it"
+    assert sweep.value.hint == "`chainmark saturation --resume e1` continues it"
 
 
 def test_one_further_run_a_side_has_profiles_and_counts_for_nothing_else(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_the_second_waits_for_the_first_and_says_for_whom(holder: Starter) -> No
     first = holder()
     assert _line(first) == "measures"
     second = holder()
-    assert _line(second) == f"waiting for process {first.pid} (-c {machine.LOCK}), which measures on this machine"
+    assert _line(second) == f"waiting for process {first.pid} (-c {machine.LOCK}), which is measuring on this machine"
     first.communicate("end\n", timeout=TIMEOUT_S)
     assert _line(second) == "measures"
 

@@ -221,7 +221,7 @@ def test_two_at_a_time_are_both_ended_by_an_interruption(tmp_path: Path, shared:
 
 
 def test_what_decides_has_the_machine_to_itself(plan: QaPlan) -> None:
-    with pytest.raises(ValueError, match="so its runs have the machine to themselves"):
+    with pytest.raises(ValueError, match="so its runs cannot share the machine"):
         ScenarioPlan.model_validate(plan.scenarios[0].model_dump() | {"cores": 1})
 
 
@@ -361,7 +361,7 @@ def test_a_plan_that_cannot_be_used_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="two scenarios are called `a`"):
         read_plan(system, str(path))
     path.write_text(head + scenario + 'beside="later"\n', encoding="utf-8")
-    with pytest.raises(UsageError, match="which is not before it"):
+    with pytest.raises(UsageError, match="which must come before it"):
         read_plan(system, str(path))
 
 

@@ -91,12 +91,12 @@ def test_what_is_no_line_is_refused_with_a_way_out(git: Git, repo: Path, tmp_pat
     _commit(git, repo, "second")
     first = git("rev-parse", "v1")[:9]
     cases: list[tuple[Path, str, str, str, str]] = [
-        (repo, "main", "v1", "`main` does not come before `v1`", "exchange the two"),
+        (repo, "main", "v1", "`main` does not come before `v1`", "swap the two"),
         (repo, "side", "main", "`side` does not come before `main`", f"try `--good {first}`"),
         (repo, "nothing", "main", "has no commit `nothing`", "git log --oneline"),
         (repo, "v1", "--all", "has no commit `--all`", "git log --oneline"),
-        (repo, "main", "HEAD", "are the same commit", "two different ones"),
-        (tmp_path, "v1", "main", "is no git repository", "--repo PATH"),
+        (repo, "main", "HEAD", "are the same commit", "two different commits"),
+        (tmp_path, "v1", "main", "is not a Git repository", "--repo PATH"),
         (tmp_path / "none", "v1", "main", "there is no folder", "--repo PATH"),
     ]
     for place, good, bad, message, hint in cases:

@@ -69,8 +69,8 @@ def test_a_file_below_the_working_directory_needs_no_dot(tmp_path: Path, monkeyp
         ("", "a version is empty"),
         ("git:", "names no checkout"),
         ("git:/nowhere@", "names no commit"),
-        ("git:/nowhere?replace=x", "replaces nothing"),
-        ("git:/nowhere?with=x=y", "replaces nothing"),
+        ("git:/nowhere?replace=x", "is not a valid replacement"),
+        ("git:/nowhere?with=x=y", "is not a valid replacement"),
     ],
 )
 def test_a_version_that_lacks_a_part_is_refused(text: str, message: str) -> None:

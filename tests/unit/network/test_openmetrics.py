@@ -137,7 +137,7 @@ def test_places(text: str, place: tuple[str, int]) -> None:
 
 @pytest.mark.parametrize("text", ["", "here", "127.0.0.1", "127.0.0.1:65536", "::1:9464", "a:b:1", "9464/metrics"])
 def test_what_is_no_place_is_told(text: str) -> None:
-    with pytest.raises(UsageError, match="is no address to listen on"):
+    with pytest.raises(UsageError, match="is not a valid address to listen on"):
         parse_place(text)
 
 

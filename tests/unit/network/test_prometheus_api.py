@@ -111,8 +111,12 @@ def _answer(**more: object) -> bytes:
         (502, b"<html>Bad Gateway</html>", "answered /api/v1/query with status 502 and not as a Prometheus server"),
         (200, _answer()[:-9], "not as a Prometheus server does"),
         (200, b"[]", "not as a Prometheus server does"),
-        (200, b'{"status":"success","data":{"resultType":"vector","result":[]}}', "the answer to a range is no matrix"),
-        (200, b'{"status":"success"}', "the answer to a range is no matrix"),
+        (
+            200,
+            b'{"status":"success","data":{"resultType":"vector","result":[]}}',
+            "the result of a range query is not a matrix",
+        ),
+        (200, b'{"status":"success"}', "the result of a range query is not a matrix"),
         (200, _answer(data={"resultType": "matrix", "result": [{"values": []}]}), "a series cannot be read"),
         (200, _answer(data={"resultType": "matrix", "result": [{"metric": {}, "values": [[1]]}]}), "cannot be read"),
         (503, b'{"status":"error","errorType":"timeout","error":"query timed out"}', r"\(timeout\): query timed out"),
@@ -140,7 +144,7 @@ def test_warnings_are_handed_on_once(tmp_path: Path) -> None:
     again = Prometheus(KeptAnswers(tmp_path))
     again.samples("x", 0, NS)
     assert again.warnings == ["store-3 did not answer"], "kept answers are as partial as they were"
-    with pytest.raises(UsageError, match="hold none to"):
+    with pytest.raises(UsageError, match="do not include the query"):
         again.samples("z", 0, NS)
 
 

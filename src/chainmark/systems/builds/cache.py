@@ -115,7 +115,7 @@ class Cache:
         target = record.checkout or parse_version(record.build.ordered)
         if not isinstance(target, Checkout | ModuleVersion):
             raise UsageError(
-                f"`{name}` cannot be built for {record.subject.version}: only its binary is known",
+                f"`{name}` cannot be built for {record.subject.version}: only its binary is available",
                 "name the checkout that it was built from: `git:PATH`",
             )
         with scratch_in(self.root) as scratch:

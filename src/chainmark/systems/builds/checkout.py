@@ -219,7 +219,7 @@ def _unknown_ref(git: _Git, ref: str) -> UsageError:
         return UsageError(f"the repository {git.repository.name} has no commit yet", "commit something first")
     close = difflib.get_close_matches(ref, known, n=1)
     hint = f"did you mean `{close[0]}`?" if close else f"it has {', '.join(known[:5]) or 'no branch and no tag'}"
-    return UsageError(f"`{ref}` is no branch, tag or commit of the repository {git.repository.name}", hint)
+    return UsageError(f"`{ref}` is not a branch, tag or commit of the repository {git.repository.name}", hint)
 
 
 def _run(arguments: Sequence[str], cwd: Path, places: dict[str, str] | None = None) -> str:

@@ -91,9 +91,9 @@ def _require_executable(path: Path) -> None:
     if not path.exists():
         raise UsageError(f"there is no binary {path}", "build it first, or name the checkout: `git:PATH`")
     if path.is_dir():
-        raise UsageError(f"{path} is a folder, and not a binary", f"for a checkout write `git:{path}`")
+        raise UsageError(f"{path} is a folder, not a binary", f"for a checkout write `git:{path}`")
     if not os.access(path, os.X_OK | os.R_OK):
-        raise UsageError(f"{path} may not be read and executed", f"`chmod +rx {path}`, if it is a binary")
+        raise UsageError(f"{path} is not readable and executable", f"`chmod +rx {path}`, if it is a binary")
 
 
 def _require_machine(path: Path) -> None:
@@ -104,7 +104,7 @@ def _require_machine(path: Path) -> None:
     (number,) = struct.unpack("<H" if head[5] == 1 else ">H", head[18:20])
     machine, here = _ELF_MACHINES.get(number, f"machine {number}"), platform.machine()
     if machine != _SAME_MACHINE.get(here, here):
-        raise UsageError(f"{path} is built for {machine}, and this machine is {here}", "build it on or for this one")
+        raise UsageError(f"{path} is built for {machine}, but this machine is {here}", "build it on or for this one")
 
 
 def _said(path: Path, program: Program) -> str:
@@ -143,6 +143,6 @@ def _said(path: Path, program: Program) -> str:
 def _not_it(path: Path, program: Program, said: str) -> UsageError:
     command = " ".join(program.version_arguments)
     return UsageError(
-        f"{path} says {said} when it is asked for its version, so it is not {program.title}",
+        f"{path} reports {said} as its version, so it is not {program.title}",
         f"a binary of {program.title} answers `{command}` with a version such as 1.0.1",
     )

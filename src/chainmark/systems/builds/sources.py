@@ -66,7 +66,7 @@ def from_checkout(target: Checkout, ordered: str, scratch: Path, changes: bytes 
     tree = working_tree(repository, scratch) if target.ref is None else tree_at(repository, target.ref)
     folder = tree.export(scratch / "source", scratch, changes)
     if not (folder / "go.mod").is_file():
-        raise UsageError(f"{target.path} is no Go module: it has no `go.mod`", "name the folder that has one")
+        raise UsageError(f"{target.path} is not a Go module: it has no `go.mod`", "name the folder that has one")
     workspace = _workspace(folder, scratch / "source")
     replaced = _replace(folder, workspace, target.replacements, scratch)
     hashed = sha256(tree.changes) if tree.changes else None
@@ -170,7 +170,7 @@ def _replace(
         if module not in known:
             close = difflib.get_close_matches(module, known, n=1)
             hint = f"did you mean `{close[0]}`?" if close else "`go list -m all` shows what can be replaced"
-            raise UsageError(f"`{module}` is no module that these sources need, so it cannot be replaced", hint)
+            raise UsageError(f"these sources do not depend on `{module}`, so it cannot be replaced", hint)
         if is_folder(text):
             content = _copied(module, Path(text).expanduser(), scratch / "replaced" / str(number))
             _edit(place, kind, f"-replace={module}={_up_to(scratch, place)}replaced/{number}")
@@ -189,7 +189,7 @@ def _up_to(scratch: Path, folder: Path) -> str:
 def _copied(module: str, source: Path, place: Path) -> str:
     """Copy a module's folder; the hash of its files."""
     if not (source / "go.mod").is_file():
-        raise UsageError(f"{source} cannot stand for `{module}`: it has no `go.mod`", "name a Go module's folder")
+        raise UsageError(f"{source} cannot replace `{module}`: it has no `go.mod`", "name a Go module's folder")
     shutil.copytree(source, place, ignore=shutil.ignore_patterns(".git"))
     hasher = hashlib.sha256()
     for path in sorted(path for path in place.rglob("*") if path.is_file()):

@@ -81,7 +81,7 @@ def _check_not_empty(host: HostLogs, cluster: ClusterLogs) -> None:
     else:
         what = "its folder has no log in it"
     hint = exclude_hint(host.name)
-    raise UsageError(f"{host.name} has not one log line: {what}", f"{UNPACK_HINT}; {hint}" if there else hint)
+    raise UsageError(f"{host.name} has no log lines: {what}", f"{UNPACK_HINT}; {hint}" if there else hint)
 
 
 def _check_order(cluster: ClusterLogs) -> None:
@@ -89,8 +89,8 @@ def _check_order(cluster: ClusterLogs) -> None:
     backwards = [file.name for file in cluster.files if file.head.runs_backwards]
     if backwards:
         raise UsageError(
-            f"the lines of {listed(backwards)} stand the newest first",
-            "logs are read from their oldest line on: `tac FILE` turns one round",
+            f"the lines of {listed(backwards)} are in reverse order",
+            "logs must start with the oldest line: `tac FILE` reverses a file",
         )
 
 
@@ -165,7 +165,7 @@ def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
     for name, summary in summaries.items():
         books = summary.books
         if books.raw_lines == 0:
-            raise UsageError(f"{name} has not one log line", exclude_hint(name))
+            raise UsageError(f"{name} has no log lines", exclude_hint(name))
         if books.objects == 0:
             kept = next((line for line in books.malformed_kept), None)
             why = f"; line {units.count(kept.line)} of {Path(kept.file).name}: {kept.reason}" if kept else ""
@@ -175,7 +175,7 @@ def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
             )
     if not any(summary.books.decoded for summary in summaries.values()):
         raise UsageError(
-            "these are a node's messages, but none of them is about slots, blocks or resources",
+            "these are a node's messages, but none of them concerns slots, blocks or resources",
             "nodes must trace Forge.Loop, ChainSync.Client, BlockFetch.Client and ChainDB.AddBlockEvent at Info",
         )
     check_shared_names(summaries)

@@ -189,7 +189,7 @@ def count_excluded(
     parts = _parts([host for host in cluster.excluded if host.files], reading, threads, tables=False)
     if not parts:
         return excluded
-    progress.stage(_stage("counting what is left out:", parts))
+    progress.stage(_stage("counting excluded lines:", parts))
     if machines is None:
         decoders = Decoders(_shown(parts, progress))
         accounts = _map(decoders.count, parts, decoders, threads)

@@ -208,7 +208,7 @@ def resolve_genesis(path: Path | None, stated: StatedGenesis) -> tuple[Genesis, 
     if stated.network is not None:
         return _with(_public(PUBLIC_NETWORKS[stated.network]), stated), []
     if stated.system_start is None:
-        raise UsageError("there is no genesis, so nothing says when slots began", GENESIS_HINT)
+        raise UsageError("there is no genesis, so the start of the slots is unknown", GENESIS_HINT)
     genesis = Genesis(
         system_start_ns=since_epoch_ns(stated.system_start), **stated.model_dump(exclude={"system_start", "network"})
     )

@@ -202,7 +202,7 @@ def _notes(files: int, reports: int, runs: Sequence[Figures], complete: Sequence
         f"`{PREVIOUS}`: the figures of the run before, of the same workload; the first run of a workload has none",
     ]
     if files > reports:
-        notes.append(f"{files - reports} of {files} files are no published reports and were left out")
+        notes.append(f"{files - reports} of {files} files are not published reports and were skipped")
     if len(runs) > len(complete):
         notes.append(f"{len(runs) - len(complete)} runs lack an adoption centile and were left out")
     return notes

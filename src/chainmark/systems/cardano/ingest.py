@@ -121,7 +121,7 @@ def _ingest(
     catalogue: Catalogue,
 ) -> Imported:
     settings = read_settings(order.settings)
-    progress.stage("looking for logs")
+    progress.stage("searching for logs")
     cluster = logs.find().without(order.exclude)
     check_any(cluster)
     cluster = without_copies(cluster, logs.text_hash)
@@ -163,7 +163,7 @@ def _ingest(
             node=node,
             cluster=cluster,
         )
-        progress.stage("making the figures by the published rules")
+        progress.stage("computing the figures by the published rules")
         keep_published(run, published, known, catalogue)
     notes = [*contradictions, *_cluster_notes(order, cluster, documents, analysis, excluded), *names]
     notes += [*documents.notes, *node_notes]
@@ -208,7 +208,7 @@ def read_documents(order: ImportOrder, settings: Settings, cluster: ClusterLogs)
     genesis_file = find_genesis(cluster.documents, order.genesis)
     if genesis_file is None and settings.genesis.system_start is None and settings.genesis.network is None:
         raise UsageError(
-            f"there is no genesis in {cluster.folder}, so nothing says when its slots began", genesis_hint(cluster)
+            f"there is no genesis in {cluster.folder}, so the start of its slots is unknown", genesis_hint(cluster)
         )
     genesis, notes = resolve_genesis(genesis_file, settings.genesis)
     meta_file = find_meta(cluster.documents, order.meta)
@@ -277,7 +277,7 @@ def resolve_version(version: str | None, meta: Meta, told: Mapping[str, str | No
         versions = "; ".join(f"{one} on {listed(names)}" for one, names in hosts.items())
         raise UsageError(f"the hosts run different versions: {versions}", hint)
     if not hosts:
-        raise UsageError("neither the logs nor a description say which version was measured", hint)
+        raise UsageError("the version is stated neither in the logs nor in a description", hint)
     return next(iter(hosts))
 
 

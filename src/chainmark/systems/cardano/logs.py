@@ -147,10 +147,10 @@ class ClusterLogs:
         known = [host.name for host in self.hosts]
         stranger = next((name for name in names if name not in known), None)
         if stranger is not None:
-            raise UsageError(f"there is no host `{stranger}` to leave out", f"the hosts are {listed(known)}")
+            raise UsageError(f"there is no host `{stranger}` to exclude", f"the hosts are {listed(known)}")
         kept = tuple(host for host in self.hosts if host.name not in names)
         if not kept:
-            raise UsageError(f"with {listed(list(names))} left out no host is left", "leave out fewer")
+            raise UsageError(f"with {listed(list(names))} excluded, no host remains", "exclude fewer hosts")
         return replace(self, hosts=kept, excluded=tuple(host for host in self.hosts if host.name in names))
 
     @property

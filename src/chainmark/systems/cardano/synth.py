@@ -165,7 +165,8 @@ def log_order(profile: Profile, order: SyntheticOrder) -> dict[str, Any]:
     """
     if order.compression not in COMPRESSIONS:
         raise UsageError(
-            f"`{order.compression}` is no compression", f"known are {', '.join(f'`{one}`' for one in COMPRESSIONS)}"
+            f"`{order.compression}` is not a known compression",
+            f"choose from {', '.join(f'`{one}`' for one in COMPRESSIONS)}",
         )
     start = order.system_start or SYSTEM_START
     if start.tzinfo is None:
@@ -196,7 +197,9 @@ def _format(text: str) -> dict[str, Any]:
     name, _, hosts = text.partition(":")
     if name not in FORMATS:
         known = ", ".join(f"`{one}`" for one in FORMATS)
-        raise UsageError(f"`{name}` is no log format", f"known are {known}; `legacy:node-3,node-5` is for two hosts")
+        raise UsageError(
+            f"`{name}` is not a known log format", f"choose from {known}; `legacy:node-3,node-5` applies to two hosts"
+        )
     return {"format": name, "hosts": [host.strip() for host in hosts.split(",") if host.strip()]}
 
 
@@ -204,7 +207,7 @@ def _rotation(text: str) -> dict[str, int]:
     match = re.fullmatch(r"(\d{1,15})(kB|MB|GB)?", text.strip())
     if match is None or int(match[1]) == 0:
         raise UsageError(
-            f"`{text}` is no size after which a file could end",
+            f"`{text}` is not a valid size for log rotation",
             "give a number of lines, or of bytes with a unit: 100MB",
         )
     number = int(match[1])

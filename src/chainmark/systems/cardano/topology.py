@@ -105,7 +105,7 @@ def _read(path: Path) -> Listed:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(
-            f"the topology `{path}` is no rule and cannot be read as a file: {error.strerror}", TOPOLOGY_HINT
+            f"the topology `{path}` is neither a rule nor a readable file: {error.strerror}", TOPOLOGY_HINT
         ) from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"the topology file {path} is not JSON: {error}", TOPOLOGY_HINT) from error

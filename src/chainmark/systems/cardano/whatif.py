@@ -366,7 +366,7 @@ def _block_size_spread(change: Change, base: Scenario) -> Edit:
     found = re.fullmatch(r"(\d{1,3}(?:\.\d*)?)\s*%", change.value.strip())
     spread = 0.0 if change.value.strip() == "none" else float(found[1]) / 100.0 if found else math.inf
     if spread > 1.0:
-        raise UsageError(f"`{change}`: `{change.value}` is no share up to 100 %", SPREAD_HINT)
+        raise UsageError(f"`{change}`: `{change.value}` is not a share between 0 and 100 %", SPREAD_HINT)
 
     def apply(scenario: Scenario) -> Scenario:
         return _with(scenario, block_bytes_shape=[], block_bytes_variation=spread)

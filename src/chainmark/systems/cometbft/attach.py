@@ -134,7 +134,7 @@ def require_observable(profile: Profile, nodes: int) -> None:
     wrong = next((name for name, is_asked in asked.items() if is_asked), None)
     if wrong:
         raise UsageError(
-            f"the profile `{profile.name}` has `{wrong}`, which cannot be done to a network that is attached to",
+            f"the profile `{profile.name}` has `{wrong}`, which is not possible with `--attach`",
             "attach with a profile that loads only, for example `cometbft/demo`",
         )
     adapter = profile.application.adapter
@@ -218,7 +218,7 @@ def read_place(address: str) -> str:
         host, port = None, 0
     if parts.scheme not in {"http", "tcp", "ws"} or host is None or parts.path.strip("/"):
         raise UsageError(
-            f"`{address}` is no RPC address",
+            f"`{address}` is not a valid RPC address",
             "write `HOST:PORT` or `http://HOST:PORT`; TLS is not supported",
         )
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -245,7 +245,9 @@ def check_pages(pages: Sequence[str], nodes: int) -> list[str]:
                 f"nothing answers at {page} ({error})", "is `instrumentation.prometheus` on, and is this its address?"
             ) from error
         if response.is_error or _OWN_FAMILY not in response.text:
-            raise UsageError(f"{page} is no metrics page of a CometBFT node", "name it as `http://HOST:26660/metrics`")
+            raise UsageError(
+                f"{page} is not a metrics endpoint of a CometBFT node", "give it as `http://HOST:26660/metrics`"
+            )
     return whole
 
 

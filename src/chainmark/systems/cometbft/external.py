@@ -47,7 +47,7 @@ def application_of(command: Sequence[str]) -> ExternalApplication | None:
         return None
     program = shutil.which(command[0])
     if program is None:
-        raise UsageError(f"`application.command` names `{command[0]}`, which is no program", "give its whole path")
+        raise UsageError(f"`application.command` names `{command[0]}`, which is not a program", "give its full path")
     if not any("{address}" in part for part in command):
         raise UsageError(
             "`application.command` does not tell the application where to listen",

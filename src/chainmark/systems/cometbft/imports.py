@@ -73,9 +73,7 @@ def reader_of(order: ImportOrder) -> Reader:
         if reader.recognises(path):
             return reader
     known = "; ".join(reader.title for reader in READERS)
-    raise UsageError(
-        f"`{path}` is nothing that can be read as measurements of CometBFT", f"there are readers of {known}"
-    )
+    raise UsageError(f"`{path}` has an unrecognised format", f"supported measurements of CometBFT: {known}")
 
 
 def parts_of(order: ImportOrder) -> list[str]:

@@ -63,9 +63,7 @@ def ingest_server(order: ImportOrder, run: UnfinishedRun, progress: Progress) ->
     """
     _refuse_what_means_nothing(order)
     if order.begin_ns is None or order.end_ns is None:
-        raise UsageError(
-            "nothing says which range of time to import", "for example `--from 2026-01-01T10:00:00Z --duration 90s`"
-        )
+        raise UsageError("no time range was given", "for example `--from 2026-01-01T10:00:00Z --duration 90s`")
     asked = Range(order.begin_ns, order.end_ns, _settings(order.settings))
     return _ingest(order.version, asked, LiveServer(str(order.source)), run, progress)
 
@@ -99,7 +97,7 @@ def _refuse_what_means_nothing(order: ImportOrder) -> None:
     for option, value in given.items():
         if value:
             raise UsageError(
-                f"`{option}` means nothing for measurements of a Prometheus server",
+                f"`{option}` does not apply to measurements of a Prometheus server",
                 "`--set 'select=job!=\"node3\"'` leaves out a node; what was read is kept in any case",
             )
 
@@ -131,7 +129,7 @@ def _json_of(path: Path) -> dict[str, Any]:
 
 def _ingest(version: str | None, asked: Range, source: Source, run: UnfinishedRun, progress: Progress) -> Imported:
     if version is None:
-        raise UsageError("a Prometheus server does not say which version of CometBFT ran", "say it: `--as v1.0.1`")
+        raise UsageError("a Prometheus server does not say which version of CometBFT ran", "give it: `--as v1.0.1`")
     kept = run.raw / ANSWERS
     content = {
         "server": source.place,

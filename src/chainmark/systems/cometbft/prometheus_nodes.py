@@ -112,7 +112,7 @@ def fetch(prometheus: Prometheus, asked: Range, progress: Progress) -> Fetched:
     Raises:
         UsageError: there is no node, or there are two networks.
     """
-    progress.stage(f"asking {prometheus.source.place}")
+    progress.stage(f"querying {prometheus.source.place}")
     names = f"({'|'.join(NAMESPACES)})_({'|'.join(NODE_FAMILIES)})(_total)?"
     select = asked.settings.select.strip("{} ")
     told = asked.series(prometheus, matchers([f'__name__=~"{names}"', select]))

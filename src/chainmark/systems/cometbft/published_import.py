@@ -164,7 +164,7 @@ def imported(order: ImportOrder, load: PublishedLoad, catalogue: Catalogue) -> I
         UsageError: nothing says which version it was of.
     """
     if order.version is None:
-        raise UsageError("nothing says which version was measured", "`--as v1.0.0-alpha.2`")
+        raise UsageError("the measured version is unknown", "`--as v1.0.0-alpha.2`")
     experiment = load.experiment
     workload: dict[str, Scalar | list[Scalar]] = {
         "load.connections": experiment.connections,

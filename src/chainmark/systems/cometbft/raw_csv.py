@@ -132,7 +132,9 @@ def _index(path: Path, _size: int, _changed_ns: int) -> RawIndex:
     """The same, remembered until the file changes: every experiment is imported by itself, and asks anew."""
     heading = _heading(path)
     if heading != list(COLUMNS):
-        raise UsageError(f"`{path}` is no `raw.csv` of CometBFT's report tool", f"its heading is {','.join(COLUMNS)}")
+        raise UsageError(
+            f"`{path}` is not a `raw.csv` of CometBFT's report tool", f"its heading is {','.join(COLUMNS)}"
+        )
     loads = ("connections", "rate", "size")
     bounds = [bound for name in loads for bound in (pl.col(name).min().alias(f"{name}_low"), pl.col(name).max())]
     rows = _scan(path)
@@ -140,7 +142,7 @@ def _index(path: Path, _size: int, _changed_ns: int) -> RawIndex:
         found = rows.filter(~_MALFORMED).group_by("experiment_id").agg(pl.len(), *bounds).collect(engine="streaming")
         total, malformed = rows.select(pl.len(), _MALFORMED.sum().alias("bad")).collect(engine="streaming").row(0)
     except pl.exceptions.PolarsError as error:
-        raise UsageError(f"`{path}` is no well-formed CSV: {str(error).splitlines()[0]}") from error
+        raise UsageError(f"`{path}` is not well-formed CSV: {str(error).splitlines()[0]}") from error
     experiments = []
     for row in found.sort("connections", "rate", "experiment_id").iter_rows(named=True):
         mixed = next((name for name in loads if row[name] != row[f"{name}_low"]), None)

@@ -103,7 +103,7 @@ class RpcClient:
         except (httpx.HTTPError, ValueError) as error:
             raise RpcError(f"the node at {self.address} did not answer `{method}` ({error})") from error
         if not isinstance(answer, dict):
-            raise RpcError(f"the node at {self.address} answered `{method}` with what is no answer")
+            raise RpcError(f"the node at {self.address} sent an invalid response to `{method}`")
         if "result" not in answer:
             raise RpcError(f"the node at {self.address} refused `{method}`: {answer.get('error')}")
         result: dict[str, Any] = answer["result"]

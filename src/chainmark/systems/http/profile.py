@@ -91,8 +91,8 @@ class RequestEntry(BaseModel):
         name = next((name for name in self.headers if is_secret_name(name)), None)
         if name is not None:
             raise UsageError(
-                f"the profile gives the header `{name}`, and every run keeps its profile",
-                f"give it with the command: `--header '{name}: ${{VARIABLE}}'`",
+                f"the profile contains the header `{name}`, which would be stored with every run",
+                f"give it on the command line: `--header '{name}: ${{VARIABLE}}'`",
             )
         return self
 
@@ -151,7 +151,9 @@ def filled(template: str, row: dict[str, Cell], where: str) -> str:
         if name is None:
             return match.group()[0]
         if name not in row:
-            raise UsageError(f"{where} takes `{{{name}}}`, which its data does not have", f"it has: {_list(set(row))}")
+            raise UsageError(
+                f"{where} takes `{{{name}}}`, which is missing from its data", f"it has: {_list(set(row))}"
+            )
         found = row[name]
         return str(found).lower() if isinstance(found, bool) else str(found)
 

@@ -127,7 +127,9 @@ def _rows(entry: RequestEntry) -> Sequence[dict[str, Cell]]:
             reader = csv.DictReader(file, strict=True)
             rows: list[dict[str, Cell]] = [_whole(row, path, reader.line_num) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UsageError(f"the data {path} cannot be read: {error}", "a CSV file with a heading, in UTF-8") from error
+        raise UsageError(
+            f"the data {path} cannot be read: {error}", "give a CSV file in UTF-8 with a header"
+        ) from error
     if not rows:
         raise UsageError(f"the data {path} has no row")
     return rows
@@ -136,7 +138,7 @@ def _rows(entry: RequestEntry) -> Sequence[dict[str, Cell]]:
 def _whole(row: Mapping[Any, Any], path: Path, line: int) -> dict[str, Cell]:
     """The reader marks what is missing, and what is too much, with None."""
     if None in row or None in row.values():
-        raise UsageError(f"line {line} of {path} has not as many values as its heading has names")
+        raise UsageError(f"line {line} of {path} does not have as many values as the header has names")
     return dict(row)
 
 
@@ -188,7 +190,7 @@ def check_right(target: Target, endpoints: Sequence[Endpoint], progress: Progres
         UsageError: an answer is not what the profile says is right.
         EnvironmentFailure: the server does not answer.
     """
-    progress.stage(f"asking {target.url} each request once")
+    progress.stage(f"sending each request once to {target.url}")
     named: str | None = None
     for number, endpoint in enumerate(endpoints):
         progress.update(number / len(endpoints), endpoint.label)
@@ -223,7 +225,7 @@ def _ask_once(target: Target, endpoint: Endpoint, how: Checked) -> str | None:
     status = f"status {error.status}" if error.kind == "status" else error.kind
     hint = "is the server wrong, or what the profile says of the request (`checks`, `contains`, `status`)?"
     raise UsageError(
-        f"{what} answers {status}, not what the profile calls right: {error.detail}{told}",
+        f"{what} answers {status}, which the profile does not accept: {error.detail}{told}",
         hint_of_status(error.status) if error.kind == "status" and error.status else hint,
     )
 
@@ -235,7 +237,7 @@ def _why_unanswered(target: Target, error: ErrorClass, timeout_s: float) -> tupl
         return why_no_tls(target, timeout_s) or (detail, "does the server ask for a client's certificate (`--cert`)?")
     if error.kind == PROTOCOL:
         hint = "does the server want `https://`?" if "TLS" in detail else "is it a server of HTTP/1.1?"
-        return f"what it sends is no answer ({detail})", hint
+        return f"it does not send a valid HTTP response ({detail})", hint
     if error.kind == "timeout":
         hint = "is the server stuck? `--set steps.timeout_s=SECONDS` gives it longer"
         return f"{detail}, {units.duration(timeout_s)}", hint

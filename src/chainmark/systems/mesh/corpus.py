@@ -156,7 +156,7 @@ class _Sampler:
         if last < first:
             raise UsageError(
                 f"{self._server.url} has no settled block: its chain goes from {first} to {self._server.current.index}",
-                f"{self._order.settled_blocks} blocks are left out as not settled; wait, or set fewer",
+                f"{self._order.settled_blocks} blocks are excluded as not settled; wait, or set a lower number",
             )
         return self._floor(first, last), last
 
@@ -369,7 +369,7 @@ class _Sampler:
     # -- endpoints that can be asked in one way only -----------------------------------------------------------------
 
     def _single(self) -> None:
-        self._progress.stage("asking what there is one of")
+        self._progress.stage("querying the remaining endpoints")
         of_network = bodies.of_network(self._network)
         options = self._server.metadata_options or {}
         questions = {

@@ -70,7 +70,7 @@ class CorpusEndpoint(_Strict):
         if self.id not in READS_BY_ID:
             raise ValueError(f"there is no endpoint `{self.id}`")
         if self.asked != len(self.items) + self.refused + self.left_out:
-            raise ValueError(f"the books of `{self.id}` do not balance")
+            raise ValueError(f"the counts of `{self.id}` do not add up")
         if missing := {item.stratum for item in self.items} - {stratum.name for stratum in self.strata}:
             raise ValueError(f"`{self.id}` has items of the undescribed stratum `{min(missing)}`")
         return self
@@ -159,7 +159,7 @@ class Corpus(_Strict):
             ) from error
         if corpus.hash != told:
             raise UsageError(
-                f"{path} was changed after it was made: its content has the hash {corpus.hash[:16]}…",
+                f"{path} was changed after it was written: its content has the hash {corpus.hash[:16]}…",
                 "sample it again, or take back the change; results of another content are not comparable",
             )
         return corpus
@@ -273,7 +273,7 @@ class Corpus(_Strict):
                 reason = next(refusal.reason for refusal in refused if refusal.endpoint == one.id)
                 unmeasured.append(Unmeasured(endpoint=one.id, state=Offering.REFUSED, reason=reason))
         if not kept:
-            raise UsageError(f"{server.url} answers no item rightly: {refused[0].reason}", "is it the right network?")
+            raise UsageError(f"{server.url} answers no item correctly: {refused[0].reason}", "is it the right network?")
         update = {"validated": True, "endpoints": kept, "refused": [*self.refused, *refused], "unmeasured": unmeasured}
         return self.model_copy(update=update)
 

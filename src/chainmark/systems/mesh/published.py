@@ -157,7 +157,7 @@ def read_published_page(path: Path) -> PublishedPage:
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is no text ({error})") from error
+        raise UsageError(f"{path} is not a text file ({error})") from error
 
 
 def parse_published_page(text: str, name: str = "the page") -> PublishedPage:

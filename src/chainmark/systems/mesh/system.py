@@ -158,8 +158,8 @@ def _corpus(
     missing = sorted(set(mesh.corpus.addresses) - corpus.addresses())
     if missing:
         raise UsageError(
-            f"{order.corpus} asks nothing about the address `{missing[0]}`",
-            "leave out the file, and requests are made for the addresses that you name",
+            f"{order.corpus} has no request for the address `{missing[0]}`",
+            "omit the file to generate requests for the given addresses",
         )
     if not corpus.validated:
         return corpus.validated_by(server, client, progress), []
@@ -167,7 +167,7 @@ def _corpus(
     items = sum(len(one.items) for one in corpus.endpoints)
     if len(wrong) == items:
         raise UsageError(
-            f"{server.url} answers none of the {items} requests of {order.corpus} rightly: {wrong[0].reason}",
+            f"{server.url} answers none of the {items} requests of {order.corpus} correctly: {wrong[0].reason}",
             "is it the corpus of this network? `chainmark corpus` samples a new one",
         )
     return corpus, wrong

@@ -171,7 +171,7 @@ def test_another_program_of_the_same_sources_is_built_as_they_were(
     tool = cache.tool(record, "tools/other", "other")
     assert subprocess.run([tool], check=True, capture_output=True, text=True).stdout == "a tool\n"
     binary = made(cache, str(cache.binary(record)))
-    with pytest.raises(UsageError, match="only its binary is known"):
+    with pytest.raises(UsageError, match="only its binary is available"):
         cache.tool(binary, "tools/other", "another")
 
 
@@ -267,19 +267,19 @@ def script(path: Path, content: str, mode: int = 0o755) -> str:
     ("kind", "message"),
     [
         ("missing", "there is no binary"),
-        ("folder", "is a folder, and not a binary"),
-        ("not executable", "may not be read and executed"),
+        ("folder", "is a folder, not a binary"),
+        ("not executable", "is not readable and executable"),
         ("silent", "says nothing when it is asked for its version"),
         ("chatty", "says `hello` when it is asked"),
         ("failing", "failed, so .* is not Node: no such thing"),
         ("hanging", "did not end within 500 ms"),
         ("garbage", "cannot be started"),
         ("other program", "is `example.com/node/cmd/other`, and not Node"),
-        ("other machine", "is built for riscv64, and this machine is"),
+        ("other machine", "is built for riscv64, but this machine is"),
         ("no repository", "cannot be read as a git repository"),
         ("no folder", "there is no folder"),
         ("unknown ref", "`mian` is no branch, tag or commit"),
-        ("no module", "is no Go module"),
+        ("no module", "is not a Go module"),
         ("no program", "is not Node: it has no `cmd/node`"),
         ("no commit", "has no commit yet"),
     ],

@@ -122,12 +122,12 @@ def test_the_command_shows_a_report_and_writes_it(tmp_path: Path, lab: Lab) -> N
     [
         (["REPORT"], "does not say when the cluster of 10.5.4 started"),
         (["REPORT@9.9", "REPORT", "--style", "published"], "has no version `9.9`"),
-        (["REPORT@10.6.2", "--style", "published"], "one version alone is no comparison"),
+        (["REPORT@10.6.2", "--style", "published"], "at least two versions are required"),
         (["nothing.json", "--style", "published"], "there is no file `nothing.json`"),
         (["ORG", "--style", "published", "--era", "typst"], "cuts digits that the typst style needs"),
         (["ORG", "--style", "published", "--era", "gothic"], "have no style `gothic`"),
-        (["REPORT", "--era", "org"], "`--era` is one of the published styles"),
-        (["STRANGER", "--style", "published"], "is not a published report that is known here"),
+        (["REPORT", "--era", "org"], "`--era` requires the published style"),
+        (["STRANGER", "--style", "published"], "is not a published report in a known format"),
     ],
 )
 def test_the_command_refuses_in_a_sentence_with_a_hint(

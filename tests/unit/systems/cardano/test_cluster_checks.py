@@ -112,12 +112,12 @@ def test_hosts_of_another_start_are_of_another_network() -> None:
 def test_a_host_without_a_line_is_named_with_why() -> None:
     rest = ("b", [log("b/log")])
     empty = cluster(("a", [log("a/1", size=0), log("a/2", size=0)]), rest)
-    assert refused(empty) == ("a has not one log line: a/1 and a/2 is empty", "`--exclude a` leaves it out")
+    assert refused(empty) == ("a has no log lines: a/1 and a/2 is empty", "`--exclude a` leaves it out")
     none = cluster(("a", []), rest, unread=[Unread("ab/x.zip", "packed")])
-    assert refused(none) == ("a has not one log line: its folder has no log in it", "`--exclude a` leaves it out")
+    assert refused(none) == ("a has no log lines: its folder has no log in it", "`--exclude a` leaves it out")
     packed = cluster(("a", []), rest, unread=[Unread("a/x.zip", "packed"), Unread("b/y.zip", "packed")])
     message, hint = refused(packed)
-    assert message == "a has not one log line: not read: a/x.zip (packed)"
+    assert message == "a has no log lines: not read: a/x.zip (packed)"
     assert (hint or "").startswith("logs are read as plain text")
     assert (hint or "").endswith("; `--exclude a` leaves it out")
     check_heads(cluster(("a", [log("a/1", size=0), log("a/2")]), rest), GENESIS)
@@ -127,7 +127,7 @@ def test_a_log_that_stands_on_its_head_is_named() -> None:
     one = cluster(("a", [log("a/1"), log("a/2", backward=9)]))
     assert refused(one) == (
         "the lines of a/2 stand the newest first",
-        "logs are read from their oldest line on: `tac FILE` turns one round",
+        "logs must start with the oldest line: `tac FILE` reverses a file",
     )
 
 
@@ -207,7 +207,7 @@ def refused_read(genesis: Genesis = GENESIS, /, **hosts: HostSummary) -> tuple[s
 def test_a_host_whose_lines_say_nothing_is_named_with_why() -> None:
     check_read({"a": host(), "b": host(objects=1, decoded=0)}, GENESIS)
     nothing = host(raw_lines=0, objects=0, decoded=0)
-    assert refused_read(a=host(), b=nothing) == ("b has not one log line", "`--exclude b` leaves it out")
+    assert refused_read(a=host(), b=nothing) == ("b has no log lines", "`--exclude b` leaves it out")
     line = MalformedLine(file="/logs/b/stdout", line=12, reason="no JSON", text="x")
     message, hint = refused_read(a=host(), b=host(objects=0, decoded=0, malformed_kept=[line]))
     assert message == "none of the 299 lines of b can be read as a trace message; line 12 of stdout: no JSON"
@@ -218,7 +218,7 @@ def test_a_host_whose_lines_say_nothing_is_named_with_why() -> None:
 
 def test_nodes_that_trace_nothing_of_use_are_told_what_to_trace() -> None:
     message, hint = refused_read(a=host(decoded=0), b=host(decoded=0))
-    assert message == "these are a node's messages, but none of them is about slots, blocks or resources"
+    assert message == "these are a node's messages, but none of them concerns slots, blocks or resources"
     assert hint == "nodes must trace Forge.Loop, ChainSync.Client, BlockFetch.Client and ChainDB.AddBlockEvent at Info"
 
 

@@ -66,7 +66,7 @@ def test_what_nobody_stated_is_named_with_the_value_that_is_assumed() -> None:
     assert len(notes) == 1
     assert "security_parameter 40" in notes[0]
     assert "epoch_slots" not in notes[0]
-    with pytest.raises(UsageError, match="nothing says when slots began"):
+    with pytest.raises(UsageError, match="the start of the slots is unknown"):
         resolve_genesis(None, StatedGenesis())
 
 
@@ -180,7 +180,7 @@ def test_a_topology_gives_every_host_its_region(tmp_path: Path) -> None:
     assert (found, topology) == (path, Listed(hosts=[ListedHost(name="node-0", region="eu-central-1", producers=[])]))
     with pytest.raises(UsageError, match="is the name of a rule"):
         read_topology(tmp_path, Path("torus-dense"))
-    with pytest.raises(UsageError, match="cannot be read as a file"):
+    with pytest.raises(UsageError, match="nor a readable file"):
         read_topology(tmp_path, tmp_path / "none.json")
 
 

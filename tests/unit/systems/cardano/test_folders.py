@@ -171,7 +171,7 @@ REFUSED: list[tuple[str, h.Change, str, str]] = [
     (
         "UTF-16",
         h.pack("node-1/stdout", "node-1/stdout", h.utf16),
-        r"node-1 has not one log line: not read: node-1/stdout \(UTF-16 text\)",
+        r"node-1 has no log lines: not read: node-1/stdout \(UTF-16 text\)",
         "UTF-8",
     ),
     ("zip", h.pack("node-1/stdout", "node-1/stdout.zip", h.zipped), r"node-1/stdout.zip \(an archive\)", "gzip"),

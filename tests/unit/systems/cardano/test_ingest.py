@@ -345,8 +345,8 @@ def _relays_of_an_older_chain(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said", "hint"),
     [
-        (_empty, "node-2 has not one log line: node-2/stdout is empty", "--exclude node-2"),
-        (_gone, "node-2 has not one log line: its folder has no log in it", "--exclude node-2"),
+        (_empty, "node-2 has no log lines: node-2/stdout is empty", "--exclude node-2"),
+        (_gone, "node-2 has no log lines: its folder has no log in it", "--exclude node-2"),
         (
             _malformed,
             r"none of the 299 lines of node-2 can be read as a trace message; line 1 of stdout: no JSON",
@@ -394,7 +394,7 @@ def test_what_cannot_be_a_run_is_one_sentence_with_a_way_out(
         ({"filters": ("EpochGEq=x",)}, "needs a whole number"),
         ({"settings": ("genesis.slot_length_s=0",)}, r"`genesis\.slot_length_s` is 0"),
         ({"settings": ("chain.k=1",)}, r"`chain` is not a key"),
-        ({"exclude": ("node-9",)}, "there is no host `node-9` to leave out"),
+        ({"exclude": ("node-9",)}, "there is no host `node-9` to exclude"),
         ({"genesis": Path("nowhere")}, "the genesis nowhere cannot be read"),
         ({"meta": Path("nowhere")}, "the description nowhere cannot be read"),
         ({"topology": Path("torus-dense")}, "is the name of a rule"),
@@ -445,7 +445,7 @@ def test_without_a_description_the_logs_or_the_user_say_the_version(cluster: Pat
         return None if "NodeVersion" in line else line
 
     silent = changed(logs, tmp_path / "silent", *(edit_lines(f"{host}/stdout", nameless) for host in HOSTS))
-    with pytest.raises(UsageError, match="neither the logs nor a description say which version") as refused:
+    with pytest.raises(UsageError, match="the version is stated neither in the logs nor in a description") as refused:
         ingest(tmp_path / "store", silent)
     assert "--as" in (refused.value.hint or "")
     assert ingest(tmp_path, silent, version="11.0").run.manifest.subject.version == "11.0"

@@ -78,7 +78,7 @@ def test_interrupted_it_leaves_nothing(lab: Lab, cluster: Path, number: signal.S
 def test_two_at_once_do_not_disturb_each_other(lab: Lab, cluster: Path, undisturbed: tuple[str, bytes]) -> None:
     """The second is told that the first is at work; the first's folder is left alone."""
     first = lab.start("ingest", "cardano", str(cluster), "--threads", "1")
-    wait_until(lambda: "looking for logs" in first.errors(), "the first import")
+    wait_until(lambda: "searching for logs" in first.errors(), "the first import")
     first.process.send_signal(signal.SIGSTOP)
     try:
         told = lab.run("ingest", "cardano", str(cluster), code=2).stderr

@@ -121,7 +121,7 @@ def test_hosts_are_left_out_by_their_names(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no host `node-7`") as refused:
         cluster.without(["node-7"])
     assert refused.value.hint == "the hosts are node-0 and node-1"
-    with pytest.raises(UsageError, match="no host is left"):
+    with pytest.raises(UsageError, match="no host remains"):
         cluster.without(["node-0", "node-1"])
 
 

@@ -217,7 +217,7 @@ def test_figures_keep_their_numbers_and_show_where_the_samples_lie(store: Path) 
     [
         ({"plan": "quick"}, "`--plan` is for nodes that chainmark runs"),
         ({"resume": "x"}, "`--resume` is for nodes"),
-        ({"candidate": None}, "needs a candidate"),
+        ({"candidate": None}, "requires a candidate"),
         ({"candidate": "9.1.0"}, "no run of a release before 9.1.0"),
         ({"baseline": "8.0"}, "no run matches `8.0`"),
         ({"signature": cm.Signature(date="yesterday")}, "`yesterday` is no day"),

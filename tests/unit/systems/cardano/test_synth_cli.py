@@ -18,7 +18,7 @@ def test_logs_are_made_and_summed_up(lab: Lab, tmp_path: Path) -> None:
     folder = tmp_path / FOLDER
     faults = ("--fault", "crash:node-3@100", "--fault", "clock-offset:node-2=+250ms", "--fault", "wrong-host:node-1=x")
     told = lab.run("synth", "cardano", "--out", str(folder), *SMALL, *faults).stdout
-    for part in ("hosts", "transactions", "a second and host", "crash", "node-3", "0.25 s", str(folder)):
+    for part in ("hosts", "transactions", "per second and host", "crash", "node-3", "0.25 s", str(folder)):
         assert part in told
     made = json.loads(lab.run("synth", "cardano", "--out", str(folder), "--force", "--json", *SMALL).stdout)
     lines = sum(path.read_bytes().count(b"\n") for path in folder.glob("node-*/*"))

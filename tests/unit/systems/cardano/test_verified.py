@@ -165,8 +165,8 @@ def _without(name: str) -> Callable[[Json], object]:
         (lambda c: c.update(mpVersion={}), "fields of blockprop and clusterperf at once"),
         (lambda c: c.update(bpPropagation=[]), "malformed at `bpPropagation`"),
         (lambda c: c.update(bpDomainSlots={"low": 1}), "malformed at `bpDomainSlots`"),
-        (lambda c: c.update(bpDomainSlots={"ddRawCount": "soon"}), "`soon` is no time"),
-        (lambda c: c.update(bpDomainSlots={"ddRawCount": True}), "`True` is no number"),
+        (lambda c: c.update(bpDomainSlots={"ddRawCount": "soon"}), "`soon` is not a valid time"),
+        (lambda c: c.update(bpDomainSlots={"ddRawCount": True}), "`True` is not a number"),
     ],
 )
 def test_a_malformed_file_is_refused_by_its_place(
@@ -184,11 +184,11 @@ def test_a_malformed_file_is_refused_by_its_place(
     [
         ("{", "blockprop.json", "is not JSON"),
         ('{"cdfSize": NaN}', "blockprop.json", "NaN is no number"),
-        ("[1]", "blockprop.json", "is no file of the published analysis"),
-        ("{}", "blockprop.json", "is no file of the published analysis"),
+        ("[1]", "blockprop.json", "is not a file of the published analysis"),
+        ("{}", "blockprop.json", "is not a file of the published analysis"),
         ("# runs\n", "cdfForgerStart.cdf", "holds no centile"),
         ("# runs\n0.5 1 2\n", "cdfForgerStart.cdf", "a line is a centile with one value, or with five"),
-        ("# runs\n0.5 nan\n", "cdfForgerStart.cdf", "it is no number"),
+        ("# runs\n0.5 nan\n", "cdfForgerStart.cdf", "it is not a number"),
     ],
 )
 def test_what_is_none_of_their_files(run: SealedRun, tmp_path: Path, text: str, name: str, message: str) -> None:
@@ -219,7 +219,7 @@ def test_a_run_of_before_keeps_no_figures(tmp_path: Path) -> None:
     made = Store(tmp_path / "store").create("cardano", "cardano/value", "1.0", {})
     manifest = source.manifest.model_copy(update={"run_id": made.run_id})
     old = made.seal(manifest, source.catalogue, [])
-    with pytest.raises(UsageError, match="keeps no figures by the published rules") as error:
+    with pytest.raises(UsageError, match="has no figures by the published rules") as error:
         _verified(old, tmp_path, {"bpVersion": {}, "cdfForgerStart": _cdf(STARTED)})
     assert "ingest" in str(error.value.hint)
 

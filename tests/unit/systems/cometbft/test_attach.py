@@ -62,7 +62,7 @@ def test_an_address_is_taken_as_people_write_it(address: str, place: str) -> Non
 
 @pytest.mark.parametrize("address", ["https://node0", "node0:port", "http://node0/rpc", "", "ftp://x"])
 def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(UsageError, match="is no RPC address"):
+    with pytest.raises(UsageError, match="is not a valid RPC address"):
         read_place(address)
 
 
@@ -91,7 +91,7 @@ def test_the_nodes_must_be_of_one_network_and_each_named_once() -> None:
 def test_every_node_has_a_metrics_page_or_none_has() -> None:
     with answering("cometbft_consensus_height 7") as page, answering("up 1") as other:
         assert check_pages([page], 1) == [f"http://{page}/metrics"]
-        with pytest.raises(UsageError, match="is no metrics page"):
+        with pytest.raises(UsageError, match="is not a metrics endpoint"):
             check_pages([page, f"http://{other}/metrics"], 2)
         with pytest.raises(UsageError, match="2 nodes are attached to, and 1 metrics pages are named"):
             check_pages([page], 2)

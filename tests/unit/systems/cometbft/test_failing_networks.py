@@ -104,7 +104,7 @@ def test_an_applications_places_are_filled_for_each_node(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        (["no-such-program", "{address}"], "`application.command` names `no-such-program`, which is no program"),
+        (["no-such-program", "{address}"], "`application.command` names `no-such-program`, which is not a program"),
         (["sh", "-c", "true"], "`application.command` does not tell the application where to listen"),
     ],
 )

@@ -107,7 +107,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"request": [{**BLOCK, "endpoint": "Block"}]}, "`request.0.endpoint` is 'Block'"),
     ({"request": [{**BLOCK, "method": "LIST"}]}, "`request.0.method` is 'LIST'"),
     ({"request": [{**BLOCK, "status": [99]}]}, "99"),
-    ({"request": [{**BLOCK, "rows": [{"height": 1}]}]}, "takes `{chain}`, which its data does not have"),
+    ({"request": [{**BLOCK, "rows": [{"height": 1}]}]}, "takes `{chain}`, which is missing from its data"),
     ({"request": [{**BLOCK, "check": []}]}, "`request.0.check` is not a key of a profile"),
     ({"request": [{**BLOCK, "checks": [{"pointer": "/a"}]}]}, "the check of `/a` says 0 things, not one"),
     ({"request": [{**BLOCK, "checks": [{"pointer": "/a", "is": 1, "absent": True}]}]}, "says 2 things"),

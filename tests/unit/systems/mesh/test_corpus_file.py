@@ -56,7 +56,7 @@ def test_a_changed_corpus_is_refused(corpus: Corpus, tmp_path: Path) -> None:
     corpus.save(path)
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace('"index": 0', '"index": 1', 1), encoding="utf-8")
-    with pytest.raises(UsageError, match="was changed after it was made"):
+    with pytest.raises(UsageError, match="was changed after it was written"):
         Corpus.load(path)
 
 
@@ -80,7 +80,7 @@ def test_another_file_is_no_corpus(content: str, what: str, tmp_path: Path) -> N
 
 def test_books_that_do_not_balance_are_refused() -> None:
     item = Item(body={}, expect={}, stratum="all")
-    with pytest.raises(ValidationError, match="books of `block` do not balance"):
+    with pytest.raises(ValidationError, match="counts of `block` do not add up"):
         CorpusEndpoint(id="block", strata=[Stratum(name="all", description="")], items=[item], asked=2)
 
 

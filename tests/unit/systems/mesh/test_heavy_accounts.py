@@ -94,7 +94,7 @@ def test_a_file_that_does_not_ask_about_the_named_address(tmp_path: Any) -> None
         order = ServiceOrder(Target("server", url), pinned=path)
         SYSTEM.prepare(SYSTEM.profile(read_profile("mesh/huge-address")), order, Silent())
         named = SYSTEM.profile(read_profile("mesh/huge-address", ['corpus.addresses=["a60"]']))
-        with pytest.raises(UsageError, match="asks nothing about the address `a60`"):
+        with pytest.raises(UsageError, match="has no request for the address `a60`"):
             SYSTEM.prepare(named, ServiceOrder(Target("server", url), corpus=path), Silent())
 
 

@@ -92,7 +92,7 @@ def joined(reports: Sequence[PublishedReport]) -> PublishedReport:
         new = chosen(report, [index for index in range(len(report.columns)) if not _is_known(result, report, index)])
         _append(result, _named_apart(new, [one.label for one in result.columns]))
     if len(result.columns) < 2:
-        raise UsageError("one version alone is no comparison", "name two versions or more, the baseline first")
+        raise UsageError("at least two versions are required", "give two or more versions, the baseline first")
     result.caveats = Caveats.joined(report.caveats for report in reports)
     if len(reports) > 1:
         result.title = f"{enumerated([one.label for one in result.columns[1:]])} against {result.columns[0].label}"

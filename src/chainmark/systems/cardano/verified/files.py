@@ -124,7 +124,7 @@ def read_theirs(path: Path) -> Theirs:
     content = _content(path)
     kinds = _kinds(content) if isinstance(content, dict) else []
     if not kinds:
-        raise UsageError(f"`{path}` is no file of the published analysis", HINT)
+        raise UsageError(f"`{path}` is not a file of the published analysis", HINT)
     if kinds == [SINGLE]:
         return Theirs(path, SINGLE, {path.stem: _distribution(path, path.stem, content)}, hosts=_hosts_of(content))
     if len(kinds) > 1:
@@ -136,7 +136,7 @@ def read_theirs(path: Path) -> Theirs:
 
 def _content(path: Path) -> Any:
     def refuse(name: str) -> NoReturn:
-        raise ValueError(f"{name} is no number")
+        raise ValueError(f"{name} is not a number")
 
     try:
         return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
@@ -187,9 +187,9 @@ def _number(path: Path, name: str, value: Any) -> float:
         try:
             return datetime.fromisoformat(_microseconds(value)).timestamp()
         except ValueError as error:
-            raise _malformed(path, name, f"`{value}` is no time") from error
+            raise _malformed(path, name, f"`{value}` is not a valid time") from error
     if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise _malformed(path, name, f"`{value}` is no number")
+        raise _malformed(path, name, f"`{value}` is not a number")
     return float(value)
 
 
@@ -318,9 +318,9 @@ def _printed(path: Path, text: str) -> float:
     try:
         value = float(text)
     except ValueError as error:
-        raise _malformed(path, text, "it is no number") from error
+        raise _malformed(path, text, "it is not a number") from error
     if not math.isfinite(value):
-        raise _malformed(path, text, "it is no number")
+        raise _malformed(path, text, "it is not a number")
     return value
 
 

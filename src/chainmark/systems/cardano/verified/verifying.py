@@ -63,7 +63,7 @@ def verify(run: SealedRun, path: Path, catalogue: Catalogue, tool_version: str) 
     """
     kept = figures_of(run)
     if kept is None:
-        raise UsageError(f"the run `{run.run_id}` keeps no figures by the published rules", _INGEST_AGAIN)
+        raise UsageError(f"the run `{run.run_id}` has no figures by the published rules", _INGEST_AGAIN)
     theirs = read_theirs(path)
     check_same_run(theirs, run.manifest)
     names = _Names(catalogue)
@@ -82,7 +82,7 @@ def verify(run: SealedRun, path: Path, catalogue: Catalogue, tool_version: str) 
     )
     if not result.compared:
         raise UsageError(
-            f"`{path}` tells no figure that the run `{run.run_id}` has",
+            f"`{path}` has no figure in common with the run `{run.run_id}`",
             f"the run has {', '.join(list(kept.figures)[:6])} …; a CDF's file is named after its figure",
         )
     return result
@@ -240,7 +240,7 @@ def _check_start(theirs: Theirs, manifest: Manifest) -> None:
     try:
         start = datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
     except ValueError as error:
-        raise UsageError(f"`{theirs.path}` says that its network started at `{text}`", "that is no time") from error
+        raise UsageError(f"`{theirs.path}` has the invalid network start `{text}`", "it must be a time") from error
     if start != known:
         raise UsageError(f"`{theirs.path}` is of a network started at {start}, the run's at {known}", _ANOTHER)
 

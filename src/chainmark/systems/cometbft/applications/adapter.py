@@ -276,7 +276,7 @@ def _read(reference: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
     if base.endswith(".toml") and not Path(base).expanduser().is_absolute():
         base = str(folder / base)
     if base in seen:
-        raise UsageError(f"{place} extends itself", "let one of the adapters stand alone")
+        raise UsageError(f"{place} extends itself", "remove one of the `extends`")
     return _merged(_read(base, (*seen, reference, base)), content)
 
 
