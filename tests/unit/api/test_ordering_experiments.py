@@ -189,7 +189,7 @@ def test_an_order_that_lacks_something_is_refused_with_the_other_way(tmp_path: P
         with pytest.raises(UsageError, match=r"^an experiment requires a profile and two versions$") as refused:
             cm.experiment("p", **order, store=tmp_path)  # type: ignore[arg-type]
         assert refused.value.hint == "or continue an experiment: `--resume ID`"
-    with pytest.raises(UsageError, match=r"^an experiment needs"):
+    with pytest.raises(UsageError, match=r"^an experiment requires"):
         cm.experiment(baseline="v1", candidate="v2", store=tmp_path)
 
 
