@@ -93,6 +93,7 @@ notice: setup ## rewrite NOTICE, the list of dependencies and their licences
 # the second commit's core is built in a fraction of the first one's time.
 BASE ?= main
 speed: setup ## judge how this checkout's own start compares with that of BASE, by chainmark's own verdict
+	@mkdir -p build
 	$(BIN)/chainmark experiment benchmark/chainmark-start --baseline git:.@$(BASE) --candidate git:. \
 		--html build/speed.html --md build/speed.md
 

@@ -2,7 +2,7 @@
 
 use crate::server::{Server, read_request, with_length, write};
 use crate::{closed, order, post, run};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -15,18 +15,20 @@ use std::sync::{Arc, LazyLock};
 /// Made when the tests run, so that no private key is ever in the sources: the server's configuration, and the files
 /// of two authorities, of which the first vouches for it.
 static MADE: LazyLock<(Arc<ServerConfig>, [PathBuf; 2])> = LazyLock::new(|| {
-    let authority = authority();
+    let authority = authority("right");
     let key = KeyPair::generate().unwrap();
     let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
     let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &authority).unwrap();
     (
         config(&certificate.pem(), &key.serialize_pem()),
-        [written("right", &authority), written("other", &self::authority())],
+        [written("right", &authority), written("other", &self::authority("other"))],
     )
 });
 
-fn authority() -> CertifiedIssuer<'static, KeyPair> {
+/// Each has a name of its own: with another's name and another key, it would be a forgery, and not a stranger.
+fn authority(name: &str) -> CertifiedIssuer<'static, KeyPair> {
     let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }

@@ -20,6 +20,7 @@ from chainmark.core.verdict import Verdict
 from chainmark.lab.versions import DoesNotBuild
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
+from chainmark.systems.capabilities import launchable
 
 from tests.support import Lab, wait_until
 
@@ -115,7 +116,7 @@ def test_a_file_is_a_version_and_stays_what_it_was(tmp_path: Path) -> None:
     assert again.is_valid
     assert len((again.path / "raw" / "stdout.txt").read_text().splitlines()) == 1, "each execution has an empty folder"
     assert again.manifest.warnings[0].startswith("peak memory has no data")
-    assert {subject.name for subject, _ in load_system("benchmark").installed()} == {"tool"}
+    assert {subject.name for subject, _ in launchable(load_system("benchmark")).installed()} == {"tool"}
 
 
 def test_what_cannot_be_a_version_is_refused_with_the_remedy(checkout: Path, tmp_path: Path) -> None:
