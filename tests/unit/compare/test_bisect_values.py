@@ -144,9 +144,9 @@ def _search(good: Sequence[float], bad: Sequence[float]) -> Bisection:
 
 
 def _visited(failed: Status = Status.VALID) -> Bisection:
-    """Both ends, then 6, 3 (whose run says nothing), 9, and 6 again; from 5 on everything is twice as large."""
+    """Both ends, then 6, 3 (whose run says nothing), 9, 6 again and 4; from 5 on everything is twice as large."""
     made = InMemory(LineSystem(), {}).made
-    again = [(12, [0, 12, 12, 0]), (6, [6, 0, 6, 12]), (3, [3]), (9, [9, 0]), (6, [12, 6])]
+    again = [(12, [0, 12, 12, 0]), (6, [6, 0, 6, 12]), (3, [3]), (9, [9, 0]), (6, [12, 6]), (4, [4, 0, 4, 4, 0, 4])]
     for visit, places in again:
         made.record.visits.append(Visit(place=visit, position=len(made.runs)))
         for place in places:
@@ -159,8 +159,8 @@ def _visited(failed: Status = Status.VALID) -> Bisection:
 def test_a_step_says_what_was_known_at_its_end_by_its_own_runs_and_those_before() -> None:
     made, followed, archive = _visited(), Followed(metric(), "mean", Working.LOG), Spread(3.0, 30.0)
     steps = steps_of(made, followed, archive)
-    assert [(step.place, step.pairs) for step in steps] == [(6, 2), (9, 1), (6, 1)]
-    for step, visits in zip(steps, (2, 4, 5), strict=True):
+    assert [(step.place, step.pairs) for step in steps] == [(6, 2), (9, 1), (6, 1), (4, 4)]
+    for step, visits in zip(steps, (2, 4, 5, 6), strict=True):
         known = Known.of(made, followed, archive, visits)
         level = known.levels()[step.place]
         assert (step.change, step.low, step.high) == (level.change, level.low, level.high)
@@ -169,6 +169,7 @@ def test_a_step_says_what_was_known_at_its_end_by_its_own_runs_and_those_before(
         likely = known.row.likely(known.found)
         assert step.left == likely.at - likely.before
     assert steps[0].chance != steps[2].chance
+    assert likely.before > 0, "the last one is like the good side"
     first = Known.of(made, followed, archive, 2).levels()[6]
     assert (first.place, first.runs) == (6, 2)
     assert first.low < first.change < first.high
@@ -182,8 +183,9 @@ def test_steps_by_failing_runs_have_no_changes() -> None:
     steps = steps_of(_visited(Status.FAILED), Followed(), None)
     assert [(step.place, step.pairs, step.change, step.low, step.high) for step in steps] == [
         (6, 2, None, None, None), (9, 1, None, None, None), (6, 1, None, None, None),
+        (4, 4, None, None, None),
     ]  # fmt: skip
-    assert all(step.outcome is SideFound.BAD for step in steps[1:])
+    assert all(step.outcome is SideFound.BAD for step in steps[1:3])
 
 
 def test_what_is_known_is_of_the_visits_that_are_asked_for_and_of_revisions_that_can_be_measured() -> None:
@@ -199,13 +201,16 @@ def test_what_is_known_is_of_the_visits_that_are_asked_for_and_of_revisions_that
     assert Known.of(made, followed, None).row.equal == ((4, 5),)
     made.record.skipped[5] = "it does not build"
     skipped = Known.of(made, followed, None).row
-    assert (skipped.equal, skipped.skipped) == ((), {5})
+    assert skipped.equal == ()
+    assert skipped.skipped == frozenset({5})
 
 
 def test_a_revision_in_doubt_is_measured_on_though_another_would_halve_what_is_left() -> None:
     known = _known([0, 3, 1], [0.3, 0.2, 0.5])
     assert known.turn() == 1
     assert _known([0, 3], [0.3, 0.2, 0.5]).turn() == 2
+    assert _known([0, 3, 1, 2, 1], [0.0, 1.0, 0.0]).turn() == 2, "both ends of the answer are measured twice"
+    assert _known([0, 3, 1, 2, 1, 2], [0.0, 1.0, 0.0]).turn() is None
 
 
 def test_noise_of_other_runs_helps_unless_the_ends_differ_more() -> None:
@@ -216,7 +221,8 @@ def test_noise_of_other_runs_helps_unless_the_ends_differ_more() -> None:
     for working, squares in ((Working.LOG, math.log(1.04) ** 2 / 2.0), (Working.DIFFERENCE, 8.0)):
         found = archived(made, Followed(metric(), "mean", working), history)
         assert found is not None
-        assert (found.squares, found.degrees_of_freedom) == (pytest.approx(squares), 1.0)
+        assert found.squares == pytest.approx(squares)
+        assert found.degrees_of_freedom == 1.0
     ratio = Followed(metric(), "mean", Working.LOG)
     assert archived(_search([1.0], [2.0]), ratio, other) is not None
     assert archived(_search([1.0, 1.02], []), ratio, other) is None

@@ -217,6 +217,11 @@ def test_a_report_of_what_could_not_be_run_is_of_its_plan_and_of_the_time_of_its
     assert (empty.date, empty.started_at, empty.ended_at, empty.scenarios) == ("", "", "", [])
 
 
+def _compared(**fields: Any) -> Comparison:
+    """A comparison of which nothing else is asked."""
+    return Comparison.model_construct(**fields)
+
+
 def test_a_report_takes_from_its_first_comparison_what_the_versions_differ_by(monkeypatch: pytest.MonkeyPatch) -> None:
     """And says that all of it is one build with itself, where that is so of every comparison."""
     settings = [
@@ -224,12 +229,10 @@ def test_a_report_takes_from_its_first_comparison_what_the_versions_differ_by(mo
         for key, own in (("of the profile", False), ("of the version", True))
     ]
     condition = ConditionDifference(id="c", label="clock", baseline="a", candidate="b", explanation="why")
-    compared = Comparison.model_construct(
+    compared = _compared(
         configuration_differences=settings, condition_differences=[condition], caveats=Caveats(badges=(A_A,))
     )
-    other = Comparison.model_construct(
-        configuration_differences=[], condition_differences=[], caveats=Caveats(badges=(A_A,))
-    )
+    other = _compared(configuration_differences=[], condition_differences=[], caveats=Caveats(badges=(A_A,)))
     rows = [OpinionRow(metric_id=name, statistic="mean") for name in "ab"]
     judged = iter(
         [

@@ -54,10 +54,8 @@ def test_a_scenario_has_its_runs_in_turn_under_a_name_of_its_own(plan: QaPlan) -
         ("baseline", "v1", 1, 0), ("candidate", "v2", 1, 1), ("candidate", "v2", 2, 2), ("baseline", "v1", 2, 3),
     ]  # fmt: skip
     assert made.names == {"baseline": {"baseline"}, "candidate": {"candidate"}}
-    assert {side: cast(Profile, profile).rate for side, profile in made.sides.items()} == {
-        "baseline": 2,
-        "candidate": 2,
-    }
+    assert [cast(Profile, made.sides[side]).rate for side in ("baseline", "candidate")] == [2, 2]
+    assert all(step.profile is made.sides[step.side] for step in made.steps)
     assert [one.position for one in made.of_round(2)] == [2, 3]
 
 
