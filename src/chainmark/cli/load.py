@@ -74,6 +74,9 @@ def load(
         typer.Option(metavar="FILE", help="Write what later tests must reach; only where this one passes."),
     ] = None,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="How many times the whole test is made.")] = 1,
+    http2: Annotated[
+        bool, typer.Option("--http2", help="Speak HTTP/2: as agreed with TLS, otherwise known beforehand.")
+    ] = False,
     settings: Settings = None,
     seed: Seed = 1,
     no_wait: NoWait = False,
@@ -98,6 +101,8 @@ def load(
     undecided, 4 the machine had no time for the generator, 5 a server went away. A plan ends with the worst of its
     cells; interrupted, it goes on with `--resume`.
     """
+    if http2:
+        settings = ['steps.http_version="2"', *(settings or [])]
     if plan or resume:
         of_profile = {
             "PROFILE": profile,
