@@ -119,12 +119,14 @@ class Connections(_Measured):
 
     Attributes:
         idle_closed: ended by the server while they rested, as the next request on them showed.
-        repeated: requests that were sent once more for it.
+        told_to_go: ended by an HTTP/2 server as it had announced (GOAWAY without an error).
+        repeated: requests that were sent once more for either.
     """
 
     opened: int
     failed: int
     idle_closed: int
+    told_to_go: int
     repeated: int
 
 
@@ -172,6 +174,7 @@ class Finished(_Measured):
         lag: from the due time until the generator took the request up though a connection was free; empty for clients.
         wake: how late the generator's threads looked at their clock, which they do every 10 ms, whatever the load.
         cpu_s: of the generator's threads, over the whole step.
+        protocol: "HTTP/1.1" or "HTTP/2".
         server: what the server calls itself in its answers.
         parts: of a mix, by its endpoints.
         records: of single requests, or None.
@@ -196,6 +199,7 @@ class Finished(_Measured):
     cpu_s: float
     wall_s: float
     threads: int
+    protocol: str
     server: str | None
     parts: tuple[PartFigures, ...]
     records: Records | None

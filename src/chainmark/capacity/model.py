@@ -19,6 +19,9 @@ from chainmark.core.errors import EnvironmentFailure, InternalError
 
 # Before the path of a socket in the file system.
 UNIX = "unix:"
+HttpVersion = Literal["1.1", "2"]
+HTTP_1: HttpVersion = "1.1"
+HTTP_2: HttpVersion = "2"
 # A server that has answered nothing for so long may be gone.
 SILENCE_S = 2.0
 
@@ -136,12 +139,14 @@ class Target:
     Attributes:
         url: without anything secret; ``unix:/path`` of a socket in the file system.
         access: what lets its requests in.
+        http_version: what it is asked in.
     """
 
     name: str
     url: str
     tls: Tls = Tls()
     access: Access = field(default=NOBODY, compare=False, repr=False)
+    http_version: HttpVersion = HTTP_1
 
     @property
     def socket_path(self) -> str:
@@ -190,6 +195,7 @@ class StepOrder:
     schedule: Literal["even", "poisson"] = "even"
     connections: int = 1024
     requests_per_connection: int = 0
+    streams: int = 1
     request_coding: Literal["gzip", "br"] | None = None
     drawing: Literal["sequence", "random"] = "sequence"
     think_s: float = 0.0
@@ -215,6 +221,9 @@ class StepOrder:
                 for request in self.endpoint.requests
             ],
             "parts": [{"weight": part.weight, "requests": part.requests} for part in self.endpoint.parts],
+            "protocol": self.target.http_version,
+            # Only HTTP/2 shares connections.
+            "streams": self.streams if self.target.http_version == HTTP_2 else 1,
             "request_coding": self.request_coding,
             "order": self.drawing,
             "mode": self._mode(),

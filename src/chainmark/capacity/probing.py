@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import httpx
 
-from chainmark.capacity.model import Target
+from chainmark.capacity.model import HTTP_2, Target
 from chainmark.core.errors import UsageError
 
 # As much as the engine reads of an answer that it checks.
@@ -68,7 +68,10 @@ class Prober:
         self._stream: Any = None
         self._is_late = False
         verify = tls_context(target) if target.url.startswith("https:") else False
-        transport = httpx.HTTPTransport(verify=verify, uds=target.socket_path or None, trust_env=False)
+        is_http_2 = target.http_version == HTTP_2
+        transport = httpx.HTTPTransport(
+            verify=verify, uds=target.socket_path or None, trust_env=False, http1=not is_http_2, http2=is_http_2
+        )
         self._client = httpx.Client(
             transport=transport,
             timeout=timeout_s,

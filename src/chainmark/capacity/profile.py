@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from chainmark.capacity.agreement import Sla
-from chainmark.capacity.model import Level, LevelKind
+from chainmark.capacity.model import HTTP_1, HttpVersion, Level, LevelKind
 from chainmark.capacity.plan import LINEAR_LADDER, SearchPlan
+from chainmark.capacity.protocol import WantedVersion
 from chainmark.capacity.step import StepSettings, timeout_of
 from chainmark.core import units
 from chainmark.core.errors import UsageError
@@ -40,6 +41,11 @@ class Steps(BaseModel):
     connections: Annotated[int, Field(ge=1, le=100_000)] = 1024
     # 0: a connection is kept as long as the server keeps it; 1: a new one for every request.
     requests_per_connection: Annotated[int, Field(ge=0)] = 0
+    # "2": HTTP/2, to which a server with TLS must agree; without TLS it is known beforehand. "auto": as the server
+    # chooses before the load.
+    http_version: WantedVersion = "1.1"
+    # HTTP/2: so many clients, or requests of a rate, share a connection, each with a stream of its own.
+    streams: Annotated[int, Field(ge=1, le=1000)] = 1
     # How the bodies of requests are compressed; answers are, where `--header "Accept-Encoding: gzip"` asks for that.
     request_coding: Literal["gzip", "br"] | None = None
     drawing: Literal["sequence", "random"] = "random"
@@ -127,6 +133,8 @@ class LoadProfile(BaseModel):
         self.search.plans()
         if self.mix and self.mix_from:
             raise UsageError("the profile has both `mix` and `mix_from`", "give only one of them")
+        if self.steps.streams > 1 and self.steps.http_version == "1.1":
+            raise UsageError("`steps.streams` needs HTTP/2, but the profile asks for HTTP/1.1", "add `--http2`, or remove it")
         return self
 
     def agreement(self, endpoint_id: str) -> Sla:
@@ -148,7 +156,7 @@ class LoadProfile(BaseModel):
 
     def step_settings(self, seed: int) -> StepSettings:
         """What all steps have in common."""
-        return StepSettings(**self.steps.model_dump(), records=self.fixed.records, seed=seed)
+        return StepSettings(**self.steps.model_dump(exclude={"http_version"}), records=self.fixed.records, seed=seed)
 
     def required(self) -> dict[str, float]:
         """The capacities that must be reached, by "endpoint.kind"."""
@@ -156,17 +164,24 @@ class LoadProfile(BaseModel):
             f"{endpoint}.{kind}": value for endpoint, kinds in self.require.items() for kind, value in kinds.items()
         }
 
-    def workload(self) -> dict[str, Scalar | list[Scalar]]:
-        """What two runs must share to be comparable, flattened to dotted keys."""
+    def workload(self, http_version: HttpVersion = HTTP_1) -> dict[str, Scalar | list[Scalar]]:
+        """What two runs must share to be comparable, flattened to dotted keys.
+
+        Args:
+            http_version: in which the server was asked in the end.
+        """
         shared: dict[str, Any] = {
             "sla": self.sla.terms(),
             **{f"sla_of.{endpoint}": sla.terms() for endpoint, sla in sorted(self.sla_of.items())},
             # What was not there before is left out where it does nothing, so that older runs stay comparable.
             "steps": self.steps.model_dump(
-                exclude={"threads", *(name for name in ("request_coding", "think_s") if not getattr(self.steps, name))}
+                exclude={"threads", "http_version", "streams"}
+                | {name for name in ("request_coding", "think_s") if not getattr(self.steps, name)}
             ),
             "search": self.search.model_dump(exclude={"kinds"}),
         }
+        if http_version != HTTP_1:
+            shared["steps"] |= {"http_version": http_version, "streams": self.steps.streams}
         if self.mix:
             total = sum(self.mix.values())
             shared["mix"] = {name: units.rounded(weight / total, 4) for name, weight in sorted(self.mix.items())}

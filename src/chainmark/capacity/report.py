@@ -65,18 +65,25 @@ def notes_of(found: Found) -> list[str]:
 
 
 def _repetition_notes(found: Found) -> list[str]:
-    """What the server's ending of resting connections cost."""
+    """What it cost that the server ended connections between requests."""
     results = [step.result for step in found.steps()]
-    closed = sum(result.connections.idle_closed for result in results)
-    if not closed:
-        return []
-    repeated = units.plural(sum(result.connections.repeated for result in results), "request")
-    left = sum(result.closed_idle for result in results)
-    unrepeated = f"; {units.plural(left, 'request')} that may not be asked twice had no answer" if left else ""
-    return [
-        f"the server closed {units.plural(closed, 'connection')} that rested while the next request was on its way: "
-        f"{repeated} sent once more{unrepeated}; none of them counts as an error"
-    ]
+    told = units.plural(sum(result.connections.told_to_go for result in results), "HTTP/2 connection")
+    closed = units.plural(sum(result.connections.idle_closed for result in results), "connection")
+    notes = []
+    if any(result.connections.told_to_go for result in results):
+        notes.append(
+            f"the server told {told} to go away (GOAWAY without an error): what it had not begun was sent once more on "
+            "a new one"
+        )
+    if any(result.connections.idle_closed for result in results):
+        repeated = units.plural(sum(result.connections.repeated for result in results), "request")
+        left = sum(result.closed_idle for result in results)
+        unrepeated = f"; {units.plural(left, 'request')} that may not be asked twice had no answer" if left else ""
+        notes.append(
+            f"the server closed {closed} that rested while the next request was on its way: {repeated} sent once "
+            f"more{unrepeated}; none of them counts as an error"
+        )
+    return notes
 
 
 def _limit_notes(found: Found) -> list[str]:

@@ -79,6 +79,7 @@ class StepSettings:
     schedule: Literal["even", "poisson"] = "even"
     connections: int = 1024
     requests_per_connection: int = 0
+    streams: int = 1
     request_coding: Literal["gzip", "br"] | None = None
     drawing: Literal["sequence", "random"] = "random"
     think_s: float = 0.0
@@ -350,6 +351,7 @@ class StepRunner:
             schedule=settings.schedule,
             connections=settings.connections,
             requests_per_connection=settings.requests_per_connection,
+            streams=settings.streams,
             request_coding=settings.request_coding,
             drawing=settings.drawing,
             think_s=settings.think_s,

@@ -81,6 +81,9 @@ def load(
         ),
     ] = None,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="Number of times to repeat the whole test.")] = 1,
+    http2: Annotated[
+        bool, typer.Option("--http2", help="Use HTTP/2: negotiated with TLS, otherwise by prior knowledge.")
+    ] = False,
     settings: Settings = None,
     seed: Seed = 1,
     no_wait: NoWait = False,
@@ -105,6 +108,8 @@ def load(
     undecided; 4 this machine was too busy for the load generator; 5 a server went away. The exit code of a plan is the
     worst of its runs. Continue an interrupted plan with `--resume`.
     """
+    if http2:
+        settings = ['steps.http_version="2"', *(settings or [])]
     if plan or resume:
         of_profile = {
             "PROFILE": profile,

@@ -25,8 +25,9 @@ from chainmark.capacity.loadtest import (
 from chainmark.capacity.measured import NO_REQUESTS, Books
 from chainmark.capacity.metrics import load_catalogue_of
 from chainmark.capacity.mix import MIX, learnt, loosest, mixed
-from chainmark.capacity.model import Endpoint, LevelKind, Phase
+from chainmark.capacity.model import HTTP_1, Endpoint, LevelKind, Phase
 from chainmark.capacity.profile import LoadProfile
+from chainmark.capacity.protocol import described, speaking
 from chainmark.capacity.report import endpoint_entry, notes_of
 from chainmark.capacity.tables import (
     ERROR_SCHEMA,
@@ -123,7 +124,7 @@ class Tester:
         """
         load = self.system.load_profile(profile)
         pinned = next((path for order in orders for path in (order.pinned, order.corpus) if path), None)
-        services = [self._prepared(profile, order, progress) for order in orders]
+        services = [self._prepared(profile, _speaking(load, order), progress) for order in orders]
         load, services = _as_mixes(load, services)
         with machine_to_itself(progress), ExitStack() as stack:
             watches = [stack.enter_context(ServerWatch(self.sources, one.target.url)) for one in services]
@@ -206,7 +207,7 @@ class Tester:
         content = Content(
             profile_name=test.load.name,
             profile=test.profile.model_dump(mode="json", by_alias=True),
-            workload={**test.load.workload(), "corpus": service.corpus_hash},
+            workload={**test.load.workload(service.target.http_version), "corpus": service.corpus_hash},
             seed=test.seed,
             findings=_findings(test, service, result),
             catalogue=catalogue,
@@ -214,6 +215,10 @@ class Tester:
             place=place,
         )
         return session.seal(content)
+
+
+def _speaking(load: LoadProfile, order: ServiceOrder) -> ServiceOrder:
+    return replace(order, target=speaking(order.target, load.steps.http_version, load.timeout_s()))
 
 
 def _as_mixes(load: LoadProfile, services: list[Service]) -> tuple[LoadProfile, list[Service]]:
@@ -302,9 +307,10 @@ def _plan(load: LoadProfile, seed: int) -> LoadPlan:
 
 
 def _server_facts(load: LoadProfile, service: Service) -> list[Fact]:
-    carried = service.target.access.described()
+    carried, hardware = service.target.access.described(), server_hardware(load, service.target)
     sent = [Fact(label="Sent with every request", value=carried)] if carried else []
-    return [*service.facts, *sent, server_hardware(load, service.target)]
+    spoken = Fact(label="Protocol", value=described(service.target.http_version, load.steps.streams))
+    return [*service.facts, *([spoken] if load.steps.http_version != HTTP_1 else []), *sent, hardware]
 
 
 def _target_entry(

@@ -11,9 +11,9 @@ use thiserror::Error;
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 const MAX_HEADERS: usize = 128;
 /// Of what a server calls itself.
-const MAX_NAME_BYTES: usize = 200;
+pub(super) const MAX_NAME_BYTES: usize = 200;
 const SWITCHING_PROTOCOLS: u16 = 101;
-const REDIRECTS: std::ops::RangeInclusive<u16> = 300..=399;
+pub(super) const REDIRECTS: std::ops::RangeInclusive<u16> = 300..=399;
 
 /// Why bytes are no answer; after it the connection is of no use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

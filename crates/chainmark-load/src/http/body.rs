@@ -1,5 +1,6 @@
 //! Bodies that come in pieces, and how much memory all of them may take together.
 
+use super::check::Expectation;
 use super::classes::Kind;
 use super::failure::Failure;
 use std::sync::Arc;
@@ -48,6 +49,16 @@ pub(super) enum Wanted {
     Beginning,
     /// A body that is too large is a failure.
     Whole,
+}
+
+impl Wanted {
+    pub fn of(expectation: &Expectation, status: u16) -> Self {
+        match (expectation.admits(status), expectation.needs_body()) {
+            (false, _) => Self::Beginning,
+            (true, true) => Self::Whole,
+            (true, false) => Self::Nothing,
+        }
+    }
 }
 
 /// The body that a connection collects.

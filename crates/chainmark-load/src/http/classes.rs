@@ -20,7 +20,7 @@ pub(super) enum Kind {
     /// The server closed the connection before the answer was complete.
     Closed,
     Timeout,
-    /// The bytes are no HTTP/1.1 answer.
+    /// The bytes are no answer of the protocol.
     Protocol,
     Tls,
     /// A failed check.
@@ -29,9 +29,15 @@ pub(super) enum Kind {
     Generator,
     /// The server closed a connection that rested between requests while the next one was on its way.
     IdleClose,
+    /// HTTP/2: the server ended the request's stream before the answer was complete (`RST_STREAM`).
+    StreamReset,
+    /// HTTP/2: the server took no further stream (`RST_STREAM` with `REFUSED_STREAM`), and did nothing for the request.
+    RefusedStream,
+    /// HTTP/2: the server ended the connection (`GOAWAY`).
+    GoAway,
 }
 
-pub(super) const KINDS: [Kind; 11] = [
+pub(super) const KINDS: [Kind; 14] = [
     Kind::Status,
     Kind::Answer,
     Kind::Connect,
@@ -43,6 +49,9 @@ pub(super) const KINDS: [Kind; 11] = [
     Kind::WrongAnswer,
     Kind::Generator,
     Kind::IdleClose,
+    Kind::StreamReset,
+    Kind::RefusedStream,
+    Kind::GoAway,
 ];
 
 impl Kind {
@@ -59,6 +68,9 @@ impl Kind {
             Self::WrongAnswer => "wrong answer",
             Self::Generator => "generator",
             Self::IdleClose => "idle close",
+            Self::StreamReset => "stream reset",
+            Self::RefusedStream => "refused stream",
+            Self::GoAway => "goaway",
         }
     }
 

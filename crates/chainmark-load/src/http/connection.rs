@@ -1,4 +1,4 @@
-//! One connection and the request that it carries.
+//! One HTTP/1.1 connection and the request that it carries.
 //!
 //! Edge-triggered: a socket is registered once, for everything. What has been read short is empty until the next event.
 
@@ -6,14 +6,14 @@ use super::answer::{AnswerParser, Piece};
 use super::body::{Collected, Room, Wanted};
 use super::classes::Kind;
 use super::coding::Coded;
-use super::failure::{Failure, Refusals, reason, tls_reason};
+use super::dial::Dial;
+use super::failure::{Failure, reason, tls_reason};
 use super::plan::Plan;
-use super::target::Address;
 use crate::socket::has_unacknowledged;
-use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
-use rustix::net::sockopt::{set_socket_linger, set_tcp_nodelay, socket_error};
-use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::sockopt::set_socket_linger;
+use rustix::net::{self, RecvFlags, SendFlags};
 use rustls::ClientConnection;
 use std::io::{BufRead, Read, Write};
 use std::ops::Range;
@@ -23,8 +23,7 @@ use std::time::Duration;
 /// One read takes a whole answer of the usual size.
 const WIRE_BYTES: usize = 64 * 1024;
 /// The server's side of the connection has ended.
-const HUNG_UP: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
-const INTERESTS: EventFlags = EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
+pub(super) const HUNG_UP: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 
 /// What the connections of a thread share.
 pub(super) struct Io<'p> {
@@ -33,13 +32,15 @@ pub(super) struct Io<'p> {
     pub buffers: Buffers,
     pub counts: IoCounts,
     /// Which address of the target the next connection tries first: the last that worked.
-    address: usize,
+    pub address: usize,
+    /// The shortest time that connecting has taken.
+    pub round_trip_ns: i64,
 }
 
 pub(super) struct Buffers {
-    wire: Box<[u8]>,
+    pub wire: Box<[u8]>,
     /// What TLS makes of it.
-    plain: Box<[u8]>,
+    pub plain: Box<[u8]>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -48,8 +49,10 @@ pub(super) struct IoCounts {
     pub failed: u64,
     pub bytes_in: u64,
     pub bytes_out: u64,
-    /// Connections that the server closed while they rested, and requests that were sent again for it.
+    /// Connections that the server closed while they rested, or told to go away, and requests that were sent again for
+    /// it.
     pub idle_closed: u64,
+    pub told_to_go: u64,
     pub repeated: u64,
 }
 
@@ -58,12 +61,12 @@ impl<'p> Io<'p> {
         let plain_bytes = if plan.tls.is_some() { WIRE_BYTES } else { 0 };
         let buffers =
             Buffers { wire: vec![0; WIRE_BYTES].into_boxed_slice(), plain: vec![0; plain_bytes].into_boxed_slice() };
-        Self { plan, epoll, buffers, counts: IoCounts::default(), address: 0 }
+        Self { plan, epoll, buffers, counts: IoCounts::default(), address: 0, round_trip_ns: i64::MAX }
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+enum State {
     Closed,
     Connecting,
     /// A request is under way.
@@ -93,29 +96,13 @@ pub(super) struct Answered {
 /// What has become of a request; None: nothing yet.
 pub(super) type Outcome = Option<Result<Answered, Failure>>;
 
-/// The request that a connection carries.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Task {
-    /// Its place in the order.
-    pub request: u32,
-    /// In nanoseconds of the step.
-    pub due_ns: i64,
-    pub start_ns: i64,
-    /// 0 warm-up, 1 window.
-    pub phase: usize,
-    /// It is on its way for the second time.
-    pub repeated: bool,
-}
-
 /// One connection, which is opened again and again.
 pub(super) struct Connection {
-    pub state: State,
-    pub task: Task,
+    state: State,
+    /// The place in the order of the request under way.
+    request: usize,
     /// Complete answers since it was opened.
     pub answers: u32,
-    /// How long to wait after the next failure, 0 after a success; and until when it waits.
-    pub back_off_ns: i64,
-    pub resume_ns: i64,
     /// Tells events of an earlier socket apart.
     pub generation: u32,
     socket: Option<OwnedFd>,
@@ -128,9 +115,7 @@ pub(super) struct Connection {
     wanted: Wanted,
     piece: Option<Range<usize>>,
     collected: Collected,
-    /// Addresses that this attempt to connect has tried, and why they refused.
-    tried: usize,
-    refusals: Refusals,
+    dial: Dial,
 }
 
 impl Connection {
@@ -138,10 +123,8 @@ impl Connection {
     pub fn new(room: Room) -> Self {
         Self {
             state: State::Closed,
-            task: Task::default(),
+            request: 0,
             answers: 0,
-            back_off_ns: 0,
-            resume_ns: 0,
             generation: 0,
             socket: None,
             tls: None,
@@ -152,22 +135,31 @@ impl Connection {
             wanted: Wanted::Nothing,
             piece: None,
             collected: Collected::new(room),
-            tried: 0,
-            refusals: Refusals::default(),
+            dial: Dial::default(),
         }
     }
 
-    /// Sends the task's request, over a new connection if there is none.
-    pub fn begin(&mut self, slot: u32, io: &mut Io, task: Task) -> Outcome {
-        self.task = task;
+    /// Sends the request with this place in the order, over a new connection if there is none.
+    pub fn begin(&mut self, slot: u32, io: &mut Io, request: u32) -> Outcome {
+        self.request = request as usize;
         self.parser.restart();
         self.collected.clear();
         (self.piece, self.sent) = (None, 0);
         if self.state == State::Idle {
             return self.send_request(io).map(Err);
         }
-        (self.tried, self.refusals) = (0, Refusals::default());
+        self.dial = Dial::new();
         self.connect(slot, io).map(Err)
+    }
+
+    /// Takes the end of a complete answer: the connection rests, or ends with it.
+    pub fn answered(&mut self, reusable: bool) {
+        self.answers += 1;
+        if reusable {
+            self.state = State::Idle;
+        } else {
+            self.abandon();
+        }
     }
 
     /// Forgets the socket; the server sees an orderly end.
@@ -181,7 +173,7 @@ impl Connection {
 
     /// Ends a connection after an answer that is its last. Where the server has not yet closed it, a reset spares this
     /// machine a port that would stay taken for a minute, of which it has only some 28,000.
-    pub fn abandon(&mut self) {
+    fn abandon(&mut self) {
         if let Some(socket) = &self.socket {
             let _ = set_socket_linger(socket, Some(Duration::ZERO));
         }
@@ -282,47 +274,22 @@ impl Connection {
         }
     }
 
-    /// Tries the addresses in turn, from the one that worked last on.
     fn connect(&mut self, slot: u32, io: &mut Io) -> Option<Failure> {
-        let addresses = &io.plan.addresses;
-        while self.tried < addresses.len() {
-            match open(&addresses[io.address % addresses.len()]) {
-                Ok(socket) => {
-                    let token = u64::from(self.generation) << 32 | u64::from(slot);
-                    if let Err(error) = epoll::add(&io.epoll, &socket, EventData::new_u64(token), INTERESTS) {
-                        self.refusals.add(error);
-                        break;
-                    }
-                    self.socket = Some(socket);
-                    self.state = State::Connecting;
-                    return None;
-                }
-                Err(error) => {
-                    self.refusals.add(error);
-                    self.next_address(io);
-                }
-            }
+        let token = u64::from(self.generation) << 32 | u64::from(slot);
+        match self.dial.open(token, io) {
+            Ok(socket) => (self.socket, self.state) = (Some(socket), State::Connecting),
+            Err(failure) => return Some(failure),
         }
-        Some(self.refusals.failure(io.counts.opened > 0))
-    }
-
-    fn next_address(&mut self, io: &mut Io) {
-        io.counts.failed += 1;
-        io.address = (io.address + 1) % io.plan.addresses.len();
-        self.tried += 1;
+        None
     }
 
     fn connecting_event(&mut self, slot: u32, io: &mut Io) -> Option<Failure> {
         let socket = self.socket.as_ref()?;
-        let result = socket_error(socket).and_then(|result| result);
-        if let Err(error) = result {
+        if !self.dial.is_connected(socket, io) {
             self.socket = None;
             self.generation = self.generation.wrapping_add(1);
-            self.refusals.add(error);
-            self.next_address(io);
             return self.connect(slot, io);
         }
-        io.counts.opened += 1;
         if let Some(tls) = &io.plan.tls {
             match tls.connection() {
                 Ok(connection) => self.tls = Some(Box::new(connection)),
@@ -337,7 +304,7 @@ impl Connection {
         let limit = io.plan.requests_per_connection;
         self.last = limit > 0 && self.answers + 1 >= limit;
         if let Some(tls) = &mut self.tls {
-            let request = io.plan.requests[self.task.request as usize].bytes(self.last);
+            let request = io.plan.requests[self.request].bytes(self.last);
             tls.writer().write_all(request).expect("its buffer has no limit");
         }
         self.send(io)
@@ -350,7 +317,7 @@ impl Connection {
     fn is_sent(&self, io: &Io) -> bool {
         match &self.tls {
             Some(tls) => !tls.wants_write() && self.sent == self.encrypted.len(),
-            None => self.sent == io.plan.requests[self.task.request as usize].bytes(self.last).len(),
+            None => self.sent == io.plan.requests[self.request].bytes(self.last).len(),
         }
     }
 
@@ -369,7 +336,7 @@ impl Connection {
             }
             let bytes = match &self.tls {
                 Some(_) => &self.encrypted[self.sent..],
-                None => &io.plan.requests[self.task.request as usize].bytes(self.last)[self.sent..],
+                None => &io.plan.requests[self.request].bytes(self.last)[self.sent..],
             };
             if bytes.is_empty() {
                 return None;
@@ -425,12 +392,8 @@ impl Connection {
             match self.parser.advance(input, &mut at) {
                 Err(malformed) => return Some(Err(malformed.into())),
                 Ok(Piece::Head) => {
-                    let expectation = &io.plan.requests[self.task.request as usize].expectation;
-                    self.wanted = match (expectation.admits(self.parser.status()), expectation.needs_body()) {
-                        (false, _) => Wanted::Beginning,
-                        (true, true) => Wanted::Whole,
-                        (true, false) => Wanted::Nothing,
-                    };
+                    let expectation = &io.plan.requests[self.request].expectation;
+                    self.wanted = Wanted::of(expectation, self.parser.status());
                 }
                 Ok(Piece::Body(range)) => {
                     if self.wanted != Wanted::Nothing
@@ -558,27 +521,5 @@ impl Connection {
             }
         }
         outcome
-    }
-}
-
-/// A socket that is connecting.
-fn open(address: &Address) -> Result<OwnedFd, Errno> {
-    let family = match address {
-        Address::Ip(address) if address.is_ipv4() => AddressFamily::INET,
-        Address::Ip(_) => AddressFamily::INET6,
-        Address::Unix(_) => AddressFamily::UNIX,
-    };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
-    let begun = match address {
-        Address::Ip(address) => {
-            set_tcp_nodelay(&socket, true)?;
-            net::connect(&socket, address)
-        }
-        Address::Unix(address) => net::connect(&socket, address),
-    };
-    match begun {
-        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
-        Err(error) => Err(error),
     }
 }

@@ -7,15 +7,17 @@ use rustls::CertificateError;
 use std::borrow::Cow;
 
 /// Why a request failed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Failure {
     pub kind: Kind,
     pub detail: Cow<'static, str>,
+    /// The server says that it did nothing for the request, which may therefore be sent again, whatever its method.
+    pub is_unprocessed: bool,
 }
 
 impl Failure {
     pub fn new(kind: Kind, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind, detail: detail.into() }
+        Self { kind, detail: detail.into(), is_unprocessed: false }
     }
 }
 
@@ -102,7 +104,7 @@ mod tests {
     fn failure(errors: &[Errno], connected_before: bool) -> (Kind, String) {
         let mut refusals = Refusals::default();
         errors.iter().for_each(|&error| refusals.add(error));
-        let Failure { kind, detail } = refusals.failure(connected_before);
+        let Failure { kind, detail, .. } = refusals.failure(connected_before);
         (kind, detail.into_owned())
     }
 

@@ -1,4 +1,4 @@
-//! Load on HTTP/1.1 servers, and what they make of it.
+//! Load on HTTP/1.1 and HTTP/2 servers, and what they make of it.
 //!
 //! In a closed loop each of so many clients asks again as soon as it is answered. In an open loop requests are due by a
 //! schedule, whatever becomes of those before; latency is measured from the due time, and what was never sent is
@@ -10,10 +10,12 @@
 
 pub mod answer;
 mod body;
+mod carrier;
 mod check;
 mod classes;
 mod coding;
 mod connection;
+mod dial;
 mod error;
 mod failure;
 mod histogram;
@@ -21,10 +23,14 @@ mod judge;
 mod load;
 mod order;
 mod pace;
+mod pipe;
 mod plan;
 mod request;
 mod result;
 mod series;
+mod session;
+mod sessions;
+mod stream;
 mod tally;
 mod target;
 mod tls;

@@ -9,6 +9,7 @@ use serde_json::Value;
 const MAX_SECONDS: f64 = 86_400.0;
 /// One machine has no more ports towards one address.
 const MAX_CONNECTIONS: u32 = 65_536;
+const MAX_STREAMS: u32 = 1000;
 const MAX_RATE_PER_S: f64 = 10_000_000.0;
 
 /// A whole order. Times are in seconds.
@@ -46,6 +47,11 @@ pub struct Order {
     /// 0: as many as the server allows.
     #[serde(default)]
     pub requests_per_connection: u32,
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// HTTP/2: how many clients share a connection, each with a stream of its own.
+    #[serde(default = "default_streams")]
+    pub streams: u32,
     /// JSON pointers of the members of an error's body that tell errors apart.
     #[serde(default)]
     pub error_pointers: Vec<String>,
@@ -69,6 +75,31 @@ fn default_drain_s() -> f64 {
 
 fn default_timeout_s() -> f64 {
     10.0
+}
+
+fn default_streams() -> u32 {
+    1
+}
+
+/// The version of HTTP that is spoken; nothing is negotiated during a load, so that all of it speaks the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub enum Protocol {
+    #[default]
+    #[serde(rename = "1.1")]
+    Http1,
+    /// With TLS the server must agree to it (ALPN); without it is known beforehand.
+    #[serde(rename = "2")]
+    Http2,
+}
+
+impl Protocol {
+    /// As HTTP calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2",
+        }
+    }
 }
 
 /// One request, and what is right as its answer.
@@ -307,6 +338,11 @@ impl Order {
         let whole = self.parts.is_empty() || parted == self.requests.len();
         require("parts", format_args!("{parted} requests"), whole, "as many requests as there are")?;
         require("requests", "an empty list", !self.requests.is_empty(), "at least one request")?;
+        let streams_usable = match self.protocol {
+            Protocol::Http1 => self.streams == 1,
+            Protocol::Http2 => (1..=MAX_STREAMS).contains(&self.streams),
+        };
+        require("streams", self.streams, streams_usable, "1, or up to 1000 with HTTP/2")?;
         require("threads", self.threads, self.threads <= 256, "at most 256")?;
         for pointer in &self.error_pointers {
             check_pointer("error_pointers", pointer)?;

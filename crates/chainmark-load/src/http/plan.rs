@@ -2,7 +2,7 @@
 
 use super::body::Room;
 use super::error::{HttpError, refused};
-use super::order::{Drawing, GiveUp, Mode, Order, PartOrder};
+use super::order::{Drawing, GiveUp, Mode, Order, PartOrder, Protocol};
 use super::request::{Common, Request};
 use super::target::{Address, Target};
 use super::tls::Tls;
@@ -30,6 +30,9 @@ pub(super) struct Plan {
     pub drain_ns: i64,
     pub timeout_ns: i64,
     pub requests_per_connection: u32,
+    pub protocol: Protocol,
+    /// Clients that share a connection.
+    pub streams: usize,
     pub error_pointers: Vec<String>,
     pub give_up: Option<GiveUpPlan>,
     pub max_records: u64,
@@ -141,7 +144,8 @@ fn nanoseconds(time_s: f64) -> i64 {
 impl Plan {
     pub fn new(order: &Order) -> Result<Self, HttpError> {
         let target = Target::parse(&order.url)?;
-        let common = Common { target: &target, headers: &order.headers, coding: order.request_coding };
+        let (headers, protocol) = (order.headers.as_slice(), order.protocol);
+        let common = Common { target: &target, headers, coding: order.request_coding, protocol };
         common.check()?;
         let with_close = order.requests_per_connection > 0;
         let requests = order.requests.iter().enumerate();
@@ -170,11 +174,13 @@ impl Plan {
             drain_ns: nanoseconds(order.drain_s),
             timeout_ns: nanoseconds(order.timeout_s),
             requests_per_connection: order.requests_per_connection,
+            protocol,
+            streams: order.streams as usize,
             error_pointers: order.error_pointers.clone(),
             give_up: order.give_up.map(give_up),
             max_records: order.max_records,
             room: Room::of_this_machine(),
-            tls: if target.tls { Some(Tls::new(&order.tls, &target)?) } else { None },
+            tls: if target.tls { Some(Tls::new(&order.tls, &target, protocol)?) } else { None },
             threads: load.threads(order.threads),
             target,
             addresses: Vec::new(),

@@ -1,17 +1,16 @@
-//! Requests as the bytes that go out, made once.
+//! Requests as they go out, made once: bytes of HTTP/1.1, or a head and a body for HTTP/2.
 
 use super::check::Expectation;
 use super::coding::Coding;
 use super::error::HttpError;
-use super::order::RequestOrder;
+use super::order::{Protocol, RequestOrder};
 use super::target::Target;
+use bytes::Bytes;
 
 /// One request of the load.
 #[derive(Debug)]
 pub(super) struct Request {
-    keep_alive: Box<[u8]>,
-    /// The same with `Connection: close`, empty where no connection has a last request.
-    close: Box<[u8]>,
+    form: Form,
     pub expectation: Expectation,
     /// Whether the server may be asked twice.
     pub repeatable: bool,
@@ -19,19 +18,55 @@ pub(super) struct Request {
     pub part: usize,
 }
 
+#[derive(Debug)]
+enum Form {
+    /// `close`: the same with `Connection: close`, empty where no connection has a last request.
+    Bytes {
+        keep_alive: Box<[u8]>,
+        close: Box<[u8]>,
+    },
+    Framed(Framed),
+}
+
+/// A request as HTTP/2 frames it.
+#[derive(Debug)]
+pub(super) struct Framed {
+    pub head: http::Request<()>,
+    pub body: Bytes,
+}
+
 impl Request {
     /// `index` is its place in the order, for messages.
     pub fn new(index: usize, order: &RequestOrder, common: &Common, with_close: bool) -> Result<Self, HttpError> {
         check(index, order)?;
-        let close = if with_close { serialise(order, common, "Connection: close\r\n") } else { Box::default() };
+        let content = Content::new(order, common);
+        let form = match common.protocol {
+            Protocol::Http1 => {
+                let close = if with_close { content.serialise("Connection: close\r\n") } else { Box::default() };
+                Form::Bytes { keep_alive: content.serialise(""), close }
+            }
+            Protocol::Http2 => Form::Framed(content.frame(index)?),
+        };
         let expectation = Expectation::new(index, &order.expect)?;
         let repeatable = order.repeatable.unwrap_or_else(|| IDEMPOTENT.contains(&order.method.as_str()));
-        Ok(Self { keep_alive: serialise(order, common, ""), close, expectation, repeatable, part: 0 })
+        Ok(Self { form, expectation, repeatable, part: 0 })
     }
 
     /// `last`: the server shall close the connection after the answer.
     pub fn bytes(&self, last: bool) -> &[u8] {
-        if last { &self.close } else { &self.keep_alive }
+        match &self.form {
+            Form::Bytes { close, .. } if last => close,
+            Form::Bytes { keep_alive, .. } => keep_alive,
+            Form::Framed(_) => unreachable!("a load speaks one protocol"),
+        }
+    }
+
+    /// For HTTP/2.
+    pub fn framed(&self) -> &Framed {
+        match &self.form {
+            Form::Framed(framed) => framed,
+            Form::Bytes { .. } => unreachable!("a load speaks one protocol"),
+        }
     }
 }
 
@@ -41,6 +76,7 @@ pub(super) struct Common<'o> {
     pub target: &'o Target,
     pub headers: &'o [(String, String)],
     pub coding: Option<Coding>,
+    pub protocol: Protocol,
 }
 
 impl Common<'_> {
@@ -57,33 +93,78 @@ impl Common<'_> {
 /// RFC 9110, 9.2.2; what has no body to wait for is refused anyway.
 const IDEMPOTENT: [&str; 5] = ["GET", "PUT", "DELETE", "OPTIONS", "TRACE"];
 
-fn serialise(order: &RequestOrder, common: &Common, connection: &str) -> Box<[u8]> {
-    let target = common.target;
-    let mut head = format!("{} {}{} HTTP/1.1\r\n", order.method, target.base_path, order.path);
-    let own = |name: &str| order.headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name));
-    let given = |name: &str| own(name) || common.headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name));
-    if !given("Host") {
-        head += &format!("Host: {}\r\n", target.authority);
+/// What a request says, whichever protocol carries it.
+struct Content<'o> {
+    method: &'o str,
+    path: String,
+    scheme: &'static str,
+    /// In the order in which they are sent, `Host` among them.
+    fields: Vec<(&'o str, String)>,
+    body: Vec<u8>,
+}
+
+impl<'o> Content<'o> {
+    fn new(order: &'o RequestOrder, common: &Common<'o>) -> Self {
+        let target = common.target;
+        let own = |name: &str| order.headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name));
+        let given =
+            |name: &str| own(name) || common.headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name));
+        let mut fields: Vec<(&str, String)> = Vec::new();
+        if !given("Host") {
+            fields.push(("Host", target.authority.clone()));
+        }
+        if !given("User-Agent") {
+            fields.push(("User-Agent", concat!("chainmark/", env!("CARGO_PKG_VERSION")).into()));
+        }
+        let shared = common.headers.iter().filter(|(name, _)| !own(name));
+        fields.extend(order.headers.iter().chain(shared).map(|(name, value)| (name.as_str(), value.clone())));
+        let coding = common.coding.filter(|_| !order.body.is_empty() && !given("Content-Encoding"));
+        let body = order.body.as_bytes();
+        let body = coding.map_or_else(|| body.to_vec(), |coding| coding.encoded(body));
+        if let Some(coding) = coding {
+            fields.push(("Content-Encoding", coding.name().into()));
+        }
+        if !body.is_empty() || matches!(order.method.as_str(), "POST" | "PUT" | "PATCH") {
+            fields.push(("Content-Length", body.len().to_string()));
+        }
+        let scheme = if target.tls { "https" } else { "http" };
+        Self { method: &order.method, path: format!("{}{}", target.base_path, order.path), scheme, fields, body }
     }
-    if !given("User-Agent") {
-        head += concat!("User-Agent: chainmark/", env!("CARGO_PKG_VERSION"), "\r\n");
+
+    fn serialise(&self, connection: &str) -> Box<[u8]> {
+        let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
+        for (name, value) in &self.fields {
+            head += &format!("{name}: {value}\r\n");
+        }
+        head += connection;
+        head += "\r\n";
+        let mut bytes = head.into_bytes();
+        bytes.extend(&self.body);
+        bytes.into_boxed_slice()
     }
-    for (name, value) in order.headers.iter().chain(common.headers.iter().filter(|(name, _)| !own(name))) {
-        head += &format!("{name}: {value}\r\n");
+
+    /// `Host` is a part of the address there. What is not repeated in an error may be a secret.
+    fn frame(&self, index: usize) -> Result<Framed, HttpError> {
+        let refuse = |member: &str, condition| {
+            let name = format!("requests[{index}].{member}");
+            HttpError::Value { name, value: "none that HTTP/2 can carry".into(), condition }
+        };
+        let (hosts, fields): (Vec<_>, Vec<_>) = self.fields.iter().partition(|(name, _)| is_host(name));
+        let authority = hosts.first().map_or("", |(_, host)| host.as_str());
+        let uri = http::Uri::builder().scheme(self.scheme).authority(authority).path_and_query(self.path.as_str());
+        let uri =
+            uri.build().map_err(|_| refuse("path", "a path of up to 65534 bytes, and a host that a URL can have"))?;
+        let mut head = http::Request::builder().method(self.method).uri(uri).version(http::Version::HTTP_2);
+        for (name, value) in fields {
+            head = head.header(*name, value.as_bytes());
+        }
+        let head = head.body(()).map_err(|_| refuse("headers", "headers that HTTP allows"))?;
+        Ok(Framed { head, body: Bytes::copy_from_slice(&self.body) })
     }
-    let coding = common.coding.filter(|_| !order.body.is_empty() && !given("Content-Encoding"));
-    let body = coding.map_or_else(|| order.body.clone().into_bytes(), |coding| coding.encoded(order.body.as_bytes()));
-    if let Some(coding) = coding {
-        head += &format!("Content-Encoding: {}\r\n", coding.name());
-    }
-    if !body.is_empty() || matches!(order.method.as_str(), "POST" | "PUT" | "PATCH") {
-        head += &format!("Content-Length: {}\r\n", body.len());
-    }
-    head += connection;
-    head += "\r\n";
-    let mut bytes = head.into_bytes();
-    bytes.extend(body);
-    bytes.into_boxed_slice()
+}
+
+fn is_host(name: &str) -> bool {
+    name.eq_ignore_ascii_case("Host")
 }
 
 fn check(index: usize, order: &RequestOrder) -> Result<(), HttpError> {
@@ -140,7 +221,7 @@ mod tests {
 
     fn bytes(json: &str, last: bool) -> String {
         let target = Target::parse("http://host:81/base/").unwrap();
-        let common = Common { target: &target, headers: &[], coding: None };
+        let common = Common { target: &target, headers: &[], coding: None, protocol: Protocol::Http1 };
         let request = Request::new(0, &order(json), &common, true).unwrap();
         String::from_utf8(request.bytes(last).to_vec()).unwrap()
     }
@@ -164,7 +245,7 @@ mod tests {
     #[test]
     fn what_would_break_the_framing_is_refused() {
         let target = Target::parse("http://host").unwrap();
-        let common = Common { target: &target, headers: &[], coding: None };
+        let common = Common { target: &target, headers: &[], coding: None, protocol: Protocol::Http1 };
         for json in [
             r#"{"method":"HEAD","path":"/"}"#,
             r#"{"method":"GET /","path":"/"}"#,
@@ -184,7 +265,8 @@ mod tests {
     fn shared_headers_are_sent_where_a_request_has_no_own_and_never_repeated_in_messages() {
         let target = Target::parse("http://host").unwrap();
         let headers = [("X-Api-Key", "abc"), ("Accept", "text/plain")].map(|(name, value)| (name.into(), value.into()));
-        let common = Common { target: &target, headers: &headers, coding: Some(Coding::Gzip) };
+        let protocol = Protocol::Http1;
+        let common = Common { target: &target, headers: &headers, coding: Some(Coding::Gzip), protocol };
         common.check().unwrap();
         let order = order(r#"{"method":"GET","path":"/","headers":[["accept","application/json"]]}"#);
         let request = Request::new(0, &order, &common, false).unwrap();
@@ -194,5 +276,17 @@ mod tests {
         let headers = [("X-Api-Key".to_owned(), "secret\r\nX: 1".to_owned())];
         let error = Common { headers: &headers, ..common }.check().unwrap_err();
         assert!(!error.to_string().contains("secret"), "{error}");
+    }
+    #[test]
+    fn a_request_of_http_2_names_its_host_in_the_address_and_has_all_other_headers() {
+        let target = Target::parse("https://host:81/base").unwrap();
+        let headers = [("X-Api-Key".to_owned(), "abc".to_owned())];
+        let common = Common { target: &target, headers: &headers, coding: None, protocol: Protocol::Http2 };
+        let text = r#"{"method":"POST","path":"/a?b=1","headers":[["Host","other"],["Accept","x"]],"body":"{}"}"#;
+        let request = Request::new(0, &order(text), &common, false).unwrap();
+        let Framed { head, body } = request.framed();
+        assert_eq!((head.uri().to_string(), body.as_ref()), ("https://other/base/a?b=1".into(), b"{}".as_slice()));
+        let names: Vec<&str> = head.headers().keys().map(http::HeaderName::as_str).collect();
+        assert_eq!(names, ["user-agent", "accept", "x-api-key", "content-length"]);
     }
 }

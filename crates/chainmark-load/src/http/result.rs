@@ -44,6 +44,8 @@ pub struct HttpResult {
     /// From the step's begin to the end of its last thread.
     pub wall_s: f64,
     pub threads: usize,
+    /// "HTTP/1.1" or "HTTP/2".
+    pub protocol: &'static str,
     /// What the server calls itself in the head of an answer.
     pub server: Option<String>,
     /// The window's requests by the order's parts, where it has several.
@@ -79,7 +81,9 @@ pub struct Connections {
     pub failed: u64,
     /// Ended by the server while they rested between requests, as the next request showed.
     pub idle_closed: u64,
-    /// Requests that were sent once more for it.
+    /// HTTP/2: ended by the server between requests as it had announced (`GOAWAY` without an error).
+    pub told_to_go: u64,
+    /// Requests that were sent once more for either.
     pub repeated: u64,
 }
 
@@ -112,6 +116,7 @@ impl HttpResult {
                 opened: whole.counts.opened,
                 failed: whole.counts.failed,
                 idle_closed: whole.counts.idle_closed,
+                told_to_go: whole.counts.told_to_go,
                 repeated: whole.counts.repeated,
             },
             bytes_in: whole.counts.bytes_in,
@@ -119,6 +124,7 @@ impl HttpResult {
             cpu_s: seconds(whole.cpu_ns),
             wall_s: seconds(whole.end_ns),
             threads: plan.threads,
+            protocol: plan.protocol.name(),
             server: whole.server,
             parts: if plan.mix.size() > 1 { whole.parts.iter().map(PartTold::new).collect() } else { Vec::new() },
             records: (plan.max_records > 0).then_some(whole.records),

@@ -373,6 +373,7 @@ impl Whole {
         self.counts.bytes_in += counts.bytes_in;
         self.counts.bytes_out += counts.bytes_out;
         self.counts.idle_closed += counts.idle_closed;
+        self.counts.told_to_go += counts.told_to_go;
         self.counts.repeated += counts.repeated;
         self.end_ns = self.end_ns.max(end_ns);
         self.cpu_ns += cpu_ns;

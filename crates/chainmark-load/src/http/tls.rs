@@ -1,7 +1,7 @@
 //! TLS for connections to `https` targets.
 
 use super::error::HttpError;
-use super::order::TlsOrder;
+use super::order::{Protocol, TlsOrder};
 use super::target::Target;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
@@ -14,6 +14,9 @@ use rustls::{
 };
 use std::sync::Arc;
 
+/// What ALPN calls HTTP/2.
+pub(super) const HTTP2: &[u8] = b"h2";
+
 /// What every new connection is made from; sessions are resumed, as browsers and HTTP libraries do.
 #[derive(Debug, Clone)]
 pub(super) struct Tls {
@@ -22,7 +25,7 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    pub fn new(order: &TlsOrder, target: &Target) -> Result<Self, HttpError> {
+    pub fn new(order: &TlsOrder, target: &Target, protocol: Protocol) -> Result<Self, HttpError> {
         let name = order.server_name.as_ref().unwrap_or(&target.host).clone();
         let server_name = ServerName::try_from(name.clone()).map_err(|_| HttpError::Value {
             name: "tls.server_name".into(),
@@ -46,7 +49,13 @@ impl Tls {
                 .map_err(|error| HttpError::Identity { source_name: name, reason: error.to_string() })?,
             None => config.with_no_client_auth(),
         };
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![
+            match protocol {
+                Protocol::Http1 => b"http/1.1".as_slice(),
+                Protocol::Http2 => HTTP2,
+            }
+            .to_vec(),
+        ];
         Ok(Self { config: Arc::new(config), server_name })
     }
 

@@ -1,7 +1,8 @@
 //! One thread of a load: an event loop over its share of the connections.
 
+use super::carrier::Carrier;
 use super::classes::{Class, Kind};
-use super::connection::{Answered, Connection, Io, Outcome, State, Task};
+use super::connection::{Answered, Io, Outcome};
 use super::failure::Failure;
 use super::judge::{Judge, Received};
 use super::pace::{Pace, Thinking, draw};
@@ -102,6 +103,30 @@ impl Shared {
     }
 }
 
+/// A request under way.
+#[derive(Debug, Clone, Copy, Default)]
+struct Task {
+    /// Its place in the order.
+    request: u32,
+    /// In nanoseconds of the step.
+    due_ns: i64,
+    start_ns: i64,
+    /// 0 warm-up, 1 window.
+    phase: usize,
+    /// It is on its way for the second time.
+    repeated: bool,
+}
+
+/// One that sends a request after the other.
+#[derive(Debug, Clone, Copy, Default)]
+struct Client {
+    task: Task,
+    is_busy: bool,
+    /// How long to wait after the next failure, 0 after a success; and until when it waits.
+    back_off_ns: i64,
+    resume_ns: i64,
+}
+
 /// A thread's part of the load.
 pub(super) struct Worker<'p> {
     plan: &'p Plan,
@@ -113,7 +138,8 @@ pub(super) struct Worker<'p> {
     timer: OwnedFd,
     /// What the timer is set to.
     armed_ns: i64,
-    connections: Vec<Connection>,
+    carrier: Carrier,
+    clients: Vec<Client>,
     /// Slots that may carry a request; the last is the one used last, which spares opening others.
     free: Vec<u32>,
     /// Since when there has been a free one, without a break.
@@ -131,8 +157,6 @@ pub(super) struct Worker<'p> {
     tally: Tally,
     ticks: u32,
     unanswered: u64,
-    /// The shortest time that connecting has taken.
-    round_trip_ns: i64,
     /// When this thread last looked at its connections, and when what it saw then happened at the earliest.
     looked_ns: i64,
     seen_since_ns: i64,
@@ -184,7 +208,8 @@ impl<'p> Worker<'p> {
             io: Io::new(plan, descriptors.epoll),
             timer: descriptors.timer,
             armed_ns: i64::MAX,
-            connections: (0..slots).map(|_| Connection::new(plan.room.clone())).collect(),
+            carrier: Carrier::new(plan, slots),
+            clients: vec![Client::default(); slots],
             free: (0..slots as u32).rev().collect(),
             free_since_ns: 0,
             resting: Vec::new(),
@@ -197,7 +222,6 @@ impl<'p> Worker<'p> {
             tally: Tally::new(plan, shared.common.clone()),
             ticks: 0,
             unanswered: 0,
-            round_trip_ns: i64::MAX,
             looked_ns: 0,
             seen_since_ns: 0,
         };
@@ -247,6 +271,7 @@ impl<'p> Worker<'p> {
             }
             self.start_thinkers(now_ns);
             self.start_free(now_ns);
+            self.settle_ended();
             if self.is_over(now_ns) {
                 return self.finish();
             }
@@ -363,23 +388,38 @@ impl<'p> Worker<'p> {
         }
         self.in_flight += 1;
         let task = Task { request, due_ns, start_ns: now_ns, phase, repeated: false };
-        let outcome = self.connections[slot as usize].begin(slot, &mut self.io, task);
+        self.begin(slot, task);
+    }
+
+    fn begin(&mut self, slot: u32, task: Task) {
+        let client = &mut self.clients[slot as usize];
+        (client.task, client.is_busy) = (task, true);
+        let outcome = self.carrier.begin(slot, &mut self.io, task.request);
         self.settle(slot, outcome);
     }
 
     fn event(&mut self, token: u64, flags: EventFlags) {
-        let slot = token as u32;
-        let connection = &mut self.connections[slot as usize];
-        if connection.generation != (token >> 32) as u32 {
-            return;
+        match &mut self.carrier {
+            Carrier::One(connections) => {
+                let slot = token as u32;
+                let connection = &mut connections[slot as usize];
+                if connection.generation == (token >> 32) as u32 {
+                    let outcome = connection.event(slot, &mut self.io, flags);
+                    self.settle(slot, outcome);
+                }
+            }
+            Carrier::Two(sessions) => {
+                sessions.event(token, &mut self.io, flags);
+                self.settle_ended();
+            }
         }
-        let connecting = connection.state == State::Connecting;
-        let outcome = connection.event(slot, &mut self.io, flags);
-        if connecting && connection.state == State::Busy {
-            let since_ns = connection.task.start_ns;
-            self.round_trip_ns = self.round_trip_ns.min(self.now_ns() - since_ns);
+    }
+
+    /// Counts what has become of requests beside the one that an event was of.
+    fn settle_ended(&mut self) {
+        while let Some((slot, outcome)) = self.carrier.next_ended(&mut self.io) {
+            self.settle(slot, outcome);
         }
-        self.settle(slot, outcome);
     }
 
     fn settle(&mut self, slot: u32, outcome: Outcome) {
@@ -396,25 +436,19 @@ impl<'p> Worker<'p> {
             self.hand_in(end_ns, false);
         }
         self.in_flight -= 1;
-        let connection = &mut self.connections[slot as usize];
-        let ended = ended(self.plan, &connection.task, end_ns);
+        let client = &mut self.clients[slot as usize];
+        (client.is_busy, client.back_off_ns) = (false, 0);
+        let ended = ended(self.plan, &client.task, end_ns);
         let expectation = &self.plan.requests[ended.request as usize].expectation;
-        let body = connection.body(&answered.body, &self.io.buffers);
-        let received =
-            Received { status: answered.status, coded: answered.coded, location: connection.location(), body };
+        let body = self.carrier.body(slot, &answered.body, &self.io.buffers);
+        let location = self.carrier.location(slot);
+        let received = Received { status: answered.status, coded: answered.coded, location, body };
         match self.judge.judge(ended.request, expectation, &received, &mut self.tally.classes) {
             None => self.tally.ok(&ended),
             Some(class) => self.count_failure(&ended, class),
         }
         self.count_slow(&ended);
-        let connection = &mut self.connections[slot as usize];
-        connection.answers += 1;
-        connection.back_off_ns = 0;
-        if answered.reusable {
-            connection.state = State::Idle;
-        } else {
-            connection.abandon();
-        }
+        self.carrier.answered(slot, answered.reusable);
         self.reuse(slot);
     }
 
@@ -441,17 +475,17 @@ impl<'p> Worker<'p> {
         let kind = if self.was_closed_idle(slot, failure.kind) { Kind::IdleClose } else { failure.kind };
         if kind == Kind::IdleClose {
             self.io.counts.idle_closed += 1;
-            if self.repeat(slot) {
-                return;
-            }
+        }
+        if (kind == Kind::IdleClose || failure.is_unprocessed) && self.repeat(slot, failure.is_unprocessed) {
+            return;
         }
         self.fail(slot, kind, &failure.detail, now_ns);
-        let connection = &mut self.connections[slot as usize];
-        let never_answered = connection.answers == 0 && kind != Kind::Timeout;
-        connection.close();
+        let never_answered = self.carrier.answers(slot) == 0 && kind != Kind::Timeout;
+        self.carrier.close(slot);
         if never_answered {
-            let back_off_ns = (connection.back_off_ns * 2).clamp(FIRST_BACK_OFF_NS, LONGEST_BACK_OFF_NS);
-            (connection.back_off_ns, connection.resume_ns) = (back_off_ns, now_ns + back_off_ns);
+            let client = &mut self.clients[slot as usize];
+            let back_off_ns = (client.back_off_ns * 2).clamp(FIRST_BACK_OFF_NS, LONGEST_BACK_OFF_NS);
+            (client.back_off_ns, client.resume_ns) = (back_off_ns, now_ns + back_off_ns);
             self.resting.push(slot);
         } else {
             self.free_later(slot, now_ns);
@@ -464,29 +498,31 @@ impl<'p> Worker<'p> {
     ///
     /// Source: RFC 9112, 9.3.1.
     fn was_closed_idle(&self, slot: u32, kind: Kind) -> bool {
-        let connection = &self.connections[slot as usize];
-        let round_trip_ns = if self.round_trip_ns == i64::MAX { 0 } else { self.round_trip_ns };
-        let took_ns = self.seen_since_ns - connection.task.start_ns;
+        let round_trip_ns = if self.io.round_trip_ns == i64::MAX { 0 } else { self.io.round_trip_ns };
+        let took_ns = self.seen_since_ns - self.clients[slot as usize].task.start_ns;
         let is_prompt = took_ns <= round_trip_ns.saturating_add(IDLE_CLOSE_GRACE_NS);
         let is_unread = match kind {
             Kind::Reset => is_prompt,
-            Kind::Closed => is_prompt || connection.is_unacknowledged(),
+            Kind::Closed => is_prompt || self.carrier.is_unacknowledged(slot),
             _ => false,
         };
-        is_unread && connection.is_kept_and_silent()
+        is_unread && self.carrier.is_kept_and_silent(slot)
     }
 
     /// Sends a request once more, on a new connection; its time goes on. False: it may not be.
-    fn repeat(&mut self, slot: u32) -> bool {
-        let connection = &mut self.connections[slot as usize];
-        let task = connection.task;
-        if task.repeated || !self.plan.requests[task.request as usize].repeatable {
+    ///
+    /// `is_unprocessed`: the server says that it did nothing for it, so that it may be whatever its method is.
+    ///
+    /// Source: RFC 9113, 8.7.
+    fn repeat(&mut self, slot: u32, is_unprocessed: bool) -> bool {
+        let task = self.clients[slot as usize].task;
+        let is_repeatable = is_unprocessed || self.plan.requests[task.request as usize].repeatable;
+        if task.repeated || !is_repeatable {
             return false;
         }
         self.io.counts.repeated += 1;
-        connection.close();
-        let outcome = connection.begin(slot, &mut self.io, Task { repeated: true, ..task });
-        self.settle(slot, outcome);
+        self.carrier.close(slot);
+        self.begin(slot, Task { repeated: true, ..task });
         true
     }
 
@@ -507,7 +543,9 @@ impl<'p> Worker<'p> {
             self.hand_in(now_ns, false);
         }
         self.in_flight -= 1;
-        let ended = ended(self.plan, &self.connections[slot as usize].task, now_ns);
+        let client = &mut self.clients[slot as usize];
+        client.is_busy = false;
+        let ended = ended(self.plan, &client.task, now_ns);
         let class = self.tally.classes.number(Class::new(kind, None, detail.to_owned()));
         self.count_failure(&ended, class);
         self.count_slow(&ended);
@@ -534,8 +572,8 @@ impl<'p> Worker<'p> {
 
     fn tick(&mut self, now_ns: i64) {
         self.time_out(now_ns);
-        let connections = &self.connections;
-        let (over, resting) = self.resting.iter().partition(|&&slot| connections[slot as usize].resume_ns <= now_ns);
+        let clients = &self.clients;
+        let (over, resting) = self.resting.iter().partition(|&&slot| clients[slot as usize].resume_ns <= now_ns);
         self.resting = resting;
         let over: Vec<u32> = over;
         over.into_iter().for_each(|slot| self.free_later(slot, now_ns));
@@ -553,12 +591,11 @@ impl<'p> Worker<'p> {
 
     fn time_out(&mut self, now_ns: i64) {
         let latest_start_ns = now_ns - self.plan.timeout_ns;
-        for slot in 0..self.connections.len() {
-            let connection = &self.connections[slot];
-            let under_way = matches!(connection.state, State::Connecting | State::Busy);
-            if under_way && connection.task.start_ns <= latest_start_ns {
-                let detail = connection.waited_for().into();
-                self.failed(slot as u32, Failure { kind: Kind::Timeout, detail });
+        for slot in 0..self.clients.len() {
+            let client = &self.clients[slot];
+            if client.is_busy && client.task.start_ns <= latest_start_ns {
+                let slot = slot as u32;
+                self.failed(slot, Failure::new(Kind::Timeout, self.carrier.waited_for(slot)));
             }
         }
     }
@@ -576,11 +613,8 @@ impl<'p> Worker<'p> {
     fn count_waiting(&mut self, now_ns: i64) {
         let Some(give_up) = &self.plan.give_up else { return };
         let limit_ns = now_ns - give_up.slow_ns;
-        let under_way = self.connections.iter().filter(|connection| {
-            matches!(connection.state, State::Connecting | State::Busy)
-                && connection.task.phase == 1
-                && connection.task.due_ns < limit_ns
-        });
+        let is_waiting = |client: &&Client| client.is_busy && client.task.phase == 1 && client.task.due_ns < limit_ns;
+        let under_way = self.clients.iter().filter(is_waiting);
         let mut waiting = under_way.count() as u64;
         if let Some(pace) = &self.pace {
             let mut next = pace.next.clone();
@@ -621,10 +655,10 @@ impl<'p> Worker<'p> {
     /// Draining is over: what is not answered has failed, what is not sent stays unsent.
     fn finish(mut self) -> Part {
         let now_ns = self.now_ns();
-        for slot in 0..self.connections.len() as u32 {
-            if matches!(self.connections[slot as usize].state, State::Connecting | State::Busy) {
+        for slot in 0..self.clients.len() as u32 {
+            if self.clients[slot as usize].is_busy {
                 self.fail(slot, Kind::Timeout, "not answered when draining ended", now_ns);
-                self.connections[slot as usize].close();
+                self.carrier.close(slot);
             }
         }
         let end_ns = self.shared.end_ns();
@@ -640,7 +674,7 @@ impl<'p> Worker<'p> {
         }
         self.hand_in(now_ns, true);
         self.show();
-        let server = self.connections.iter().find_map(Connection::server).map(str::to_owned);
+        let server = self.carrier.server();
         Part { server, ..self.tally.finish(self.io.counts, now_ns) }
     }
 }

@@ -239,7 +239,7 @@ def check_pages(pages: Sequence[str], nodes: int) -> list[str]:
     whole = [page if "://" in page else f"http://{page}/metrics" for page in pages]
     for page in whole:
         try:
-            response = httpx.get(page, timeout=PROBE_TIMEOUT_S)
+            response = httpx.get(page, timeout=PROBE_TIMEOUT_S, trust_env=False)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise EnvironmentFailure(
                 f"nothing answers at {page} ({error})", "is `instrumentation.prometheus` on, and is this its address?"

@@ -36,6 +36,7 @@ _PRODUCT = re.compile(r"([A-Za-z][\w.-]*)/v?(\d[\w.+-]*)")
 PROBE_WINDOW_S = 0.01
 PROBE_LOOK_S = 0.002
 PROTOCOL = known_failure("protocol")
+HTTP_2_REFUSED = "does not agree to HTTP/2"  # crates/chainmark-load/src/http/session.rs
 
 
 class HttpApi:
@@ -233,10 +234,13 @@ def _ask_once(target: Target, endpoint: Endpoint, how: Checked) -> str | None:
 def _why_unanswered(target: Target, error: ErrorClass, timeout_s: float) -> tuple[str, str]:
     """Why nothing that is an answer came, and what to do about it."""
     detail = error.detail or error.kind
+    if error.kind == "tls" and HTTP_2_REFUSED in detail:
+        return detail, "leave out `--http2`, or let the server choose: `--set steps.http_version=auto`"
     if error.kind == "tls":
         return why_no_tls(target, timeout_s) or (detail, "does the server ask for a client's certificate (`--cert`)?")
     if error.kind == PROTOCOL:
-        hint = "does the server want `https://`?" if "TLS" in detail else "is it a server of HTTP/1.1?"
+        spoken = f"is it a server of HTTP/{target.http_version}?"
+        hint = "does the server want `https://`?" if "TLS" in detail else spoken
         return f"it does not send a valid HTTP response ({detail})", hint
     if error.kind == "timeout":
         hint = "is the server stuck? `--set steps.timeout_s=SECONDS` gives it longer"

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from chainmark.capacity.access import NOBODY, Access
-from chainmark.capacity.model import UNIX, Target, Tls
+from chainmark.capacity.model import HTTP_1, UNIX, HttpVersion, Target, Tls
 from chainmark.capacity.probing import Probed, Prober, TooLong
 from chainmark.capacity.tls_faults import tls_fault
 from chainmark.core import units
@@ -113,6 +113,7 @@ class MeshClient:
         verify: False accepts any certificate.
         server_name: what the certificate must be of, where that is not the URL's host.
         access: what lets the requests in; its secrets are in no answer that this returns.
+        http_version: what it is asked in.
 
     Raises:
         UsageError: ``url`` is none that can be asked, or ``ca_file`` holds no certificate.
@@ -127,10 +128,11 @@ class MeshClient:
         verify: bool = True,
         server_name: str | None = None,
         access: Access = NOBODY,
+        http_version: HttpVersion = HTTP_1,
     ) -> None:
         self.url = _checked_url(url)
         tls = Tls(str(ca_file) if ca_file else None, verify, server_name)
-        self._target = Target("server", self.url, tls, access)
+        self._target = Target("server", self.url, tls, access, http_version)
         self._timeout_s = timeout_s
         # By path and body, of the last answer to each: what is asked under load was asked here before.
         self.answer_bytes: dict[tuple[str, str], int] = {}
@@ -149,6 +151,7 @@ class MeshClient:
             verify=tls.verify,
             server_name=tls.server_name,
             access=target.access,
+            http_version=target.http_version,
         )
 
     def __enter__(self) -> MeshClient:

@@ -100,6 +100,17 @@ def test_every_node_has_a_metrics_page_or_none_has() -> None:
         check_pages([page], 1)
 
 
+def test_a_proxy_of_the_environment_is_not_asked_for_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It knows no node of a private network, and its time would be taken for the node's."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")  # where nobody listens
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with answering(status("a")) as node, answering("cometbft_consensus_height 7") as page:
+        assert reach([node])[0].version == "1.0.1"
+        assert check_pages([page], 1) == [f"http://{page}/metrics"]
+
+
 @pytest.mark.parametrize(
     ("changes", "named"),
     [

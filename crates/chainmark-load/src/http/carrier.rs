@@ -1,0 +1,114 @@
+//! What carries the requests of a thread's clients: a connection each, or streams of shared connections.
+
+use super::connection::{Body, Buffers, Connection, Io, Outcome};
+use super::order::Protocol;
+use super::plan::Plan;
+use super::sessions::Sessions;
+
+/// By client, whose number is its slot.
+pub(super) enum Carrier {
+    One(Vec<Connection>),
+    Two(Sessions),
+}
+
+impl Carrier {
+    pub fn new(plan: &Plan, clients: usize) -> Self {
+        match plan.protocol {
+            Protocol::Http1 => Self::One((0..clients).map(|_| Connection::new(plan.room.clone())).collect()),
+            Protocol::Http2 => Self::Two(Sessions::new(plan, clients)),
+        }
+    }
+
+    /// Sends the request with this place in the order, over a new connection if there is none.
+    pub fn begin(&mut self, slot: u32, io: &mut Io, request: u32) -> Outcome {
+        match self {
+            Self::One(connections) => connections[slot as usize].begin(slot, io, request),
+            Self::Two(sessions) => sessions.begin(slot, io, request),
+        }
+    }
+
+    /// What became of requests while others were begun or sent, one at a time.
+    pub fn next_ended(&mut self, io: &mut Io) -> Option<(u32, Outcome)> {
+        let Self::Two(sessions) = self else { return None };
+        loop {
+            if let Some(ended) = sessions.next_ended() {
+                return Some(ended);
+            }
+            if !sessions.flush(io) {
+                return None;
+            }
+        }
+    }
+
+    /// Takes the end of a complete answer.
+    pub fn answered(&mut self, slot: u32, reusable: bool) {
+        if let Self::One(connections) = self {
+            connections[slot as usize].answered(reusable);
+        }
+    }
+
+    /// Forgets what is left of a request that failed.
+    pub fn close(&mut self, slot: u32) {
+        match self {
+            Self::One(connections) => connections[slot as usize].close(),
+            Self::Two(sessions) => sessions.close(slot),
+        }
+    }
+
+    /// Where a complete answer leads to, if it is a redirect.
+    pub fn location(&self, slot: u32) -> Option<&str> {
+        match self {
+            Self::One(connections) => connections[slot as usize].location(),
+            Self::Two(sessions) => sessions.stream(slot).location(),
+        }
+    }
+
+    /// The body of a complete answer.
+    pub fn body<'b>(&'b self, slot: u32, body: &Body, buffers: &'b Buffers) -> &'b [u8] {
+        match self {
+            Self::One(connections) => connections[slot as usize].body(body, buffers),
+            Self::Two(sessions) => sessions.stream(slot).body(),
+        }
+    }
+
+    /// Complete answers that the connection of a failed request had given.
+    pub fn answers(&self, slot: u32) -> u32 {
+        match self {
+            Self::One(connections) => connections[slot as usize].answers,
+            Self::Two(sessions) => sessions.stream(slot).circumstances.answers,
+        }
+    }
+
+    /// Whether the failed request followed others on its connection, and nothing has come for it.
+    pub fn is_kept_and_silent(&self, slot: u32) -> bool {
+        match self {
+            Self::One(connections) => connections[slot as usize].is_kept_and_silent(),
+            Self::Two(sessions) => sessions.stream(slot).circumstances.is_kept_and_silent,
+        }
+    }
+
+    /// Whether the server's machine never took the whole request, as when its side was closed before: whoever reads a
+    /// request has acknowledged it.
+    pub fn is_unacknowledged(&self, slot: u32) -> bool {
+        match self {
+            Self::One(connections) => connections[slot as usize].is_unacknowledged(),
+            Self::Two(sessions) => sessions.stream(slot).circumstances.is_unacknowledged,
+        }
+    }
+
+    /// What a request that is out of time was waiting for.
+    pub fn waited_for(&self, slot: u32) -> &'static str {
+        match self {
+            Self::One(connections) => connections[slot as usize].waited_for(),
+            Self::Two(sessions) => sessions.waited_for(slot),
+        }
+    }
+
+    /// What the server calls itself.
+    pub fn server(&self) -> Option<String> {
+        match self {
+            Self::One(connections) => connections.iter().find_map(Connection::server).map(str::to_owned),
+            Self::Two(sessions) => sessions.server.clone(),
+        }
+    }
+}

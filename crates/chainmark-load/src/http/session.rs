@@ -1,0 +1,297 @@
+//! One HTTP/2 connection: its socket, its TLS, and what speaks HTTP/2 over them.
+
+use super::classes::Kind;
+use super::connection::{HUNG_UP, Io};
+use super::dial::Dial;
+use super::failure::{Failure, reason, tls_reason};
+use super::pipe::Port;
+use super::request::Framed;
+use super::tls::HTTP2;
+use crate::socket::has_unacknowledged;
+use bytes::Bytes;
+use h2::client::{self, ResponseFuture, SendRequest};
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use rustix::net::sockopt::set_socket_linger;
+use rustix::net::{self, RecvFlags, SendFlags};
+use rustls::ClientConnection;
+use std::future::Future;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// Of what a server may send unasked. What has come in is taken at once, so no memory stands behind it.
+const STREAM_WINDOW_BYTES: u32 = 16 << 20;
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
+const MAX_HEAD_BYTES: u32 = 64 << 10;
+/// Until the server says how many streams it takes, it is asked for no second one, which it might refuse.
+const STREAMS_AT_FIRST: usize = 1;
+
+struct Speech {
+    sender: SendRequest<Bytes>,
+    connection: client::Connection<Port, Bytes>,
+}
+
+/// One connection.
+pub(super) struct Session {
+    /// Of clients that share it.
+    pub group: usize,
+    /// Tells its events from those of others before it.
+    pub generation: u32,
+    /// Clients whose requests wait until it is connected.
+    pub waiting: Vec<u32>,
+    /// Requests under way.
+    pub active: usize,
+    /// Requests, and complete answers, since it was opened.
+    pub begun: u32,
+    pub answers: u32,
+    /// How many times something has been heard of the server.
+    pub heard: u64,
+    /// Nothing has been heard since it was at rest.
+    pub is_silent: bool,
+    /// It gets no further request.
+    pub is_retired: bool,
+    /// The server has told it to go away, which is counted.
+    pub is_told: bool,
+    /// It has something to send, or to be looked at.
+    pub is_dirty: bool,
+    socket: OwnedFd,
+    dial: Dial,
+    tls: Option<Box<ClientConnection>>,
+    pipe: Port,
+    speech: Option<Speech>,
+    /// What the socket has not taken: from `sent` on.
+    unsent: Vec<u8>,
+    sent: usize,
+}
+
+impl Session {
+    /// One that is connecting.
+    pub fn dial(group: usize, generation: u32, token: u64, io: &mut Io) -> Result<Self, Failure> {
+        let mut dial = Dial::new();
+        let socket = dial.open(token, io)?;
+        Ok(Self {
+            group,
+            generation,
+            waiting: Vec::new(),
+            active: 0,
+            begun: 0,
+            answers: 0,
+            heard: 0,
+            is_silent: false,
+            is_retired: false,
+            is_told: false,
+            is_dirty: false,
+            socket,
+            dial,
+            tls: None,
+            pipe: Port::default(),
+            speech: None,
+            unsent: Vec::new(),
+            sent: 0,
+        })
+    }
+
+    pub fn is_connecting(&self) -> bool {
+        self.speech.is_none()
+    }
+
+    pub fn is_handshaking(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
+    /// Whether the server's machine never took all that was sent.
+    pub fn is_unacknowledged(&self) -> bool {
+        has_unacknowledged(&self.socket)
+    }
+
+    /// Takes the end of connecting, or tries the next address; whether it may be spoken on.
+    pub fn connected(&mut self, token: u64, io: &mut Io) -> Result<bool, Failure> {
+        if !self.dial.is_connected(&self.socket, io) {
+            self.socket = self.dial.open(token, io)?;
+            return Ok(false);
+        }
+        if let Some(tls) = &io.plan.tls {
+            let tls = tls.connection().map_err(|error| Failure::new(Kind::Tls, error.to_string()))?;
+            self.tls = Some(Box::new(tls));
+        }
+        self.speech = Some(Speech::begin(self.pipe.clone())?);
+        Ok(true)
+    }
+
+    /// Puts a request on its way, to be sent when the connection is polled. None: it takes no more.
+    pub fn ask(&mut self, request: &Framed) -> Option<ResponseFuture> {
+        // Only a request that waits to be opened is in the way of the next one, and each has a sender of its own.
+        let mut sender = self.speech.as_ref()?.sender.clone();
+        let ends = request.body.is_empty();
+        let (answer, mut body) = sender.send_request(request.head.clone(), ends).ok()?;
+        if !ends {
+            body.send_data(request.body.clone(), true).ok()?;
+        }
+        if self.active == 0 {
+            self.is_silent = true;
+        }
+        self.active += 1;
+        self.begun += 1;
+        Some(answer)
+    }
+
+    /// Has HTTP/2 take what has come in, and say what is to go out; ready: it has nothing more to say.
+    pub fn poll(&mut self, context: &mut Context) -> Poll<Result<(), h2::Error>> {
+        match &mut self.speech {
+            Some(speech) => Pin::new(&mut speech.connection).poll(context),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Reads once; whether there may be more.
+    pub fn receive(&mut self, io: &mut Io, flags: EventFlags) -> Result<bool, Failure> {
+        let read = match net::recv(&self.socket, &mut io.buffers.wire[..], RecvFlags::empty()) {
+            Ok((0, _)) => return Err(self.closed()),
+            Ok((read, _)) => read,
+            Err(Errno::AGAIN) => return Ok(false),
+            Err(Errno::INTR) => return Ok(true),
+            Err(error) => return Err(self.lost(error)),
+        };
+        io.counts.bytes_in += read as u64;
+        if self.tls.is_some() {
+            self.decrypt(io, read)?;
+        } else {
+            self.hear(&io.buffers.wire[..read])?;
+        }
+        Ok(read == io.buffers.wire.len() || flags.intersects(HUNG_UP))
+    }
+
+    /// Gives what has been read to TLS, and what TLS makes of it to HTTP/2.
+    fn decrypt(&mut self, io: &mut Io, read: usize) -> Result<(), Failure> {
+        let Some(mut tls) = self.tls.take() else { return Ok(()) };
+        let mut wire = &io.buffers.wire[..read];
+        let mut outcome = Ok(());
+        while outcome.is_ok() && !wire.is_empty() {
+            outcome = match tls.read_tls(&mut wire) {
+                Err(error) => Err(Failure::new(Kind::Tls, error.to_string())),
+                Ok(_) => self.take_plain(&mut tls, &mut io.buffers.plain),
+            };
+        }
+        self.tls = Some(tls);
+        outcome
+    }
+
+    fn take_plain(&mut self, tls: &mut ClientConnection, plain: &mut [u8]) -> Result<(), Failure> {
+        let state = tls.process_new_packets().map_err(|error| refusal(&error))?;
+        if !tls.is_handshaking() && tls.alpn_protocol() != Some(HTTP2) {
+            return Err(no_agreement());
+        }
+        while let Ok(count @ 1..) = tls.reader().read(plain) {
+            self.hear(&plain[..count])?;
+        }
+        if state.peer_has_closed() { Err(self.closed()) } else { Ok(()) }
+    }
+
+    fn hear(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        if self.heard == 0 {
+            match bytes {
+                [b'H', b'T', b'T', b'P', b'/', b'1', ..] => {
+                    return Err(Failure::new(Kind::Protocol, "the server speaks HTTP/1, and was asked in HTTP/2"));
+                }
+                [0x15 | 0x16, 3, ..] => {
+                    return Err(Failure::new(Kind::Protocol, "the server speaks TLS, and was asked without"));
+                }
+                _ => {}
+            }
+        }
+        self.heard += 1;
+        self.is_silent = false;
+        self.pipe.0.borrow_mut().receive(bytes);
+        Ok(())
+    }
+
+    /// Sends as much as the socket takes; whether HTTP/2 has more that there is room for now.
+    pub fn send(&mut self, io: &mut Io) -> Result<bool, Failure> {
+        loop {
+            if self.sent == self.unsent.len() {
+                self.unsent.clear();
+                self.sent = 0;
+                self.take_outgoing();
+                if self.unsent.is_empty() {
+                    return Ok(std::mem::take(&mut self.pipe.0.borrow_mut().is_full));
+                }
+            }
+            match net::send(&self.socket, &self.unsent[self.sent..], SendFlags::NOSIGNAL) {
+                Ok(count) => {
+                    self.sent += count;
+                    io.counts.bytes_out += count as u64;
+                }
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(self.lost(error)),
+            }
+        }
+    }
+
+    fn take_outgoing(&mut self) {
+        let mut pipe = self.pipe.0.borrow_mut();
+        let Some(tls) = &mut self.tls else {
+            std::mem::swap(&mut pipe.outgoing, &mut self.unsent);
+            return;
+        };
+        tls.writer().write_all(&pipe.outgoing).expect("its buffer has no limit");
+        pipe.outgoing.clear();
+        while tls.wants_write() {
+            tls.write_tls(&mut self.unsent).expect("a vector takes any number of bytes");
+        }
+    }
+
+    /// Has the socket end by a reset, which spares this machine a port that would stay taken for a minute.
+    pub fn abandon(&self) {
+        let _ = set_socket_linger(&self.socket, Some(Duration::ZERO));
+    }
+
+    fn closed(&self) -> Failure {
+        if self.is_handshaking() {
+            return Failure::new(Kind::Tls, "the server closed the connection during the handshake");
+        }
+        Failure::new(Kind::Closed, "")
+    }
+
+    fn lost(&self, error: Errno) -> Failure {
+        match error {
+            Errno::CONNRESET | Errno::PIPE if self.is_handshaking() => {
+                Failure::new(Kind::Tls, "the server reset the connection during the handshake")
+            }
+            Errno::CONNRESET | Errno::PIPE => Failure::new(Kind::Reset, ""),
+            error => Failure::new(Kind::Reset, reason(error)),
+        }
+    }
+}
+
+impl Speech {
+    fn begin(port: Port) -> Result<Self, Failure> {
+        let mut builder = client::Builder::new();
+        builder
+            .enable_push(false)
+            .initial_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .max_header_list_size(MAX_HEAD_BYTES)
+            .initial_max_send_streams(STREAMS_AT_FIRST);
+        let begun = pin!(builder.handshake(port)).poll(&mut Context::from_waker(std::task::Waker::noop()));
+        match begun {
+            Poll::Ready(Ok((sender, connection))) => Ok(Self { sender, connection }),
+            Poll::Ready(Err(error)) => Err(super::stream::failure(&error)),
+            Poll::Pending => unreachable!("a preface waits for nobody"),
+        }
+    }
+}
+
+fn refusal(error: &rustls::Error) -> Failure {
+    match error {
+        rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol) => no_agreement(),
+        error => Failure::new(Kind::Tls, tls_reason(error)),
+    }
+}
+
+fn no_agreement() -> Failure {
+    Failure::new(Kind::Tls, "the server does not agree to HTTP/2 (ALPN)")
+}

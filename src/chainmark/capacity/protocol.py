@@ -1,0 +1,60 @@
+"""Which version of HTTP a server is asked in: chosen before a load, so that all of it speaks the same."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import replace
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator
+
+from chainmark.capacity.model import HTTP_1, HTTP_2, HttpVersion, Target
+from chainmark.capacity.probing import tls_context
+from chainmark.core import units
+
+# A setting's value is a number where it looks like one.
+WantedVersion = Annotated[
+    Literal["1.1", "2", "auto"],
+    BeforeValidator(lambda value: str(value) if isinstance(value, int | float) else value),
+]
+_ALPN = {"h2": HTTP_2, "http/1.1": HTTP_1}
+
+
+def speaking(target: Target, wanted: WantedVersion, timeout_s: float) -> Target:
+    """The same server, with the version that it is asked in.
+
+    Args:
+        wanted: "auto" lets the server choose where TLS lets it (ALPN); without TLS that is HTTP/1.1.
+        timeout_s: how long its choice is waited for.
+
+    Raises:
+        UsageError: a certificate or a key cannot be used.
+    """
+    return replace(target, http_version=_chosen(target, timeout_s) if wanted == "auto" else wanted)
+
+
+def _chosen(target: Target, timeout_s: float) -> HttpVersion:
+    """What the server chooses. One that cannot be reached is told of by whoever asks it next, in its own words."""
+    parts = urlsplit(target.url)
+    if parts.scheme != "https":
+        return HTTP_1
+    context = tls_context(target)
+    context.set_alpn_protocols(list(_ALPN))
+    host = parts.hostname or ""
+    try:
+        with (
+            socket.create_connection((host, parts.port or 443), timeout_s) as plain,
+            context.wrap_socket(plain, server_hostname=target.tls.server_name or host) as secured,
+        ):
+            return _ALPN.get(secured.selected_alpn_protocol() or "", HTTP_1)
+    except OSError:
+        return HTTP_1
+
+
+def described(version: HttpVersion, streams: int) -> str:
+    """For a report: "HTTP/2, up to 10 clients on a connection"."""
+    if version == HTTP_1:
+        return "HTTP/1.1"
+    shared = "a connection for each client" if streams == 1 else f"{units.plural(streams, 'client')} on a connection"
+    return f"HTTP/2, {shared}"

@@ -1,0 +1,177 @@
+"""HTTP/2 against another implementation of it: every request counted, every end of a stream in its class."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chainmark._native import HttpLoad
+from chainmark.capacity.measured import Finished
+from chainmark.capacity.model import Target, Tls
+from chainmark.capacity.probing import Prober
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.lab.protocols import ServiceOrder
+from chainmark.store.runs import Store
+from chainmark.systems.http import SYSTEM as HTTP
+
+from tests.real.http2_server import Does, Http2Server, serving_http2
+from tests.real.load_servers import Reply, always, known_profile, made, self_signed, serving
+
+RIGHT = {"contains": "right"}
+
+
+def _loaded(server: Http2Server, **changes: Any) -> Finished:
+    """What a load of a few requests gave; its sums are right."""
+    get = {"method": "GET", "path": "/work", "expect": RIGHT}
+    order = {
+        "url": server.url,
+        "protocol": "2",
+        "requests": [get],
+        "mode": {"closed": {"clients": 4}},
+        "duration_s": 0.3,
+        "drain_s": 5.0,
+        **changes,
+    }
+    load = HttpLoad(json.dumps(order))
+    load.start()
+    result = Finished.model_validate(load.finish())
+    assert result.protocol == "HTTP/2"
+    assert sum(error.count for error in result.errors) == result.books.failed
+    return result
+
+
+def _kinds(result: Finished) -> set[tuple[str, str]]:
+    return {(error.kind, error.detail) for error in result.errors}
+
+
+def test_a_connection_for_each_client_or_streams_of_shared_ones() -> None:
+    with serving_http2() as server:
+        alone = _loaded(server)
+        assert (alone.books.failed, alone.connections.opened, server.most_open) == (0, 4, 1)
+    with serving_http2(most_streams=3) as server:
+        # Five clients on a connection: no more streams at a time than the server takes, and none is refused.
+        shared = _loaded(server, streams=5, mode={"closed": {"clients": 10}})
+        assert (shared.books.failed, shared.connections.opened, server.most_open) == (0, 2, 3)
+        assert shared.books.ok + shared.warm_up.ok == server.done[Does.ANSWER] > 10
+        assert shared.server == "known"
+
+
+def test_a_rate_is_due_by_its_schedule_and_bodies_come_whole() -> None:
+    body = "x" * 200_000  # more than a window that a server gives at first
+    post = {"method": "POST", "path": "/work", "headers": [["X-Api-Key", "abc"]], "body": body, "expect": RIGHT}
+    mode = {"open": {"rate_per_s": 50.0, "connections": 8}}
+    with serving_http2(Does.LARGE) as server:
+        result = _loaded(server, requests=[post], mode=mode, streams=8, duration_s=0.5)
+    assert (result.books.due, result.books.ok, set(server.bodies)) == (25, 25, {len(body)})
+    assert result.latency.n == 25
+    assert result.bytes_in > 25 * 60_000
+    assert (server.headers["x-api-key"], server.headers[":path"]) == ("abc", "/work")
+    assert server.headers["user-agent"].startswith("chainmark/")
+
+
+@pytest.mark.parametrize(
+    ("does", "kind", "detail"),
+    [
+        (Does.RESET, "stream reset", "RST_STREAM with CANCEL"),
+        (Does.HALF, "stream reset", "RST_STREAM with INTERNAL_ERROR"),
+        (Does.REFUSE, "refused stream", "RST_STREAM with REFUSED_STREAM"),
+        (Does.WRONG, "wrong answer", 'the body does not hold "right"'),
+        (Does.CLOSE, "closed", "before any answer"),
+        (Does.HANG, "timeout", "no answer in time"),
+    ],
+)
+def test_failures_by_their_kind(does: Does, kind: str, detail: str) -> None:
+    with serving_http2(does) as server:
+        result = _loaded(server, timeout_s=0.1)
+    assert (result.books.ok, _kinds(result)) == (0, {(kind, detail)})
+    assert result.books.failed > 0
+
+
+def test_what_a_server_ends_with_its_connection_has_failed() -> None:
+    """Requests that it had begun are lost with the connection; it says that it did not begin the others, and why."""
+    with serving_http2(Does.CALM) as server:
+        result = _loaded(server, timeout_s=0.1)
+    assert result.books.ok == 0
+    assert {error.kind for error in result.errors} <= {"goaway", "closed", "reset", "timeout"}
+
+
+def test_what_a_server_had_not_begun_when_it_went_away_is_asked_once_more_whatever_its_method() -> None:
+    """As nginx does after so many requests of a connection: nothing is lost, nothing is done twice."""
+    post = {"method": "POST", "path": "/work", "body": "{}", "expect": RIGHT}
+    for streams in (1, 4):
+        # As many answers as there are clients: nothing meets the end of a connection twice.
+        with serving_http2(*[Does.ANSWER] * 2 * streams, Does.GO_AWAY) as server:
+            result = _loaded(server, requests=[post], streams=streams, duration_s=1.0)
+        assert (result.books.failed, result.errors) == (0, ())
+        assert result.books.ok + result.warm_up.ok == server.done[Does.ANSWER]
+        assert result.connections.told_to_go > 0
+        assert result.connections.repeated >= server.done[Does.GO_AWAY] > 0
+
+
+def test_a_server_that_always_goes_away_is_asked_twice_and_then_has_failed() -> None:
+    with serving_http2(Does.GO_AWAY) as server:
+        result = _loaded(server)
+    assert _kinds(result) == {("goaway", "GOAWAY with NO_ERROR")}
+    assert result.connections.repeated > 0
+
+
+def test_connections_end_after_so_many_requests() -> None:
+    with serving_http2() as server:
+        result = _loaded(server, requests_per_connection=5, streams=2)
+    requests = result.books.ok + result.warm_up.ok
+    assert result.books.failed == 0
+    assert server.connections >= requests / 5
+
+
+def test_servers_of_other_protocols_are_told_of_in_words() -> None:
+    with serving(always(Reply())) as server:
+        result = _loaded(Http2Server(port=int(server.url.rsplit(":", 1)[1])), timeout_s=2.0)
+        assert result.books.ok == 0
+        # It may close the connection before it says that it does not understand.
+        assert {error.kind for error in result.errors} <= {"protocol", "closed", "reset"}
+
+
+def test_the_protocol_is_chosen_once_and_part_of_the_workload(tmp_path: Path) -> None:
+    """Asked by prior knowledge, agreed to, or left to the server; a run of HTTP/1.1 is no equal of one of HTTP/2."""
+    request = [{"endpoint": "work", "path": "/work", "contains": "right"}]
+    common = {"request": request, "search": {"clients_last": 1}}
+    context, certificate = self_signed(tmp_path, "localhost")
+    tls = Tls(ca_file=str(certificate), server_name="localhost")
+
+    def workload(server: Http2Server, version: str, name: str) -> tuple[Any, Any, list[str]]:
+        profile = known_profile(**common, steps={"http_version": version})
+        order = ServiceOrder(Target("known", server.url, tls if server.tls else Tls()))
+        test = made(Store(tmp_path / name), HTTP, profile, order)
+        facts = [fact.value for fact in test.report.targets[0].facts if fact.label == "Protocol"]
+        kept = test.runs[0].manifest.workload
+        return kept.get("steps.http_version"), kept.get("steps.streams"), facts
+
+    told = ("2", 1, ["HTTP/2, a connection for each client"])
+    with serving_http2() as server:
+        assert workload(server, "2", "known") == told
+    with serving_http2(tls=context) as server:
+        assert workload(server, "auto", "chosen") == told
+    with serving(always(Reply(b"right"))) as server:
+        one = Http2Server(port=int(server.url.rsplit(":", 1)[1]))
+        assert workload(one, "auto", "older") == (None, None, ["HTTP/1.1"])
+
+
+def test_single_requests_before_a_load_speak_what_the_load_will_speak() -> None:
+    with serving_http2() as server, Prober(Target("known", server.url, http_version="2"), 30.0) as prober:
+        answer = prober.ask("POST", "/work", b"{}", {"Content-Type": "application/json"})
+    assert (answer.status, answer.text, server.bodies) == (200, "right", {2: 1})
+
+
+def test_a_server_that_does_not_agree_to_http_2(tmp_path: Path) -> None:
+    context, certificate = self_signed(tmp_path, "localhost")
+    context.set_alpn_protocols(["http/1.1"])
+    with serving(always(Reply()), context) as server:
+        profile = known_profile(steps={"http_version": 2})
+        target = Target("known", server.url, Tls(ca_file=str(certificate), server_name="localhost"))
+        with pytest.raises(EnvironmentFailure, match="does not agree to HTTP/2"):
+            made(Store(tmp_path / "store"), HTTP, profile, ServiceOrder(target))
+    with pytest.raises(UsageError, match=r"`steps\.streams` is for HTTP/2"):
+        known_profile(steps={"streams": 4})
