@@ -14,7 +14,10 @@ from collections.abc import Sequence
 from itertools import islice, permutations
 from pathlib import Path
 
+import polars as pl
 import psutil
+
+from chainmark.store.runs import Store
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -23,6 +26,7 @@ from tests.unit.serve.stores import filled
 
 RELEASES, REPETITIONS, PROFILES = 25, 20, 4
 COMPARISONS = 40
+SAMPLES = 1_000_000
 
 
 def _taken_ms(server: Served, addresses: Sequence[str]) -> list[float]:
@@ -32,6 +36,16 @@ def _taken_ms(server: Served, addresses: Sequence[str]) -> list[float]:
         server.client.get(address).raise_for_status()
         taken.append(1e3 * (time.perf_counter() - began))
     return taken
+
+
+def _lengthened(store: Path, run_id: str) -> None:
+    """Give a run very many samples of one metric."""
+    run = Store(store).select(run_id)[0]
+    population = run.catalogue.population(run.catalogue.metric("tx_latency_s").population)
+    columns = {str(population.time_key): pl.arange(SAMPLES, eager=True) / 1000.0}
+    values = pl.arange(SAMPLES, eager=True) % 997 / 1000.0
+    frame = pl.DataFrame({**columns, "tx_latency_s": values})
+    frame.write_parquet(run.path / "samples" / f"{population.id}.parquet")
 
 
 def _memory_mb(server: Served) -> float:
@@ -67,6 +81,11 @@ def main() -> None:
             print(
                 f"memory after {half} comparisons {memory:.0f} MB, after {len(addresses)} {_memory_mb(server):.0f} MB"
             )
+            _lengthened(store, runs[0])
+            address = f"/series?run={runs[0]}&metric=tx_latency_s"
+            picture = "&chart=series-tx_latency_s&look=light"
+            _tell(f"a series of {SAMPLES:,} samples", _taken_ms(server, [address]))
+            _tell("its picture", _taken_ms(server, [address + picture]))
             _tell("history", _taken_ms(server, [f"/history?run={name}" for name in runs[-PROFILES:]]))
 
 

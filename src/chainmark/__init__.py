@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from chainmark.api.bisecting import bisect
+    from chainmark.api.clusters import cluster_check
     from chainmark.api.comparing import compare
     from chainmark.api.context import Cancellation
     from chainmark.api.experimenting import aa, experiment
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from chainmark.api.releasing import Signature, release
     from chainmark.api.runs import (
         Run,
+        export_figures,
+        figures,
         import_run,
         import_samples,
         open_run,
@@ -74,11 +77,14 @@ __all__ = [
     "block",
     "catalogue",
     "check_corpus",
+    "cluster_check",
     "compare",
     "corpus",
     "experiment",
     "explain",
+    "export_figures",
     "fault_kinds",
+    "figures",
     "follow",
     "history",
     "host",
@@ -112,6 +118,7 @@ __all__ = [
 
 _HOMES = {
     "chainmark.api.bisecting": ["bisect"],
+    "chainmark.api.clusters": ["cluster_check"],
     "chainmark.api.comparing": ["compare"],
     "chainmark.api.context": ["Cancellation"],
     "chainmark.api.following": ["block", "host"],
@@ -127,6 +134,8 @@ _HOMES = {
     "chainmark.api.releasing": ["Signature", "release"],
     "chainmark.api.runs": [
         "Run",
+        "export_figures",
+        "figures",
         "import_run",
         "import_samples",
         "open_run",

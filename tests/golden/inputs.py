@@ -38,8 +38,8 @@ from chainmark.systems.cardano.trails.story import Story
 from chainmark.systems.cardano.trails.tails import tails_of
 from chainmark.systems.cardano.trails.trail import trails_of
 from chainmark.systems.cardano.verified.document import verification_document
+from chainmark.systems.cometbft.saturation.document import SaturationReport
 from chainmark.systems.cometbft.saturation.evaluation import saturation_report
-from chainmark.systems.cometbft.saturation.results import SaturationReport
 
 from tests.golden.fixed_store import FixedStore
 from tests.unit.compare import published_runs, qa_runs

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from chainmark.core.manifest import Status
-from chainmark.systems.cometbft.saturation.results import SaturationReport
+from chainmark.systems.cometbft.saturation.document import SaturationReport
 
 from tests.support import ANYHOW, Lab, changed, wait_until
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMON = ("core", "store", "stats", "network", "capacity", "lab", "compare", "report")
-SYSTEMS = ("cardano", "cometbft", "http", "mesh")
+COMMON = ("core", "store", "stats", "network", "cluster", "capacity", "lab", "compare", "report")
+SYSTEMS = ("benchmark", "cardano", "cometbft", "http", "mesh")
 # A part of the common rooms' tests that runs through each of them: sessions and schedules, judging, whole comparisons
 # with every chart, tails and their stories, versions side by side, and renderings, but those that
 # take seconds each.
@@ -35,8 +35,8 @@ TESTED = (
     "compare/test_compare.py::test_conditions_that_differ_warn_with_the_catalogues_words",
     "report/test_renderings.py",
 )
-# What only this system has: none of it may stand in a name or a text of the common rooms. Of `http` there is nothing:
-# what its requests are is what every load test is.
+# What only this system has: none of it may stand in a name or a text of the common rooms. Of `http` and
+# `benchmark` there is nothing: their requests and commands are those of every load test and every machine.
 CONCEPTS = {
     "cardano": "slot slots forge forged forger forging ledger utxo plutus praos leadership chaindb genesis locli stake "
     "trail trails story stories neighbour",
@@ -44,6 +44,7 @@ CONCEPTS = {
     "old_rule old_verdict mempools",
     "mesh": "rosetta mesh coin coins account_balance construction",
     "http": "",
+    "benchmark": "",
 }
 # By word and file, why it stands there all the same.
 EXCEPTIONS = {

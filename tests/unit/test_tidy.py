@@ -18,9 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "chainmark"
 LINE_LENGTH_MAX = 120
 
-# cli → serve → api → systems → report, compare → lab → capacity → store, stats, network → core
+# cli → serve → api → systems → report, compare → lab → capacity → store, stats, network, cluster → core
 FLOORS = {
-    **{"core": 0, "store": 1, "stats": 1, "network": 1},
+    **{"core": 0, "store": 1, "stats": 1, "network": 1, "cluster": 1},
     **{"capacity": 2, "lab": 3, "compare": 4, "report": 4, "systems": 5, "api": 6, "serve": 7, "cli": 8},
 }
 # Run by name, not imported; a command is loaded when it is chosen.
@@ -80,7 +80,7 @@ def test_imports_point_one_way(module: str, path: Path) -> None:
 
 def test_no_system_is_named_right_of_the_samples() -> None:
     """A metric is known by its catalogue; a system's name in common code is a special case in the wrong place."""
-    for room in ("core", "store", "stats", "network", "capacity", "lab", "compare", "report", "serve"):
+    for room in ("core", "store", "stats", "network", "cluster", "capacity", "lab", "compare", "report", "serve"):
         for path in sorted((PACKAGE / room).rglob("*.py")):
             code = ast.parse(path.read_text(encoding="utf-8"))
             for node in ast.walk(code):
@@ -178,3 +178,13 @@ def test_no_file_of_a_crate_is_on_a_circle_of_uses(crate: Path) -> None:
         TopologicalSorter(_uses(crate)).prepare()
     except CycleError as error:
         pytest.fail(f"{crate.parent.name}: {' → '.join(error.args[1])}")
+
+
+def test_no_module_is_on_a_circle_of_imports() -> None:
+    """The same of Python, wherever in a file the import stands: one that waits for a call or a type checker counts."""
+    modules = dict(_modules())
+    files = {name for name, path in modules.items() if path.name != "__init__.py"}
+    try:
+        TopologicalSorter({name: _imports(modules[name]) & files - {name} for name in files}).prepare()
+    except CycleError as error:
+        pytest.fail(" → ".join(error.args[1]))

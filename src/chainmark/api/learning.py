@@ -52,7 +52,7 @@ def margins(
     bench, limits = _bench(run, kept), chosen.learnt or Bounds()
     catalogue = run.catalogue.with_margins(chosen.margins)
     if bench.releases is not None and chosen.widest is not None:
-        catalogue = catalogue.with_widened(widened_margins(catalogue, bench, chosen.widest))
+        catalogue = catalogue.with_widened(widened_margins(catalogue, bench, chosen.widest, chosen.margins))
     rows = margin_rows(catalogue, bench, limits)
     manifest = run.manifest
     return document_of(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from chainmark.api.clusters import machines_for
 from chainmark.api.context import (
     Cancellation,
     Settings,
@@ -135,6 +137,7 @@ def ingest(
     begin: str | None = None,
     end: str | None = None,
     duration: str | None = None,
+    on: str | None = None,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
@@ -154,11 +157,13 @@ def ingest(
         published_rules: judge and show by the rules of the published reports; a run keeps their figures in any case.
         begin, end, duration: what to take of a server's measurements: two of the three, as
             "2026-01-01T10:00:00Z" and "90s".
+        on: the scheduler of a Dask cluster whose workers read the logs, "tcp://10.0.0.1:8786"; `source` is then a path
+            on their machines. `CHAINMARK_CLUSTER` if left out; without that, this machine. The run is the same.
         store, progress, cancel: as in `run`.
 
     Raises:
         UsageError: the source cannot be used; the hint says what is missing.
-        EnvironmentFailure: it cannot be read, or the store cannot be written.
+        EnvironmentFailure: it cannot be read, the store cannot be written, or the cluster cannot be used.
 
     Example:
         >>> (run,) = cm.ingest("cardano", logs, filters=[])
@@ -185,7 +190,9 @@ def ingest(
         end_ns=end_ns,
     )
     known, listener = importable(load_system(system)), relay(progress, cancel)
-    made = Importer(store_at(store), known).make_all(order, listener)
+    with machines_for(known, order, on, listener) as machines:
+        order = replace(order, machines=machines)
+        made = Importer(store_at(store), known).make_all(order, listener)
     if isinstance(known, ChoosingSystem) and (left := known.left_out(order)):
         listener.say(left)
     return [Run(one.run, is_new=one.is_new) for one in made]

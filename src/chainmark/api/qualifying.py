@@ -25,7 +25,8 @@ from chainmark.api.experimenting import is_over, kinds_by_default
 from chainmark.api.noting import noted
 from chainmark.api.releasing import Signature, release
 from chainmark.compare.decide import decide, of_measured
-from chainmark.compare.qa import QaRuns, ScenarioRuns, qa_report
+from chainmark.compare.qa import qa_report
+from chainmark.compare.qa_scenarios import QaRuns, ScenarioRuns
 from chainmark.core import units
 from chainmark.core.attachment import Attachment
 from chainmark.core.catalogue import Margins
@@ -39,7 +40,8 @@ from chainmark.core.wording import enumerated
 from chainmark.lab.hardware import machine_facts
 from chainmark.lab.protocols import ImportableSystem, QualifiableSystem, pinned
 from chainmark.lab.qa_plans import read_plan
-from chainmark.lab.qualifying import QaMade, QaOrder, Qualifier, ScenarioMade
+from chainmark.lab.qualifying import QaMade, Qualifier
+from chainmark.lab.scenarios import QaOrder, ScenarioMade
 from chainmark.lab.sweeping import Sweep, Sweeper, SweepOrder, SweepTest, order_told
 from chainmark.network.host import host_facts
 from chainmark.report.document import Document

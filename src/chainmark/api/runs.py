@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from collections.abc import Sequence
 from functools import cached_property
@@ -18,6 +19,7 @@ from chainmark.core.storage import storage_errors
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.report.run_document import RunRecord
+from chainmark.store.files import write_bytes
 from chainmark.store.index import Index
 from chainmark.store.notes import read_notes
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
@@ -239,6 +241,66 @@ def open_runs(reference: str, store: Store | Path | str | None = None) -> list[R
         ['v1.0.1']
     """
     return [Run(run) for run in store_at(store).select(reference)]
+
+
+def figures(reference: str | None = None, store: Store | Path | str | None = None) -> pl.DataFrame:
+    """Every figure of runs: a row for each run, metric and statistic.
+
+    Args:
+        reference: the runs, as for `open_runs`; None: all that are sealed.
+        store: where the runs are.
+
+    Returns:
+        What `runs` has of the run, then metric, unit, n, statistic, value, standard_error.
+
+    Raises:
+        UsageError: nothing matches.
+
+    Example:
+        >>> cm.figures("v1.0.1").columns[-4:]
+        ['n', 'statistic', 'value', 'standard_error']
+    """
+    kept = store_at(store)
+    found = kept.sealed() if reference is None else kept.select(reference)
+    facts = {row["run_id"]: row for row in runs(kept).iter_rows(named=True)}
+    frames = [
+        metrics.select(*(pl.lit(text).alias(name) for name, text in facts[run.run_id].items()), pl.all())
+        for run in found
+        if (metrics := Run(run).metrics).height
+    ]
+    if not frames:
+        raise UsageError("no run has figures to export", "`chainmark runs list` shows all runs")
+    return pl.concat(frames)
+
+
+def export_figures(reference: str, path: Path | str, store: Store | Path | str | None = None) -> Path:
+    """Write every figure of runs as a table, in the format that the file's name ends with: .csv, .json or .parquet.
+
+    Args:
+        reference: the runs, as for `open_runs`.
+        path: the file.
+        store: where the runs are.
+
+    Raises:
+        UsageError: nothing matches, or the name ends otherwise.
+
+    Example:
+        >>> cm.export_figures("v1.0.1", folder / "figures.csv").name
+        'figures.csv'
+    """
+    target = Path(path)
+    content = io.BytesIO()
+    match target.suffix:
+        case ".csv":
+            figures(reference, store).write_csv(content)
+        case ".json":
+            figures(reference, store).write_json(content)
+        case ".parquet":
+            figures(reference, store).write_parquet(content, compression="zstd")
+        case _:
+            raise UsageError(f"`{target}` has no format for figures", "its name must end with .csv, .json or .parquet")
+    write_bytes(target, content.getvalue())
+    return target
 
 
 def only_run(found: Sequence[SealedRun], reference: str) -> SealedRun:

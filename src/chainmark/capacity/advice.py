@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.model import GiveUp, Outcome, Step
-from chainmark.capacity.sla import Sla, share_interval
+from chainmark.capacity.sla import share_interval
 from chainmark.stats.estimable import fewest_for_upper_bound
 
 # A share's interval halves with four times the requests.

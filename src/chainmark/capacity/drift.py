@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.model import Level, Outcome, Phase, Step
-from chainmark.capacity.sla import Sla
 from chainmark.stats.trend import Trend, trend_of
 
 # A step at a fixed level of at least so long is looked at, in so many stretches.

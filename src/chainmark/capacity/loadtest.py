@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.fixed import fixed_asks, fixed_levels
 from chainmark.capacity.model import Endpoint, Gone, Level, LevelKind, Step, Target
 from chainmark.capacity.plan import SearchPlan
 from chainmark.capacity.recovery import Looks, Recovery
 from chainmark.capacity.search import REPETITIONS, Answer, Ask, Interrupted, StoppedBy, search
-from chainmark.capacity.sla import Sla
 from chainmark.capacity.step import StepRunner, StepSettings
 from chainmark.capacity.witness import Watching
 from chainmark.core import units

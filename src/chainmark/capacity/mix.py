@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 from urllib.parse import urlsplit
 
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.model import Endpoint, MixPart
-from chainmark.capacity.sla import Sla
 from chainmark.core import units
 from chainmark.core.errors import UsageError
 

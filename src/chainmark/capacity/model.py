@@ -6,18 +6,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import ValidationError
 
 from chainmark.capacity.access import NOBODY, Access
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.engine import GENERATOR_LIMIT, IDLE_CLOSE, UNANSWERED
 from chainmark.capacity.measured import Finished
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, InternalError
-
-if TYPE_CHECKING:
-    from chainmark.capacity.sla import Sla
 
 # Before the path of a socket in the file system.
 UNIX = "unix:"

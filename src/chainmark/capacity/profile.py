@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.model import Level, LevelKind
 from chainmark.capacity.plan import LINEAR_LADDER, SearchPlan
-from chainmark.capacity.sla import Sla
 from chainmark.capacity.step import StepSettings, timeout_of
 from chainmark.core import units
 from chainmark.core.errors import UsageError

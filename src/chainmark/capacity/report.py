@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.drift import Drift, drifts_of
 from chainmark.capacity.engine import ReadHistogram, native_histogram
 from chainmark.capacity.figures import centiles_of_due, figures_of, fixed_levels
@@ -14,7 +15,7 @@ from chainmark.capacity.measured import ErrorClass, PartFigures, Series
 from chainmark.capacity.model import Condition, Endpoint, Level, LevelKind, MixPart, Outcome, Step, Waits
 from chainmark.capacity.recovery import Looks
 from chainmark.capacity.search import Answer, Confirmation
-from chainmark.capacity.sla import Sla, machine_limits
+from chainmark.capacity.sla import machine_limits
 from chainmark.core import units
 from chainmark.core.load_report import (
     Agreement,

@@ -1,4 +1,4 @@
-"""The service level agreement, and what a step says about it.
+"""What a step says about the service level agreement.
 
 docs/concepts/capacity.md gives the reasons for every rule.
 """
@@ -6,12 +6,10 @@ docs/concepts/capacity.md gives the reasons for every rule.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.engine import GENERATOR_LIMIT, IDLE_CLOSE, Histogram, ReadHistogram, native_histogram
 from chainmark.capacity.measured import Books, PartFigures
 from chainmark.capacity.model import (
@@ -25,14 +23,10 @@ from chainmark.capacity.model import (
     StepResult,
     Waits,
 )
-from chainmark.core import units
-from chainmark.core.errors import UsageError
 from chainmark.stats import special
-from chainmark.stats.estimable import RISK, fewest_for_upper_bound, has_upper_bound
+from chainmark.stats.estimable import RISK, has_upper_bound
 
 _NORMAL = special.normal_quantile(1.0 - RISK / 2.0)
-# The engine's histograms end there.
-LONGEST_LATENCY_S = 120.0
 # Lateness of the generator that cannot be told from the server's: a tenth of a millisecond is a busy scheduler's.
 LAG_FLOOR_S = 0.001
 LAG_SHARE = 0.05
@@ -43,72 +37,6 @@ WAKE_FLOOR_S = 0.005
 WAITED_SHARE = 0.1
 # Above it a thread's own queue begins to show in the latencies.
 CPU_SHARE = 0.85
-
-Latency = Annotated[float, Field(ge=1e-5, le=LONGEST_LATENCY_S, description="(seconds)")]
-
-
-class Sla(BaseModel):
-    """What an endpoint must keep to at a level for that level to count.
-
-    Attributes:
-        p95_s: 95 % of the requests are answered within this; None: not asked.
-        p99_s: 99 % are.
-        error_share: at most this share of the requests that were sent fails.
-        achieved_share: with a rate, at least this share of what was due is answered as it goes.
-        min_requests: fewer say nothing: a p99 has no upper bound then.
-        drift_share: over a step of ten minutes or more at a fixed level, latencies rise by at most this share, and
-            errors by at most `error_share`; None: not asked.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    p95_s: Latency | None = None
-    p99_s: Latency = 1.0
-    error_share: Annotated[float, Field(ge=0, le=0.5)] = 0.01
-    achieved_share: Annotated[float, Field(ge=0.5, le=1)] = 0.99
-    min_requests: Annotated[int, Field(ge=1, le=10_000_000)] = fewest_for_upper_bound(0.99)
-    drift_share: Annotated[float, Field(gt=0, le=10)] | None = None
-
-    @model_validator(mode="after")
-    def _p95_can_decide(self) -> Self:
-        if self.p95_s is not None and self.p95_s >= self.p99_s:
-            raise ValueError(
-                f"`p95_s` is {units.tidy(self.p95_s)}, which never decides beside a `p99_s` of "
-                f"{units.tidy(self.p99_s)}: it must be below"
-            )
-        return self
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
-        """Checked.
-
-        Raises:
-            UsageError: the first thing that is wrong, as a sentence.
-        """
-        try:
-            return cls.model_validate(values)
-        except ValidationError as error:
-            raise _usage_error(cls, error) from error
-
-    def terms(self) -> dict[str, Any]:
-        """What two runs must share; what was not always there is left out where it is not asked."""
-        return self.model_dump(exclude={"drift_share"} if self.drift_share is None else set())
-
-    @property
-    def strictest_latency_s(self) -> float:
-        """The shortest latency that is a limit."""
-        return self.p99_s if self.p95_s is None else self.p95_s
-
-
-def _usage_error(model: type[BaseModel], error: ValidationError) -> UsageError:
-    first = error.errors()[0]
-    if first["type"] == "value_error":
-        return UsageError(str(first["ctx"]["error"]))
-    (key,) = first["loc"]
-    if first["type"] == "extra_forbidden":
-        return UsageError(f"`{key}` is not a limit of an SLA", f"limits: {', '.join(model.model_fields)}")
-    wanted = first["msg"].replace("Input should", "it should")
-    return UsageError(f"the SLA's `{key}` is {first['input']!r}, but {wanted}")
 
 
 def share_interval(count: int, n: int) -> tuple[float, float]:

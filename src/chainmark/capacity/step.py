@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Literal
 
 from chainmark.capacity.advice import clients_for_enough, give_up, lengthened_seconds, rate_for_enough, step_seconds
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.engine import (
     UNANSWERED,
     Engine,
@@ -36,7 +37,7 @@ from chainmark.capacity.plan import SearchPlan, rounded
 from chainmark.capacity.presence import Presence, takes_connections
 from chainmark.capacity.recovery import LOOK_REQUESTS, LOOK_S, Looks, Recovery, Waiting, median_s
 from chainmark.capacity.search import Ask, Interrupted
-from chainmark.capacity.sla import Sla, judge
+from chainmark.capacity.sla import judge
 from chainmark.capacity.witness import Watching
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError

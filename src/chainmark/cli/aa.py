@@ -18,17 +18,17 @@ def aa(
     version: Annotated[str | None, typer.Option(help="The version to run, e.g. `v1.0.1`.")] = None,
     history: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="Run nothing: judge re-runs in the store, made as this run or version was."),
+        typer.Option(metavar="RUN", help="Run nothing; use the re-runs of this run or version in the store."),
     ] = None,
-    repeat: Annotated[int, typer.Option(min=4, max=100, help="How many runs.")] = 8,
+    repeat: Annotated[int, typer.Option(min=4, max=100, help="Number of runs.")] = 8,
     *,
     launch: Launch,
     output: Output,
 ) -> None:
-    """Run one version again and again: the noise of its figures, and how often the verdict raises a false alarm.
+    """Run one version repeatedly to measure the noise of its metrics and the false-alarm rate of the verdict.
 
-    Later verdicts on the same workload and hardware use the noise of these runs. It ends with 1 only if significantly
-    more false alarms are raised than the 5 % that are promised.
+    Later verdicts on the same workload and hardware use the noise of these runs. The exit code is 1 only if there are
+    significantly more false alarms than the promised 5 %.
 
     Example: `chainmark aa cometbft/demo --version v1.0.1 --repeat 8`
 
@@ -36,20 +36,18 @@ def aa(
     """
     if history is not None:
         if profile is not None or version is not None:
-            raise UsageError("`--history` runs nothing", "leave out the profile and `--version`")
+            raise UsageError("`--history` runs nothing", "omit the profile and `--version`")
         output.finish(cm.aa_of_history(history))
         return
     if profile is None or version is None:
-        hint = "or judge the runs that there are: `chainmark aa --history VERSION`"
-        raise UsageError("a profile and `--version` say what to run", hint)
+        hint = "or use existing runs: `chainmark aa --history VERSION`"
+        raise UsageError("a profile and `--version` are required", hint)
     with launch.progress() as listener:
         document = cm.aa(
             profile,
             version,
             repeat=repeat,
-            settings=launch.settings,
-            seed=launch.seed,
-            keep_homes=launch.keep_homes,
+            **launch.arguments(),
             progress=listener,
         )
     output.finish(document)

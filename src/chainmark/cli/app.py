@@ -18,85 +18,85 @@ from chainmark.core.errors import ExitCode
 
 # Every command: where it is, and the first line of its help. Only the module of the one that is chosen is loaded.
 COMMANDS = {
-    "run": ("run:run", "Run a profile on a real network of one version, and keep what was measured."),
+    "run": ("run:run", "Run a profile on a real network of one version and store the measurements."),
     "experiment": (
         "experiment:experiment",
-        "Run two versions in turn (A B B A A B …) until the verdict is decided: the whole question in one command.",
+        "Run two versions alternately (A B B A A B …) until the verdict is decided.",
     ),
     "bisect": (
         "bisect:bisect",
-        "Find the first commit, or published version, with which the verdict changes; wrong in 5 % of searches at "
-        "most.",
+        "Find the first commit or release that changes the verdict; at most 5 % of searches are wrong.",
     ),
     "aa": (
         "aa:aa",
-        "Run one version again and again: the noise of its figures, and how often the verdict raises a false alarm.",
+        "Run one version repeatedly to measure the noise of its metrics and the false-alarm rate of the verdict.",
     ),
     "qa": (
         "qa:qa",
-        "Qualify a release: run every scenario of a plan with both versions, judge it, and write the QA report.",
+        "Qualify a release: run every scenario of a plan with both versions, judge them, and write the QA report.",
     ),
     "ingest": (
         "ingest:ingest",
-        "Read the logs of a cluster, what a Prometheus server keeps of it, or published reports into sealed runs.",
+        "Import cluster logs, metrics of a Prometheus server, or published reports as sealed runs.",
     ),
-    "load": ("load:load", "Find how much each endpoint of an API takes before its answers are too slow or wrong."),
+    "load": ("load:load", "Find the highest load that each endpoint of an API sustains within its SLA."),
     "saturation": (
         "saturation:saturation",
-        "Raise the load step by step and find where a version stops keeping up: its saturation load.",
+        "Raise the load step by step to find the saturation point of a version.",
     ),
     "compare": (
         "compare:compare",
-        "Compare candidates with a baseline and say: pass, fail, inconclusive or invalid.",
+        "Compare candidates with a baseline. The verdict is pass, fail, inconclusive or invalid.",
     ),
     "publish": (
         "publish:publish",
-        "Write the page of a system's load tests: every release, machine and scenario, measured or printed before.",
+        "Write the load-test page of a system: every release, machine and scenario, measured or published earlier.",
     ),
     "block": (
         "block:block",
-        "Show the life of one block: when every host did what with it, and which log lines say so.",
+        "Show the timeline of one block: when each host processed it, with the log lines.",
     ),
     "trail": (
         "block:trail",
-        "Follow anything that a run's catalogue has a trail of, as `chainmark block` follows blocks.",
+        "Show the timeline of any object that the run's catalogue can trace, as `chainmark block` does for blocks.",
     ),
     "host": (
         "host:host",
-        "Show what one relay's or pool's log tells: how late blocks came, from whom, and what the node used.",
+        "Analyse the log of one relay or pool: block delays, peers, and resource use of the node.",
     ),
     "predict": (
         "predict:predict",
-        "Predict a network's figures by a model fitted to a report, a run or a profile, and what changes would do to "
-        "them.",
+        "Predict metrics of a network, and the effect of changes, with a model fitted to a report, run or profile.",
     ),
     "explain": (
         "explain:explain",
-        "Say whether the measured stages explain the measured whole; of many reports, how often they do.",
+        "Check whether the model reproduces the end-to-end figures from the measured stages; for many reports, how "
+        "often.",
     ),
     "verify-against": (
         "verify_against:verify_against",
-        "Set what another analysis computed of the same logs beside a run's figures, and say whether they agree.",
+        "Compare the figures of a run with those of another analysis of the same logs.",
     ),
     "synth": (
         "synth:synth",
-        "Write the logs of a cluster that never ran, and the truth about it, as a benchmark run's folder.",
+        "Generate the logs of a simulated cluster, with the ground truth, as the folder of a benchmark run.",
     ),
     "metrics": (
         "metrics:metrics",
-        "Print every metric of a system: what it is, how it is judged, where it comes from.",
+        "Print every metric of a system: definition, judging rule and source.",
     ),
     "profiles": ("profiles:profiles", "List the shipped profiles."),
-    "corpus": ("corpus:app", "Requests for load tests of an API: sample, import, check."),
+    "corpus": ("corpus:app", "Corpora of requests for API load tests: sample, import, check."),
     "nodes": ("nodes:app", "Node binaries: install, list."),
+    "cluster": ("cluster:app", "Other machines: check the workers that `--on` makes use of."),
     "history": (
         "history:app",
-        "History: show a workload over its releases, note what was known when, pin an anchor, choose margins.",
+        "History: show a workload over its releases, add notes, pin an anchor release, choose margins.",
     ),
     "runs": ("runs:app", "Runs: list, show, verify, export, import, remove."),
     "serve": (
         "serve:serve",
-        "Show the store in a browser: verdicts, runs, comparisons, histories and what is being measured.",
+        "Show the store in a browser: verdicts, runs, comparisons, histories and running measurements.",
     ),
 }
 
@@ -147,7 +147,7 @@ app = typer.Typer(
     # Plain: laying out this page in panels takes longer than everything else that is needed to show it.
     rich_markup_mode=None,
     context_settings={"max_content_width": 120},
-    help="Run a release of a blockchain node on a real network, measure it, compare it with the release before.",
+    help="Measure a release of a blockchain node on a real network and compare it with the previous release.",
     epilog="Example: `chainmark experiment cometbft/demo --baseline v0.38.17 --candidate v1.0.1 --html report.html`\n\n"
     "Exit codes: 0 pass or done · 1 fail · 2 usage or bad input · 3 inconclusive · 4 invalid run · "
     "5 environment or internal failure",
@@ -173,7 +173,8 @@ def _print_version(wanted: bool) -> None:
 def options(
     context: typer.Context,
     store: Annotated[
-        Path | None, typer.Option("--store", help="Where runs are kept.", show_default="~/.local/share/chainmark")
+        Path | None,
+        typer.Option("--store", help="Directory of the run store.", show_default="~/.local/share/chainmark"),
     ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
     version: Annotated[

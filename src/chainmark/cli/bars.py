@@ -145,7 +145,7 @@ class QaProgress:
     def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None:
         """Name a scenario; say what it lacks."""
         self._title = scenario.title
-        told = f": not run, it needs {'; '.join(lacking)}" if lacking else ""
+        told = f": not run; it requires {'; '.join(lacking)}" if lacking else ""
         self._bars.say(f"{scenario.title}{told}")
 
     def begin(self, step: Step, number: int, total: Total, left_s: float | None = None) -> None:
@@ -157,7 +157,7 @@ class QaProgress:
 
     def again(self, step: Step, because: str) -> None:
         """Say why a run is made once more."""
-        self._bars.say(f"{step.version} ({step.side}) is run once more: {because}")
+        self._bars.say(f"{step.version} ({step.side}) is repeated: {because}")
 
     def say(self, text: str) -> None:
         """A line that stays."""

@@ -17,38 +17,34 @@ def bisect(
     profile: Annotated[
         str | None, typer.Argument(help="A shipped profile (`chainmark profiles`) or a TOML file.", show_default=False)
     ] = None,
-    good: Annotated[str | None, typer.Option(help="The good version or commit, e.g. `v0.38.17`.")] = None,
-    bad: Annotated[str | None, typer.Option(help="The bad one, e.g. `v1.0.1`.")] = None,
+    good: Annotated[str | None, typer.Option(help="Good version or commit, e.g. `v0.38.17`.")] = None,
+    bad: Annotated[str | None, typer.Option(help="Bad version or commit, e.g. `v1.0.1`.")] = None,
     repo: Annotated[
         Path | None,
-        typer.Option(
-            metavar="PATH", help="The checkout whose commits are searched.", show_default="published versions"
-        ),
+        typer.Option(metavar="PATH", help="Git checkout whose commits to search.", show_default="published versions"),
     ] = None,
     metric: Annotated[
         str | None,
         typer.Option(
             metavar="METRIC",
-            help="The metric to follow, e.g. `rss_bytes` or `tx_latency_s.p99`.",
-            show_default="the gating metric that is worse most clearly",
+            help="Metric to search by, e.g. `rss_bytes` or `tx_latency_s.p99`.",
+            show_default="the gating metric with the clearest regression",
         ),
     ] = None,
-    most_runs: Annotated[
-        int | None, typer.Option(min=4, help="Runs after which it ends in any case.", show_default="120")
-    ] = None,
-    resume: Annotated[str | None, typer.Option(metavar="ID", help="Go on with a search.")] = None,
+    most_runs: Annotated[int | None, typer.Option(min=4, help="Maximum number of runs.", show_default="120")] = None,
+    resume: Annotated[str | None, typer.Option(metavar="ID", help="Continue a search.")] = None,
     margin: Margins = None,
     *,
     launch: Launch,
     output: Output,
 ) -> None:
-    """Find the first commit, or published version, with which the verdict changes; wrong in 5 % of searches at most.
+    """Find the first commit or release that changes the verdict; at most 5 % of searches are wrong.
 
     Example: `chainmark bisect cometbft/demo --repo ~/cometbft --good v1.0.1 --bad main --html bisect.html`
 
-    Both ends are run in turn until the change is established, then the revision that halves what is possible, beside
-    fresh runs of the ends. What cannot be built or started is left out; a range is then the answer. It exits with 0
-    if the change was found, and with 3 if there is none to look for or it was not decided.
+    Both ends are run alternately until the change is established. Then the search bisects the remaining revisions, with
+    new runs of the ends for comparison. Revisions that cannot be built or started are skipped, so the answer may be a
+    range. Exit code 0: the change was found; 3: there is no change to search for, or it was not decided.
     """
     with launch.progress() as listener:
         document = cm.bisect(
@@ -59,10 +55,8 @@ def bisect(
             metric=metric,
             most_runs=most_runs,
             resume=resume,
-            settings=launch.settings,
             margins=margin,
-            seed=launch.seed,
-            keep_homes=launch.keep_homes,
+            **launch.arguments(),
             progress=listener,
         )
     output.finish(document)

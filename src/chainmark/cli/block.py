@@ -10,22 +10,22 @@ import typer
 import chainmark as cm
 from chainmark.cli.common import Output, shows_result
 
-Run = Annotated[
-    str, typer.Argument(metavar="RUN", help="A run's id or the beginning of it, or a version with one run.")
-]
-Key = Annotated[str, typer.Argument(metavar="HASH|HEIGHT", help="The hash, the beginning of it, or the height.")]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="A run ID or a prefix of it, or a version that has one run.")]
+Key = Annotated[str, typer.Argument(metavar="HASH|HEIGHT", help="Block hash, a prefix of it, or the height.")]
 Hosts = Annotated[
-    list[str] | None, typer.Option("--host", metavar="HOST", help="Show only this host; may be repeated.")
+    list[str] | None, typer.Option("--host", metavar="HOST", help="Show only this host. May be repeated.")
 ]
 Lines = Annotated[
     Path | None,
-    typer.Option("--lines", metavar="DIR", help="Print the log lines, from the folder that the run was made from."),
+    typer.Option(
+        "--lines", metavar="DIR", help="Print the log lines from this folder, which the run was imported from."
+    ),
 ]
 
 
 @shows_result
 def block(run: Run, key: Key, hosts: Hosts = None, lines: Lines = None, *, output: Output) -> None:
-    """Show the life of one block: when every host did what with it, and which log lines say so.
+    """Show the timeline of one block: when each host processed it, with the log lines.
 
     Example: `chainmark block cardano-value-10.6.2-2026 1234 --lines logs/ --html block-1234.html`
     """
@@ -35,14 +35,16 @@ def block(run: Run, key: Key, hosts: Hosts = None, lines: Lines = None, *, outpu
 @shows_result
 def trail(
     run: Run,
-    trail_id: Annotated[str, typer.Argument(metavar="TRAIL", help="What to follow, as the run's catalogue calls it.")],
-    key: Annotated[str, typer.Argument(metavar="KEY|NUMBER", help="Its key, the beginning of it, or its number.")],
+    trail_id: Annotated[
+        str, typer.Argument(metavar="TRAIL", help="Type of object to trace, as named in the run's catalogue.")
+    ],
+    key: Annotated[str, typer.Argument(metavar="KEY|NUMBER", help="Key of the object, a prefix of it, or its number.")],
     hosts: Hosts = None,
     lines: Lines = None,
     *,
     output: Output,
 ) -> None:
-    """Follow anything that a run's catalogue has a trail of, as `chainmark block` follows blocks.
+    """Show the timeline of any object that the run's catalogue can trace, as `chainmark block` does for blocks.
 
     Example: `chainmark trail cardano-value-10.6.2-2026 block 1234`
     """

@@ -27,18 +27,22 @@ Profile = Annotated[str, typer.Argument(help="A shipped profile (`chainmark prof
 Html = Annotated[Path | None, typer.Option("--html", help="Write the report as one HTML file that opens offline.")]
 Pdf = Annotated[Path | None, typer.Option("--pdf", help="Write the report as PDF.")]
 Markdown = Annotated[Path | None, typer.Option("--md", help="Write the report as Markdown for a pull request.")]
-Junit = Annotated[Path | None, typer.Option("--junit", help="Write what was judged as JUnit XML for a pipeline.")]
-JsonFile = Annotated[Path | None, typer.Option("--json-file", help="Write the JSON that every report is made from.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines on stdout.")]
+Junit = Annotated[Path | None, typer.Option("--junit", help="Write the verdicts as JUnit XML for a CI pipeline.")]
+JsonFile = Annotated[
+    Path | None, typer.Option("--json-file", help="Write the result as JSON; every report is rendered from it.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change the profile, e.g. `--set load.rate=400`.")
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a profile key, e.g. `--set load.rate=400`."),
 ]
 Application = Annotated[
     str | None,
     typer.Option(
         "--application",
         metavar="NAME|FILE",
-        help="What the nodes run: an adapter that ships, e.g. `cosmos-sdk`, or a file; versions are its program's.",
+        help="Application that the nodes run: a shipped adapter, e.g. `cosmos-sdk`, or a file. Versions are then "
+        "versions of this application.",
     ),
 ]
 Margins = Annotated[
@@ -46,7 +50,7 @@ Margins = Annotated[
     typer.Option(
         "--margin",
         metavar="METRIC=PERCENT",
-        help="The change of a metric to accept, instead of the catalogue's: `--margin tx_latency_s=15%`.",
+        help="Acceptable change of a metric, instead of the catalogue's margin: `--margin tx_latency_s=15%`.",
     ),
 ]
 LearntMargins = Annotated[
@@ -54,55 +58,56 @@ LearntMargins = Annotated[
     typer.Option(
         "--margin",
         metavar="METRIC=PERCENT",
-        help="The change of a metric to accept, instead of the catalogue's: `--margin tx_latency_s=15%`; or `learnt`, "
-        "`learnt:5%,15%`: what lets pass what re-runs of one build do, within bounds. Margins of single runs that "
-        "a history of releases judges are widened to that, at most to 20 %; `widened:15%`: at most to 15 %; "
-        "`catalogue`: not at all.",
+        help="Acceptable change of a metric, instead of the catalogue's margin: `--margin tx_latency_s=15%`. "
+        "`learnt` derives margins from re-runs of one build, `learnt:5%,15%` within these bounds. When single runs "
+        "are judged against the release history, margins are widened to the re-run noise, to at most 20 %; "
+        "`widened:15%` caps this at 15 %; `catalogue` turns it off.",
     ),
 ]
-SideSettings = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="`--set` for this side alone.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything drawn at random; a run's place is added to it.")]
-KeepHomes = Annotated[bool, typer.Option("--keep-homes", help="Keep the nodes' homes in the run, to be looked into.")]
+SideSettings = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="`--set` for this side only.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed; each run adds its position in the experiment.")]
+KeepHomes = Annotated[bool, typer.Option("--keep-homes", help="Keep node home directories in the run for debugging.")]
 Profiles = Annotated[
     str,
     typer.Option(
         "--profile",
         metavar="KINDS",
-        help="Profiles to take of the nodes over the window: `cpu,heap,goroutine,mutex,block`, or some of them, or "
-        "`none`. A run with profiles shows why, and is not judged.",
+        help="Go profiles to collect from the nodes during the measurement window: any of "
+        "`cpu,heap,goroutine,mutex,block`, or `none`. A profiled run helps to find causes and is not judged.",
     ),
 ]
-Why = Annotated[
-    bool, typer.Option("--why", help="Show what profiles of the nodes say, even where nothing became worse.")
-]
+Why = Annotated[bool, typer.Option("--why", help="Show the node profiles even if no metric became worse.")]
 ServerPids = Annotated[
     list[int] | None,
-    typer.Option("--server-pid", metavar="PID", help="A process of the server, watched with what it starts."),
+    typer.Option(
+        "--server-pid", metavar="PID", help="Process ID of the server; it and its child processes are monitored."
+    ),
 ]
 ServerCgroup = Annotated[
     Path | None,
-    typer.Option("--server-cgroup", metavar="PATH", help="The server's control group (version 2), watched."),
+    typer.Option("--server-cgroup", metavar="PATH", help="Control group (cgroup v2) of the server to monitor."),
 ]
 Scrapes = Annotated[
     list[str] | None,
-    typer.Option("--scrape", metavar="[NAME=]URL", help="A page of metrics for Prometheus to read meanwhile."),
+    typer.Option("--scrape", metavar="[NAME=]URL", help="Prometheus metrics endpoint to scrape during the test."),
 ]
 Postgres = Annotated[
     str | None,
     typer.Option(
         "--postgres",
         metavar="DSN",
-        help="The PostgreSQL behind the server, e.g. `dbname=app user=monitor`; a password is best in `PGPASSWORD`.",
+        help="PostgreSQL database behind the server, e.g. `dbname=app user=monitor`; pass a password in `PGPASSWORD`.",
     ),
 ]
-CaFile = Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate to trust.")]
-Insecure = Annotated[bool, typer.Option("--insecure", help="Trust any certificate.")]
+CaFile = Annotated[Path | None, typer.Option(metavar="FILE", help="CA certificate to trust.")]
+Insecure = Annotated[bool, typer.Option("--insecure", help="Skip certificate verification.")]
 Headers = Annotated[
     list[str] | None,
     typer.Option(
         "--header",
         metavar="NAME: VALUE",
-        help="A header of every request, with `${VARIABLE}` from the environment, or `NAME: @FILE`; may be repeated.",
+        help="HTTP header to send with every request; `${VARIABLE}` is read from the environment, `NAME: @FILE` "
+        "from a file. May be repeated.",
     ),
 ]
 HeaderCommands = Annotated[
@@ -110,7 +115,8 @@ HeaderCommands = Annotated[
     typer.Option(
         "--header-command",
         metavar="NAME: COMMAND",
-        help="A header whose value a command prints; run again when a step begins half a minute later, or after a 401.",
+        help="HTTP header whose value a command prints. The command runs again at the next step after 30 s, and "
+        "after a 401.",
     ),
 ]
 User = Annotated[
@@ -118,30 +124,46 @@ User = Annotated[
     typer.Option(metavar="NAME:PASSWORD", help="Basic authentication, e.g. `'tester:${PASSWORD}'`."),
 ]
 ClientCertificate = Annotated[
-    Path | None, typer.Option("--cert", metavar="FILE", help="The client's own certificate, with its chain.")
+    Path | None, typer.Option("--cert", metavar="FILE", help="Client certificate with its chain.")
 ]
 ClientKey = Annotated[
-    Path | None, typer.Option("--key", metavar="FILE", help="Its key, where that is not in the same file.")
+    Path | None, typer.Option("--key", metavar="FILE", help="Private key, if it is not in the `--cert` file.")
 ]
 Column = Annotated[
     str | None,
-    typer.Option("--version", metavar="V", help="The column of a published report; its last one if left out."),
+    typer.Option("--version", metavar="V", help="Version (column) of a published report. Default: the last one."),
 ]
 Blocks = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Blocks to simulate per network; more give smaller errors.")
+    int | None,
+    typer.Option(min=1, metavar="N", help="Number of blocks to simulate per network; more blocks give smaller errors."),
 ]
-ModelSeed = Annotated[int, typer.Option(min=0, help="Seed of everything drawn at random.")]
-Threads = Annotated[int, typer.Option(min=0, help="Threads; 0 means all cores. The result does not depend on it.")]
+ModelSeed = Annotated[int, typer.Option(min=0, help="Random seed.")]
+Threads = Annotated[
+    int, typer.Option(min=0, help="Number of threads; 0 means all cores. The result does not depend on it.")
+]
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="ADDRESS",
+        envvar="CHAINMARK_CLUSTER",
+        help="Scheduler of a Dask cluster whose workers do the work, e.g. `tcp://10.0.0.1:8786`.",
+        show_default="this machine",
+    ),
+]
 NoWait = Annotated[
     bool,
-    typer.Option("--no-wait", help="Exit with 5 where another measurement runs on this machine, instead of waiting."),
+    typer.Option(
+        "--no-wait",
+        help="Exit with code 5 if another measurement is running on this machine, instead of waiting for it.",
+    ),
 ]
 Expose = Annotated[
     str | None,
     typer.Option(
         metavar="[HOST:]PORT",
-        help="Let Prometheus scrape the experiment's state while it runs, e.g. `127.0.0.1:9464`.",
-        show_default="nobody can",
+        help="Expose the experiment's state to Prometheus while it runs, e.g. at `127.0.0.1:9464`.",
+        show_default="off",
     ),
 ]
 
@@ -173,7 +195,7 @@ class Output:
         if made.document:
             self.present(made.document)
         if made.is_interrupted:
-            say(f"interrupted: the finished runs are kept; go on with `--resume {made.id}`")
+            say(f"interrupted: the finished runs are kept; continue with `--resume {made.id}`")
             raise typer.Exit(INTERRUPTED)
         raise typer.Exit(made.verdict.exit_code)
 
@@ -238,6 +260,10 @@ class Launch:
     keep_homes: bool
     no_wait: bool
     expose: str | None
+
+    def arguments(self) -> dict[str, Any]:
+        """As the library's functions take them."""
+        return {"settings": self.settings, "seed": self.seed, "keep_homes": self.keep_homes}
 
     def progress(self, *, scenarios: bool = False) -> AbstractContextManager[Bars]:
         """A progress listener for as long as the context lasts; see `chainmark.cli.following.progress`."""
@@ -354,11 +380,11 @@ def exit_if_not_valid(runs: Sequence[cm.Run], hint: str) -> None:
     for run in told:
         for gate in run.manifest.failed_gates:
             detail = f": {gate.detail}" if gate.detail else ""
-            missed = f"{gate.label}: {gate.measured}, but {gate.limit} is required{detail}"
+            missed = f"{gate.label}: measured {gate.measured}, required {gate.limit}{detail}"
             say(f"{run.id} {_HOW_ENDED[run.manifest.status.value]}: {missed}")
     statuses = {run.manifest.status.value for run in told}
     if "invalid" in statuses:
-        say(f"hint: an invalid run is never compared; {hint}")
+        say(f"hint: invalid runs are never compared; {hint}")
     elif told:
         say(f"hint: a failed run counts against its side in a comparison; {hint}")
     if told:

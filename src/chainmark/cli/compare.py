@@ -24,46 +24,53 @@ def compare(
     baseline: Annotated[
         str,
         typer.Argument(
-            help="A run, a version, an experiment or one of its sides (EXPERIMENT/baseline), a published report (JSON, "
-            "PDF or its text), or one of its versions (FILE@VERSION)."
+            help="A run, version, experiment, side of an experiment (EXPERIMENT/baseline), published report (JSON, "
+            "PDF or extracted text), or a version of a report (FILE@VERSION)."
         ),
     ],
     candidates: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[CANDIDATE]...",
-            help="The same for one candidate or more; left out for an experiment with two sides, or for a report.",
+            help="One or more candidates in the same forms. Omit for an experiment with two sides, or for a report.",
         ),
     ] = None,
     style: Annotated[
-        Style, typer.Option("--style", help="chainmark's own report, or the one that is published for the system.")
+        Style,
+        typer.Option("--style", help="Report style: chainmark's own, or the style of the system's published reports."),
     ] = Style.OWN,
     held_against: Annotated[
         BaselineKind,
         typer.Option(
             "--baseline",
-            help="Where single runs are compared: the level of the releases up to the baseline, where there are enough "
-            "of them, or its own run.",
+            help="Reference for single runs: the level of the releases up to the baseline, if there are enough of "
+            "them, or the baseline run itself.",
         ),
     ] = BaselineKind.HISTORY,
     anchor: Annotated[
         str | None,
-        typer.Option(metavar="V", help="A release to hold the candidate against, too.", show_default="the one pinned"),
+        typer.Option(
+            metavar="V",
+            help="Anchor: an additional release to compare the candidate with.",
+            show_default="the pinned release",
+        ),
     ] = None,
     era: Annotated[
         str | None,
-        typer.Option("--era", metavar="STYLE", help="Which of the styles that the system's reports have had."),
+        typer.Option("--era", metavar="STYLE", help="Version of the system's published report style."),
     ] = None,
     margin: LearntMargins = None,
     question: Annotated[
         Question,
-        typer.Option(help="Whether the candidate is worse than is allowed, or what a deliberate change costs."),
+        typer.Option(
+            help="`worse`: is the candidate worse than the margins allow? `cost`: what does a deliberate change cost?"
+        ),
     ] = Question.WORSE,
     why: Why = False,
     *,
     output: Output,
 ) -> None:
-    """Compare candidates with a baseline and say: pass, fail, inconclusive or invalid.
+    """Compare candidates with a baseline. The verdict is pass, fail, inconclusive or invalid.
 
     Example: `chainmark compare v0.38.17 v1.0.1 --html report.html --pdf report.pdf`
 
@@ -71,12 +78,12 @@ def compare(
 
     Example: `chainmark compare 10.5.4 10.6.2 --question cost --margin learnt`
 
-    Two versions are compared under every workload and on every machine that both were run under. The versions of a
-    published report are read into the store first, unless they are there.
+    Two versions are compared for every combination of workload and machine that both have runs for. The versions of a
+    published report are imported into the store first, unless they are already there.
 
-    Of several candidates each is compared with the baseline, and the exit code is that of the worst verdict: fail,
-    then invalid, then inconclusive. The published style judges nothing, so it always ends with 0,
-    and so does a table of costs unless the sides cannot be compared.
+    With several candidates, each is compared with the baseline, and the exit code is that of the worst verdict: fail,
+    then invalid, then inconclusive. The published style gives no verdict, so its exit code is always 0. The exit code
+    of `--question cost` is 0 unless the sides cannot be compared.
     """
     document = cm.compare(
         baseline,

@@ -27,18 +27,18 @@ _FIRST = next(iter(_OFFERED), "SYSTEM")
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Requests for load tests of an API: sample, import, check.",
+    help="Corpora of requests for API load tests: sample, import, check.",
     epilog=f"Example: `chainmark corpus {_FIRST} http://127.0.0.1:8082 --out corpus.json`",
 )
-Out = Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the corpus goes.")]
-Server = Annotated[str, typer.Option("--target", metavar="URL", help="The server that is asked.")]
+Out = Annotated[Path, typer.Option("--out", metavar="FILE", help="Corpus file to write.")]
+Server = Annotated[str, typer.Option("--target", metavar="URL", help="Server to send the requests to.")]
 Network = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Which network, where the server has several.", show_default="its only"),
+    typer.Option(metavar="NAME", help="Network, if the server has several.", show_default="the only one"),
 ]
 
 
-System = Annotated[str, typer.Option("--system", metavar="NAME", help="Whose requests these are.", show_default=True)]
+System = Annotated[str, typer.Option("--system", metavar="NAME", help="System of the requests.", show_default=True)]
 
 
 def _sampling(system: str) -> Callable[..., None]:
@@ -46,11 +46,11 @@ def _sampling(system: str) -> Callable[..., None]:
 
     @connects
     def sample(
-        url: Annotated[str, typer.Argument(metavar="URL", help="The server to sample from.")],
+        url: Annotated[str, typer.Argument(metavar="URL", help="Server to sample from.")],
         path: Out,
         network: Network = None,
         settings: Settings = None,
-        seed: Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")] = 1,
+        seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 1,
         as_json: AsJson = False,
         *,
         connection: Connection,
@@ -83,7 +83,7 @@ for _system, _texts in _OFFERED.items():
     "import",
     help="\n\n".join(
         [
-            "Take the requests of other tools' load tests, as far as a server answers them rightly.",
+            "Import requests of other load tests, if the server answers them correctly.",
             *(texts.importing for texts in _OFFERED.values()),
         ]
     ),
@@ -111,14 +111,14 @@ def import_(
 @app.command("check", epilog="Example: `chainmark corpus check corpus.json --target http://127.0.0.1:8083`")
 @connects
 def check(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A corpus.")],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="Corpus file.")],
     target: Server,
     system: System = _FIRST,
     as_json: AsJson = False,
     *,
     connection: Connection,
 ) -> None:
-    """Ask a server every request of a corpus once. Exit code 0: all are answered rightly; 1: some are not."""
+    """Send every request of a corpus to a server once. Exit code 0: all answers are correct; 1: some are not."""
     with progress() as listener:
         kept, wrong = cm.check_corpus(system, path, target, **connection.arguments(), progress=listener)
     total = sum(sum(counts.values()) for counts in kept.requests.values())
@@ -126,7 +126,7 @@ def check(
         print_json({"hash": kept.hash, "requests": total, "wrong": [asdict(one) for one in wrong]})
     else:
         out.print(
-            f"{units.count(total - len(wrong))} of {units.count(total)} requests are answered rightly", markup=False
+            f"{units.count(total - len(wrong))} of {units.count(total)} requests were answered correctly", markup=False
         )
         _list(wrong)
     raise typer.Exit(ExitCode.FAIL if wrong else ExitCode.DONE)
@@ -144,7 +144,7 @@ def _show(kept: KeptCorpus, path: Path, as_json: bool) -> None:
         table.add_row(endpoint, "–", reason)
     out.print(table)
     if kept.refused:
-        out.print(f"\n{units.count(len(kept.refused))} were not answered rightly, and are not in it:")
+        out.print(f"\n{units.count(len(kept.refused))} were not answered correctly and are not in the corpus:")
         _list(kept.refused)
     out.print(f"\nnetwork {kept.network}\nhash    {kept.hash}", markup=False)
     say(f"corpus  {path}")
@@ -154,6 +154,4 @@ def _list(wrong: Sequence[WrongRequest]) -> None:
     for one in wrong[:_LISTED]:
         out.print(f"  {one.endpoint}: {one.reason}", markup=False)
     if len(wrong) > _LISTED:
-        out.print(
-            f"  and {units.count(len(wrong) - _LISTED)} more, all of them in the file or with `--json`", markup=False
-        )
+        out.print(f"  and {units.count(len(wrong) - _LISTED)} more; `--json` lists all of them", markup=False)

@@ -19,13 +19,16 @@ def experiment(
     baseline: Annotated[
         str | None, typer.Option(help="The version to compare with, e.g. `v0.38.17`, `git:.@main`.")
     ] = None,
-    candidate: Annotated[str | None, typer.Option(help="The version that is judged, e.g. `v1.0.1`, `git:.`.")] = None,
+    candidate: Annotated[str | None, typer.Option(help="The version to judge, e.g. `v1.0.1`, `git:.`.")] = None,
     repeat: Annotated[
-        int | None, typer.Option(min=1, max=100, help="Runs a side, instead of as many as it takes.")
+        int | None,
+        typer.Option(min=1, max=100, help="Fixed number of runs per side, instead of as many as the verdict needs."),
     ] = None,
-    most_runs: Annotated[int, typer.Option(min=2, max=100, help="Runs a side at most, if not decided before.")] = 8,
-    resume: Annotated[str | None, typer.Option(metavar="ID", help="Go on with an experiment.")] = None,
-    more: Annotated[int, typer.Option(min=0, help="With `--resume`: runs a side to add to those planned.")] = 0,
+    most_runs: Annotated[int, typer.Option(min=2, max=100, help="Maximum number of runs per side.")] = 8,
+    resume: Annotated[str | None, typer.Option(metavar="ID", help="Continue an experiment.")] = None,
+    more: Annotated[
+        int, typer.Option(min=0, help="With `--resume`: number of runs per side to add to the planned ones.")
+    ] = 0,
     set_baseline: SideSettings = None,
     set_candidate: SideSettings = None,
     margin: LearntMargins = None,
@@ -34,9 +37,9 @@ def experiment(
         typer.Option(
             "--profile",
             metavar="KINDS",
-            help="Profiles to take of the nodes in one further run a side, which is not judged: "
-            "`cpu,heap,goroutine,mutex,block`, or some of them, or `none`.",
-            show_default="cpu, where the nodes can give it",
+            help="Go profiles to collect in one extra run per side, which is not judged: any of "
+            "`cpu,heap,goroutine,mutex,block`, or `none`.",
+            show_default="cpu, if the nodes support it",
         ),
     ] = None,
     why: Why = False,
@@ -44,11 +47,11 @@ def experiment(
     launch: Launch,
     output: Output,
 ) -> None:
-    """Run two versions in turn (A B B A A B …) until the verdict is decided: the whole question in one command.
+    """Run two versions alternately (A B B A A B …) until the verdict is decided.
 
     Example: `chainmark experiment cometbft/demo --baseline v0.38.17 --candidate v1.0.1 --html report.html`
 
-    A configuration change is judged like a release: `--baseline v1.0.1 --candidate v1.0.1
+    A configuration change is judged in the same way as a release: `--baseline v1.0.1 --candidate v1.0.1
     --set-candidate node.config.consensus.timeout_commit=1.5s`
     """
     with launch.progress() as listener:
@@ -60,12 +63,10 @@ def experiment(
             most_runs=most_runs,
             resume=resume,
             more=more,
-            settings=launch.settings,
             baseline_settings=set_baseline,
             candidate_settings=set_candidate,
             margins=margin,
-            seed=launch.seed,
-            keep_homes=launch.keep_homes,
+            **launch.arguments(),
             profiles=profiles,
             why=why,
             progress=listener,

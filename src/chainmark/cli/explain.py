@@ -16,7 +16,7 @@ def explain(
     sources: Annotated[
         list[str],
         typer.Argument(
-            help="A published report's path or a run (id or version); or many reports, or a folder of them."
+            help="Path of a published report, or a run (ID or version); or several reports, or a folder of them."
         ),
     ],
     version: Column = None,
@@ -26,12 +26,12 @@ def explain(
     *,
     output: Output,
 ) -> None:
-    """Say whether the measured stages explain the measured whole; of many reports, how often they do.
+    """Check whether the model reproduces the end-to-end figures from the measured stages; for many reports, how often.
 
     Example: `chainmark explain reports/release-10.6.2.value-only.json --html explanation.html`
 
-    Exit code 0: the parts explain the whole; 1: they do not. A folder or several reports give the model's record
-    against them all, method by method: `chainmark explain reports/`.
+    Exit code 0: the model reproduces the measurement; 1: it does not. For a folder or several reports, the command
+    shows the accuracy of each method over all of them: `chainmark explain reports/`.
     """
     with progress() as listener:
         document = cm.explain(*sources, version=version, blocks=blocks, seed=seed, threads=threads, progress=listener)

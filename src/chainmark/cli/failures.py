@@ -18,7 +18,7 @@ def report_failure(error: BaseException) -> int:
     from chainmark.cli.console import print_error
 
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        sys.stderr.write("interrupted: every process was stopped\n")
+        sys.stderr.write("interrupted: all processes were stopped\n")
         return INTERRUPTED
     if isinstance(error, TyperException):
         message = error.format_message().rstrip(".")
@@ -27,6 +27,6 @@ def report_failure(error: BaseException) -> int:
         raise error
     elif not isinstance(error, ChainmarkError):
         message = f"chainmark failed: {type(error).__name__}: {error}"
-        error = ChainmarkError(message, "`chainmark --debug …` shows where; please report it")
+        error = ChainmarkError(message, "`chainmark --debug …` shows the traceback; please report it")
     print_error(error)
     return error.exit_code

@@ -15,13 +15,13 @@ from chainmark.core.errors import UsageError
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="History: show a workload over its releases, note what was known when, pin an anchor, choose margins.",
+    help="History: show a workload over its releases, add notes, pin an anchor release, choose margins.",
     epilog="Example: `chainmark history list`",
 )
-System = Annotated[str, typer.Argument(help="Whose runs, e.g. `cardano`.")]
+System = Annotated[str, typer.Argument(help="The system, e.g. `cardano`.")]
 Since = Annotated[
     str,
-    typer.Argument(metavar="DAY", help="From when on: `2025-08-01`, or `2025-08-01T12:00:00Z`; or a run or version."),
+    typer.Argument(metavar="DAY", help="Start date, `2025-08-01` or `2025-08-01T12:00:00Z`; or a run or version."),
 ]
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}(T|$)")
 
@@ -29,11 +29,13 @@ DAY = re.compile(r"\d{4}-\d{2}-\d{2}(T|$)")
 @app.command("show", epilog="Example: `chainmark history show 10.6.2 --html history.html`")
 @shows_result
 def show(
-    reference: Annotated[str, typer.Argument(help="A run or a version: its workload and machine are meant.")],
+    reference: Annotated[
+        str, typer.Argument(help="A run or version; the history is that of its workload and machine.")
+    ],
     *,
     output: Output,
 ) -> None:
-    """Show every figure over the releases of a workload, and at which of them its level changed."""
+    """Show every metric over the releases of a workload, and the releases at which its level changed."""
     output.present_all(cm.history(reference))
 
 
@@ -41,20 +43,21 @@ def show(
 def note(
     system: System,
     since: Since,
-    text: Annotated[str, typer.Argument(help="What was changed, or known.")],
+    text: Annotated[str, typer.Argument(help="Text of the note.")],
     metrics: Annotated[
         list[str] | None,
-        typer.Option("--metric", help="A metric that it changed; may be repeated.", show_default="any"),
+        typer.Option("--metric", help="Metric that the change affects. May be repeated.", show_default="any"),
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option(metavar="DAY", help="Till when: it was known of the runs of these days, and then over."),
+        typer.Option(metavar="DAY", help="Last day: the note applies to the runs of these days only."),
     ] = None,
 ) -> None:
-    """Note that the set-up changed, or what was known of a run, of a version, or of some days.
+    """Add a note about a change of the set-up, a run, a version, or a range of days.
 
-    From a DAY on: what differs across it is no noise, and a comparison across it does not judge the metrics that are
-    named. All other notes change no figure: they stand beside the runs wherever these are listed, shown or compared.
+    A note with a start DAY marks a change of the set-up: differences across that day do not count as noise, and a
+    comparison across it does not judge the given metrics. All other notes change no figures; they are shown wherever
+    the runs are listed, shown or compared.
 
     Example: `chainmark history note cardano 10.5.3 'clock of node-3 40 ms late'`
 
@@ -62,7 +65,9 @@ def note(
     """
     if until is not None or not DAY.match(since):
         if metrics:
-            raise UsageError("`--metric` goes with a change of the set-up", "name the day since which it is in force")
+            raise UsageError(
+                "`--metric` applies only to a change of the set-up", "give the day on which the change took effect"
+            )
         found = cm.annotate(since, text, system=system, until=until)
         out.print(f"noted: {found.system} {found.reach}: {found.text}", markup=False)
         return
@@ -74,10 +79,10 @@ def note(
 def pin(
     system: System,
     version: Annotated[
-        str | None, typer.Argument(help="A version or run.", show_default="none: take the pin away")
+        str | None, typer.Argument(help="A version or run.", show_default="none: remove the pin")
     ] = None,
 ) -> None:
-    """Pin the version that every later one is also compared with, so that a slow drift is seen."""
+    """Pin an anchor: every later version is also compared with it, which reveals slow drift."""
     cm.pin(system, version)
     out.print(f"anchor of {system}: {version or 'none'}", markup=False)
 
@@ -86,23 +91,24 @@ def pin(
 @shows_result
 def margins(
     reference: Annotated[
-        str, typer.Argument(metavar="RUN", help="A version or run: the next release is run as it was.")
+        str,
+        typer.Argument(metavar="RUN", help="A version or run. The next release is assumed to be run in the same way."),
     ],
     margin: LearntMargins = None,
     *,
     output: Output,
 ) -> None:
-    """Show the noise of every gating figure, and what margins would decide, before anything is run.
+    """Show the noise of every gating metric, and what each margin could decide, before running anything.
 
-    Beside the margin in force stands what would be learnt from re-runs: three standard deviations of the change that
-    a re-run makes, within bounds. A margin inside its noise is marked.
+    Next to the current margin, it shows the margin that would be learnt from re-runs: three standard deviations of the
+    change between re-runs, within bounds. Margins smaller than the noise are marked.
     """
     output.finish(cm.margins(reference, margin))
 
 
 @app.command("list", epilog="Example: `chainmark history list`")
 def list_notes(as_json: AsJson = False) -> None:
-    """List what is noted."""
+    """List all notes and anchors."""
     found = cm.notes()
     if as_json:
         print_json(found.model_dump(mode="json"))
@@ -119,6 +125,6 @@ def list_notes(as_json: AsJson = False) -> None:
 
 @app.command("remove", epilog="Example: `chainmark history remove cardano 2025-08-01`")
 def remove(system: System, since: Since) -> None:
-    """Take the note of a change away."""
+    """Remove the note of a change."""
     cm.unnote(system, since)
     out.print(f"removed: {system} since {since}", markup=False)

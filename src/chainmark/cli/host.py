@@ -10,9 +10,7 @@ import typer
 import chainmark as cm
 from chainmark.cli.common import Output, shows_result
 
-Run = Annotated[
-    str, typer.Argument(metavar="RUN", help="A run's id or the beginning of it, or a version with one run.")
-]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="A run ID or a prefix of it, or a version that has one run.")]
 
 
 @shows_result
@@ -20,16 +18,19 @@ def host(
     run: Run,
     against: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Samples of blockperf or openblockperf of this host, to be set beside."),
+        typer.Option(metavar="FILE", help="blockperf or openblockperf samples of this host to compare with."),
     ] = None,
     samples: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the samples: .csv by blockperf's names, .jsonl by openblockperf's."),
+        typer.Option(
+            metavar="FILE",
+            help="Write the samples: `.csv` with blockperf's field names, `.jsonl` with openblockperf's.",
+        ),
     ] = None,
     *,
     output: Output,
 ) -> None:
-    """Show what one relay's or pool's log tells: how late blocks came, from whom, and what the node used.
+    """Analyse the log of one relay or pool: block delays, peers, and resource use of the node.
 
     Example: `chainmark host cardano-import-10.5.4-2026 --html relay.html --samples relay.csv`
     """

@@ -67,7 +67,7 @@ def _print_summary(made: cm.Run) -> None:
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column()
     table.add_column(overflow="fold")
-    table.add_row("run", made.id + ("" if made.is_new else "  (imported before: nothing changed)"))
+    table.add_row("run", made.id + ("" if made.is_new else "  (already imported, unchanged)"))
     table.add_row("version", f"{manifest.subject.name} {manifest.subject.version}")
     for badge in caveats_of([manifest]).badges:
         table.add_row("data", badge)

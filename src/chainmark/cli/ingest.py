@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import AsJson, exit_if_not_valid
+from chainmark.cli.common import AsJson, On, exit_if_not_valid
 from chainmark.cli.console import print_json
 from chainmark.cli.following import progress
 from chainmark.cli.imported import FollowedRows, print_imported
@@ -21,30 +21,33 @@ def ingest(
     system: Annotated[str, typer.Argument(help="The system whose logs these are, e.g. `cardano`.")],
     source: Annotated[
         str,
-        typer.Argument(metavar="DIR|URL", help="A folder of logs or reports, one file, or a Prometheus server."),
+        typer.Argument(metavar="DIR|URL", help="A folder of logs or reports, a single file, or a Prometheus server."),
     ],
     version: Annotated[
         str | None,
-        typer.Option("--as", metavar="V", help="What was measured.", show_default="as the logs and documents say"),
+        typer.Option(
+            "--as", metavar="V", help="Version label for this run.", show_default="as stated in the logs and documents"
+        ),
     ] = None,
     genesis: Annotated[Path | None, typer.Option(metavar="FILE", help="The network's genesis file.")] = None,
-    meta: Annotated[Path | None, typer.Option(metavar="FILE", help="The benchmark run's description.")] = None,
-    topology: Annotated[Path | None, typer.Option(metavar="FILE", help="Who is connected, and where.")] = None,
+    meta: Annotated[Path | None, typer.Option(metavar="FILE", help="Description file of the benchmark run.")] = None,
+    topology: Annotated[Path | None, typer.Option(metavar="FILE", help="Topology file (peers and regions).")] = None,
     filters: Annotated[
         list[str] | None,
         typer.Option(
             "--filter",
             metavar="NAME|EXPR",
-            help="What is analysed: a set (`value`) or a condition (`EpochGEq=2`); may be repeated.",
-            show_default="as the description says",
+            help="Filter for the analysis: a named set (`value`) or a condition (`EpochGEq=2`). May be repeated.",
+            show_default="as stated in the description",
         ),
     ] = None,
-    no_filters: Annotated[bool, typer.Option("--no-filters", help="Analyse everything.")] = False,
+    no_filters: Annotated[bool, typer.Option("--no-filters", help="Analyse all blocks and slots.")] = False,
     published_rules: Annotated[
         bool,
         typer.Option(
             "--published-rules",
-            help="Judge and show by the published reports' rules, quirks included; a run keeps their figures anyway.",
+            help="Judge and show by the rules of the published reports, including their quirks. A run stores those "
+            "figures in any case.",
         ),
     ] = False,
     settings: Annotated[
@@ -52,51 +55,60 @@ def ingest(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="State what no document says, e.g. `genesis.system_start=2026-02-05T18:52:16Z`.",
+            help="Set a value that is missing from the documents, e.g. `genesis.system_start=2026-02-05T18:52:16Z`.",
         ),
     ] = None,
-    exclude: Annotated[
-        list[str] | None, typer.Option(metavar="HOST", help="A host to leave out; may be repeated.")
-    ] = None,
-    threads: Annotated[int, typer.Option(min=0, help="0 means all cores. The run does not depend on it.")] = 0,
-    keep_events: Annotated[bool, typer.Option("--keep-events", help="Keep every decoded event as Parquet.")] = False,
+    exclude: Annotated[list[str] | None, typer.Option(metavar="HOST", help="Host to exclude. May be repeated.")] = None,
+    threads: Annotated[
+        int, typer.Option(min=0, help="Number of threads; 0 means all cores. The run does not depend on it.")
+    ] = 0,
+    keep_events: Annotated[bool, typer.Option("--keep-events", help="Store every decoded event as Parquet.")] = False,
     begin: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="Of a server: from when, e.g. `2026-01-01T10:00:00Z`.")
+        str | None,
+        typer.Option("--from", metavar="TIME", help="Prometheus only: start time, e.g. `2026-01-01T10:00:00Z`."),
     ] = None,
-    end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Of a server: until when.")] = None,
+    end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Prometheus only: end time.")] = None,
     duration: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Of a server: how long, e.g. `90s`, instead of one of the two.")
+        str | None,
+        typer.Option(metavar="TIME", help="Prometheus only: duration, e.g. `90s`, instead of `--from` or `--to`."),
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Follow one log that still grows; Ctrl-C seals the run.")
+        bool, typer.Option("--follow", help="Follow a log that is still being written; Ctrl-C seals the run.")
     ] = False,
     lasts: Annotated[
-        str | None, typer.Option("--for", metavar="TIME", help="With --follow: how long, e.g. `12h`.")
+        str | None,
+        typer.Option("--for", metavar="TIME", help="With `--follow`: how long to follow the log, e.g. `12h`."),
     ] = None,
+    on: On = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read the logs of a cluster, what a Prometheus server keeps of it, or published reports into sealed runs.
+    """Import cluster logs, metrics of a Prometheus server, or published reports as sealed runs.
 
     Example: `chainmark ingest cardano cluster-logs --as 10.6.2 --filter value`
 
     Example: `chainmark ingest cometbft http://localhost:9090 --from 2026-01-01T10:00:00Z --duration 90s --as v1.0.1`
 
+    Example: `chainmark ingest cardano /var/log/cluster --on tcp://10.0.0.1:8786`
+
     Example: `chainmark ingest cardano published-reports`
 
     Example: `chainmark ingest cardano /var/log/relay.log --genesis shelley-genesis.json --follow --for 24h`
 
-    Of published reports (a file or a folder; for Cardano JSON, PDF, or text that was extracted from one) every column
-    is a run, once for all reports that show it. The published analysis's own folder is one run.
+    Each column of a published report (a file or folder; for Cardano JSON, PDF, or text extracted from a PDF) becomes
+    one run, even if several reports show it. The output folder of the published analysis becomes one run.
 
-    Every line of a log is read once and counted in one class. What is missing (a host that ended early, a gap, a
-    message that a host never emits) is named, and the rest is measured. The same logs give the same run, to the byte.
+    Every log line is read once and counted in exactly one class. Missing data (a host that ended early, a gap, a
+    message that a host never emits) is reported, and the rest is measured. The same logs always give the same run, byte
+    for byte.
     """
     if filters and no_filters:
-        raise UsageError("`--filter` and `--no-filters` contradict each other", "give one of them")
+        raise UsageError("`--filter` and `--no-filters` contradict each other", "give only one of them")
     if follow:
         others = [filters, exclude, begin, end, duration, meta, topology, no_filters, published_rules]
         if any(others):
-            raise UsageError("`--follow` reads one log as it is", "import it afterwards with the other options")
+            raise UsageError(
+                "`--follow` does not accept other import options", "import the log afterwards with those options"
+            )
         shown = FollowedRows(as_json)
         made = cm.follow(
             system,
@@ -111,7 +123,7 @@ def ingest(
         finish(made, as_json)
         return
     if lasts is not None:
-        raise UsageError("`--for` says how long a log is followed", "give `--follow`, too")
+        raise UsageError("`--for` requires `--follow`", "add `--follow`")
     if threads:
         # Polars reads them when it is loaded, which no import above does: its workers, and those that read files.
         os.environ["POLARS_MAX_THREADS"] = os.environ["POLARS_ASYNC_THREAD_COUNT"] = str(threads)
@@ -132,6 +144,7 @@ def ingest(
             begin=begin,
             end=end,
             duration=duration,
+            on=on,
             progress=listener,
         )
     finish(made, as_json)
@@ -144,4 +157,4 @@ def finish(made: Sequence[cm.Run], as_json: bool) -> None:
         print_json(entries[0] if len(entries) == 1 else entries)
     else:
         print_imported(made)
-    exit_if_not_valid(made, "other filters may leave something to analyse")
+    exit_if_not_valid(made, "try other filters")

@@ -30,50 +30,57 @@ from chainmark.core.errors import ExitCode, UsageError
 def load(
     profile: Annotated[
         str | None,
-        typer.Argument(help="A shipped profile (`chainmark profiles`) or a TOML file; none with `--plan`."),
+        typer.Argument(help="A shipped profile (`chainmark profiles`) or a TOML file. Omit with `--plan`."),
     ] = None,
     targets: Annotated[
         list[str] | None,
-        typer.Option("--target", metavar="[NAME=]URL", help="A server; more of them are tested side by side."),
+        typer.Option(
+            "--target",
+            metavar="[NAME=]URL",
+            help="Server to test. May be repeated to test several servers side by side.",
+        ),
     ] = None,
     plan: Annotated[
         str | None,
-        typer.Option(metavar="NAME|FILE", help="Scenarios × servers, each cell a run: a shipped plan, or a TOML file."),
+        typer.Option(
+            metavar="NAME|FILE",
+            help="A shipped plan or a TOML file: every scenario on every server, one run for each combination.",
+        ),
     ] = None,
-    resume: Annotated[
-        str | None, typer.Option(metavar="EXPERIMENT", help="Go on with a plan that was interrupted.")
-    ] = None,
+    resume: Annotated[str | None, typer.Option(metavar="EXPERIMENT", help="Continue an interrupted plan.")] = None,
     version: Annotated[
         str | None,
-        typer.Option("--as", metavar="V", help="What is measured.", show_default="as the server says"),
+        typer.Option("--as", metavar="V", help="Version label for this run.", show_default="as reported by the server"),
     ] = None,
     endpoints: Annotated[
         list[str] | None,
-        typer.Option("--endpoint", metavar="ID|PATH", help="Only this endpoint; may be repeated."),
+        typer.Option("--endpoint", metavar="ID|PATH", help="Test only this endpoint. May be repeated."),
     ] = None,
     corpus: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Requests pinned before (`chainmark corpus`), or CSV files of other tests."),
+        typer.Option(metavar="FILE", help="Corpus written by `chainmark corpus`, or CSV files of other load tests."),
     ] = None,
     like: Annotated[
         str | None,
         typer.Option(
             metavar="RUN",
-            help="Ask what a former run, or a plan's experiment, asked, at its levels, to be compared with it.",
+            help="Reuse the corpus and load levels of RUN, a run or the experiment of a plan.",
         ),
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="`--like` that run, and compare with it at the end."),
+        typer.Option(metavar="RUN", help="Test like RUN (`--like`) and compare the result with it."),
     ] = None,
     require: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Capacities that must be reached, as `--write-require` writes.")
+        Path | None, typer.Option(metavar="FILE", help="Required capacities, as written by `--write-require`.")
     ] = None,
     write_require: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write what later tests must reach; only where this one passes."),
+        typer.Option(
+            metavar="FILE", help="Write the capacities that later tests must reach. Written only if this test passes."
+        ),
     ] = None,
-    repeat: Annotated[int, typer.Option(min=1, max=100, help="How many times the whole test is made.")] = 1,
+    repeat: Annotated[int, typer.Option(min=1, max=100, help="Number of times to repeat the whole test.")] = 1,
     settings: Settings = None,
     seed: Seed = 1,
     no_wait: NoWait = False,
@@ -83,20 +90,20 @@ def load(
     sources: cm.ServerSources,
     output: Output,
 ) -> None:
-    """Find how much each endpoint of an API takes before its answers are too slow or wrong.
+    """Find the highest load that each endpoint of an API sustains within its SLA.
 
     Example: `chainmark load mesh/quick --target http://127.0.0.1:8082 --html load.html`
 
     Example: `chainmark load --plan mesh/matrix --target mid=http://10.0.0.1:8082 --target big=http://10.0.0.2:8082`
 
-    Every endpoint is searched for the most clients and the highest rate that keep to the agreement (`--set
-    sla.p99_s=0.5`), and then measured at fixed levels. What the server uses meanwhile is watched where it runs on this
-    machine, and where `--scrape` and `--postgres` say; the report names what was exhausted first. A target may be
-    `unix:/path/of/a/socket`.
+    For every endpoint, it searches for the highest number of clients and the highest request rate that meet the SLA
+    (`--set sla.p99_s=0.5`), and then measures at fixed levels. It monitors the resource use of the server if that runs
+    on this machine, or through `--scrape` and `--postgres`; the report names the resource that was exhausted first. A
+    target may be `unix:/path/of/a/socket`.
 
-    Exit codes: 0 the agreement is met, 1 it is missed or the server is worse than the one it is compared with, 3
-    undecided, 4 the machine had no time for the generator, 5 a server went away. A plan ends with the worst of its
-    cells; interrupted, it goes on with `--resume`.
+    Exit codes: 0 the SLA is met; 1 the SLA is missed, or the server is worse than the one it is compared with; 3
+    undecided; 4 this machine was too busy for the load generator; 5 a server went away. The exit code of a plan is the
+    worst of its runs. Continue an interrupted plan with `--resume`.
     """
     if plan or resume:
         of_profile = {
@@ -109,7 +116,7 @@ def load(
         }
         wrong = next((name for name, value in of_profile.items() if value), None)
         if wrong:
-            raise UsageError(f"`{wrong}` is for a single load test, not for a plan", "leave it out")
+            raise UsageError(f"`{wrong}` applies to a single load test, not to a plan", "omit it")
         with progress(expose, no_wait=no_wait) as listener:
             whole = cm.load_plan(
                 plan,
@@ -154,10 +161,10 @@ def load(
         _write_requirements(made, write_require)
     if made.gone:
         say(f"error: {made.gone}")
-        say("hint: the run is kept as a partial one, which is never compared; what does the server's log say?")
+        say("hint: the run is stored as a partial run and is never compared; check the server's log")
         raise typer.Exit(ExitCode.ENVIRONMENT)
     if made.is_interrupted:
-        say("interrupted: what was measured is kept as a partial run, which is never compared")
+        say("interrupted: the measurements are stored as a partial run, which is never compared")
         raise typer.Exit(ExitCode.INCONCLUSIVE)
     raise typer.Exit(made.verdict.exit_code)
 

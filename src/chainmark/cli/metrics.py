@@ -21,7 +21,7 @@ NEITHER = "neither"
 def metrics(
     system: Annotated[str, typer.Argument(help="The system, e.g. `cometbft`.")], as_json: AsJson = False
 ) -> None:
-    """Print every metric of a system: what it is, how it is judged, where it comes from.
+    """Print every metric of a system: definition, judging rule and source.
 
     Example: `chainmark metrics cometbft`
     """

@@ -20,7 +20,7 @@ def install(
     versions: Annotated[list[str], typer.Argument(help="One or more versions, e.g. `v1.0.1`, or `git:PATH@REF`.")],
     as_json: AsJson = False,
 ) -> None:
-    """Build node binaries (of releases, checkouts or forks), or copy them, into the cache, each checked and hashed."""
+    """Build or copy node binaries (releases, checkouts, forks) into the cache; each is checked and hashed."""
     subjects = []
     for version in versions:
         with err.status(f"installing {system} {version} (a first build takes a minute or two)"):

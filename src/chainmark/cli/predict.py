@@ -16,7 +16,7 @@ from chainmark.cli.quick import Quick
 from chainmark.systems.offered import ChangeOption, offers
 
 _WRITTEN = "chainmark.written"
-_PANEL = "What-ifs (each value is one more scenario, in the order written)"
+_PANEL = "What-ifs (each value adds a scenario, in the given order)"
 
 
 class WrittenOrder(Quick):
@@ -59,11 +59,13 @@ def _option(name: str, change: ChangeOption) -> inspect.Parameter:
 
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change the profile, where the source is one."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a profile key, if the source is a profile."),
 ]
 Together = Annotated[
     bool,
-    typer.Option("--together", help="Only all changes at once, not each of them alone.", rich_help_panel=_PANEL),
+    typer.Option(
+        "--together", help="Simulate only all changes combined, not each one separately.", rich_help_panel=_PANEL
+    ),
 ]
 
 
@@ -74,7 +76,7 @@ def predict(
     source: Annotated[
         str,
         typer.Argument(
-            help="A published report's path, a profile (shipped or a .toml file), or a run (id or version)."
+            help="Path of a published report, a profile (shipped or a `.toml` file), or a run (ID or version)."
         ),
     ],
     together: Together = False,
@@ -87,14 +89,14 @@ def predict(
     changes: Sequence[tuple[str, str]],
     output: Output,
 ) -> None:
-    """Predict a network's figures by a model fitted to a report, a run or a profile, and what changes would do to them.
+    """Predict metrics of a network, and the effect of changes, with a model fitted to a report, run or profile.
 
     Example: `chainmark predict cardano/value --rtt +20% --block-size 2x --html prediction.html`
 
-    Every change is simulated alone and then all of them at once, with the same random draws as the network as it is.
-    Several values of one option, or of one link of it, are a sweep: each stands alone, and with every other change.
-    A difference within two standard errors is never printed as a figure. An amount may begin with a minus sign:
-    `--rtt -10%`.
+    Each change is simulated separately, then all changes combined, with the same random draws as the base network.
+    Several values of one option, or of one link, form a sweep: each value is simulated separately and combined with
+    every other change. A difference within two standard errors is not printed as a figure. An amount may begin with a
+    minus sign: `--rtt -10%`.
     """
     with progress() as listener:
         document = cm.predict(

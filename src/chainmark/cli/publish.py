@@ -13,26 +13,26 @@ from chainmark.cli.console import say
 
 @shows_result
 def publish(
-    system: Annotated[str, typer.Argument(help="Whose page it is.")],
+    system: Annotated[str, typer.Argument(help="The system, e.g. `mesh`.")],
     runs: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[RUN]...",
-            help="Runs, versions, experiments, or labels such as `release:v1.2.9,hardware:mid`; all if left out.",
+            help="Runs, versions, experiments, or labels such as `release:v1.2.9,hardware:mid`. Default: all.",
             show_default=False,
         ),
     ] = None,
     *,
     output: Output,
 ) -> None:
-    """Write the page of a system's load tests: every release, machine and scenario, measured or printed before.
+    """Write the load-test page of a system: every release, machine and scenario, measured or published earlier.
 
     Example: `chainmark publish mesh --md page.md`
 
     Example: `chainmark publish mesh release:v1.2.9,hardware:mid --html page.html --pdf page.pdf`
 
-    Beside the page, in `page-stages`, lies a CSV file for each run with every step of its load. Tables of a published
-    page that was read in (`chainmark ingest mesh PAGE`) stand beside those that were measured, and are marked.
+    The folder `page-stages` next to the page gets one CSV file per run with every step of its load. Tables of imported
+    published pages (`chainmark ingest mesh PAGE`) appear next to the measured ones and are marked.
     """
     beside = next((path for path in (output.markdown, output.html, output.pdf) if path is not None), None)
     stages = beside.with_name(f"{beside.stem}-stages") if beside else None

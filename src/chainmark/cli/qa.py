@@ -20,11 +20,11 @@ def qa(
         list[str] | None,
         typer.Option(
             metavar="V",
-            help="The release before, e.g. `v0.38.17`; of imported runs may be repeated.",
-            show_default="of imported runs the last release with the same workloads",
+            help="The previous release, e.g. `v0.38.17`. May be repeated for imported runs.",
+            show_default="for imported runs, the last release with the same workloads",
         ),
     ] = None,
-    candidate: Annotated[str | None, typer.Option(help="The release that is judged, e.g. `v1.0.1`.")] = None,
+    candidate: Annotated[str | None, typer.Option(help="The release to judge, e.g. `v1.0.1`.")] = None,
     plan: Annotated[
         str, typer.Option(help="A shipped plan (`quick`, `standard`, `full`) or a TOML file.")
     ] = "standard",
@@ -33,13 +33,13 @@ def qa(
         typer.Option(
             min=2,
             max=100,
-            help="Runs a side at most in a scenario that decides, which ends sooner if it is decided.",
-            show_default="as the plan says, or 8",
+            help="Maximum number of runs per side in a gating scenario, which ends as soon as it is decided.",
+            show_default="the plan's value, or 8",
         ),
     ] = None,
     resume: Annotated[
         str | None,
-        typer.Option(metavar="EXPERIMENT", help="Go on with what was interrupted, or show it again."),
+        typer.Option(metavar="EXPERIMENT", help="Continue an interrupted qualification, or show a finished one."),
     ] = None,
     set_baseline: SideSettings = None,
     set_candidate: SideSettings = None,
@@ -47,37 +47,38 @@ def qa(
     page: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="A TOML file with `author`, `statement` and `date` of that page; options go before it."
+            metavar="FILE",
+            help="TOML file with `author`, `statement` and `date` of the release page. Options override it.",
         ),
     ] = None,
-    author: Annotated[str, typer.Option(help="Who signs the page of imported runs.", show_default=False)] = "",
+    author: Annotated[str, typer.Option(help="Author of the release page (imported runs).", show_default=False)] = "",
     statement: Annotated[
-        str, typer.Option(metavar="TEXT", help="What that page says before all figures.", show_default=False)
+        str, typer.Option(metavar="TEXT", help="Statement at the top of the release page.", show_default=False)
     ] = "",
     date: Annotated[
         str,
         typer.Option(
             metavar="DAY",
-            help="The day of its analysis, e.g. `2026-02-16`.",
-            show_default="when the newest run was sealed",
+            help="Date of the analysis, e.g. `2026-02-16`.",
+            show_default="the date when the newest run was sealed",
         ),
     ] = "",
     *,
     launch: Launch,
     output: Output,
 ) -> None:
-    """Qualify a release: run every scenario of a plan with both versions, judge it, and write the QA report.
+    """Qualify a release: run every scenario of a plan with both versions, judge them, and write the QA report.
 
     Example: `chainmark qa cometbft --baseline v0.38.17 --candidate v1.0.1 --html qa.html --pdf qa.pdf`
 
     Example: `chainmark qa cardano --candidate 10.6.2 --author "Ada Lovelace" --pdf release-10.6.2.pdf`
 
-    Of a system whose nodes others run (`cardano`) it runs nothing: it judges the runs that were imported, under all
-    workloads of the candidate, and writes the page of the release.
+    For a system whose nodes chainmark does not run (`cardano`), the command judges the imported runs of all workloads
+    of the candidate and writes the release page.
 
-    A scenario that decides makes at least two runs a side, and goes on until it is decided: `--most-runs 12` lets it
-    go on longer. What this machine cannot do is listed as not run, with what it needs. Interrupted, it goes on with
-    `--resume`.
+    A gating scenario makes at least two runs per side and continues until it is decided; `--most-runs 12` raises the
+    limit. Scenarios whose requirements this machine does not meet are reported as not run. Continue an interrupted
+    qualification with `--resume`.
     """
     given = {"author": author, "statement": statement, "date": date}
     signature = cm.Signature.read(page) if page else cm.Signature()
@@ -90,12 +91,10 @@ def qa(
             plan=plan,
             most_runs=most_runs,
             resume=resume,
-            settings=launch.settings,
             baseline_settings=set_baseline,
             candidate_settings=set_candidate,
             margins=margin,
-            seed=launch.seed,
-            keep_homes=launch.keep_homes,
+            **launch.arguments(),
             signature=signature if signature != cm.Signature() else None,
             progress=listener,
         )

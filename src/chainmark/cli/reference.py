@@ -22,7 +22,7 @@ def metrics_page(catalogue: Catalogue) -> str:
     lines = [
         f"# {catalogue.title}: metrics",
         "",
-        "Generated from the catalogue by `make docs`. Metrics marked ● are gating: they make the verdict.",
+        "Generated from the catalogue by `make docs`. Metrics marked ● are gating: they decide the verdict.",
         "",
     ]
     for table in catalogue.tables:
@@ -44,7 +44,7 @@ def _row(metric: Metric, population: str) -> str:
 
 def commands_page() -> str:
     """Every command with its help, as Markdown."""
-    lines = ["# Commands", "", "Generated from the commands' own help by `make docs`.", ""]
+    lines = ["# Commands", "", "Generated from the help of the commands by `make docs`.", ""]
     for path, command in _walk("chainmark", all_commands()):
         lines += [f"## `{path}`", "", (command.help or "").strip(), ""]
         if command.epilog:

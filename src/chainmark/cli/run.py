@@ -22,46 +22,45 @@ def run(
         str | None,
         typer.Option(
             metavar="NODE,NODE,…",
-            help="Start nothing: load and observe the nodes there. `--version` is then what they are called.",
+            help="Load and observe running nodes at these addresses instead of starting any. `--version` is then "
+            "their label.",
         ),
     ] = None,
     metrics: Annotated[
-        str | None, typer.Option(metavar="URL,URL,…", help="With `--attach`: the nodes' metrics pages, in their order.")
+        str | None,
+        typer.Option(
+            metavar="URL,URL,…", help="With `--attach`: the metrics endpoints of the nodes, in the same order."
+        ),
     ] = None,
-    repeat: Annotated[int, typer.Option(min=1, max=100, help="How many runs.")] = 1,
+    repeat: Annotated[int, typer.Option(min=1, max=100, help="Number of runs.")] = 1,
     profiles: Profiles = "none",
     as_json: AsJson = False,
     *,
     launch: Launch,
 ) -> None:
-    """Run a profile on a real network of one version, and keep what was measured.
+    """Run a profile on a real network of one version and store the measurements.
 
     Example: `chainmark run cometbft/demo --version v1.0.1 --repeat 3 --set load.rate=400`
     """
     with launch.progress() as listener:
-        common: dict[str, Any] = {
-            "repeat": repeat,
-            "settings": launch.settings,
-            "seed": launch.seed,
-            "progress": listener,
-        }
+        common: dict[str, Any] = {**launch.arguments(), "repeat": repeat, "progress": listener}
         if attach is not None:
-            _refuse_what_is_not_ours(keep_homes=launch.keep_homes, profiles=profiles)
+            _refuse_what_is_not_ours(keep_homes=common.pop("keep_homes"), profiles=profiles)
             pages = _listed(metrics or "")
             made = cm.attach(profile, _listed(attach), metrics=pages, label=version, **common)
         elif version is None or metrics is not None:
             raise UsageError(
-                "`--metrics` is for nodes that are attached to" if metrics else "there is no version to run",
-                "name one, `--version v1.0.1`, or nodes that run already: `--attach HOST:26657`",
+                "`--metrics` requires `--attach`" if metrics else "there is no version to run",
+                "give a version, `--version v1.0.1`, or running nodes, `--attach HOST:26657`",
             )
         else:
-            made = cm.run(profile, version, keep_homes=launch.keep_homes, profiles=profiles, **common)
+            made = cm.run(profile, version, profiles=profiles, **common)
     if as_json:
         print_json([one.manifest.model_dump(mode="json") for one in made])
     else:
         for one in made:
             out.print(one.id, markup=False)
-    exit_if_not_valid(made, "`chainmark runs show RUN` shows what was measured")
+    exit_if_not_valid(made, "`chainmark runs show RUN` shows the measurements")
 
 
 def _listed(text: str) -> list[str]:
@@ -72,4 +71,4 @@ def _refuse_what_is_not_ours(*, keep_homes: bool, profiles: str) -> None:
     """Raise UsageError for options that need nodes of ours."""
     if keep_homes or profiles != "none":
         option = "--keep-homes" if keep_homes else "--profile"
-        raise UsageError(f"`{option}` needs nodes that chainmark starts", "leave it out with `--attach`")
+        raise UsageError(f"`{option}` cannot be combined with `--attach`", "it needs nodes that chainmark starts")

@@ -24,9 +24,9 @@ app = typer.Typer(
     help="Runs: list, show, verify, export, import, remove.",
     epilog="Example: `chainmark runs list`",
 )
-RunReference = Annotated[str, typer.Argument(metavar="RUN", help="A run's id or the beginning of it.")]
+RunReference = Annotated[str, typer.Argument(metavar="RUN", help="A run ID or a prefix of it.")]
 RunsReference = Annotated[
-    str, typer.Argument(metavar="RUN", help="A run's id or the beginning of it, a version, an experiment, or labels.")
+    str, typer.Argument(metavar="RUN", help="A run ID or a prefix of it, a version, an experiment, or labels.")
 ]
 
 
@@ -36,17 +36,19 @@ def list_runs(
         str | None,
         typer.Argument(
             metavar="[SELECTOR]",
-            help="Only these: a version, an experiment, or labels such as `hardware:mid`.",
+            help="List only the runs of a version or experiment, or with labels such as `hardware:mid`.",
             show_default=False,
         ),
     ] = None,
-    status: Annotated[str | None, typer.Option(help="Only runs with this status: valid, invalid or failed.")] = None,
+    status: Annotated[
+        str | None, typer.Option(help="List only runs with this status: `valid`, `invalid` or `failed`.")
+    ] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="DATE", help="Only runs that began on this day or later.")
+        str | None, typer.Option(metavar="DATE", help="List only runs that began on this day or later.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List all runs, oldest first; unfinished ones at the end."""
+    """List runs, oldest first, with unfinished runs at the end."""
     from chainmark.store.notes import read_notes
 
     found, notes = Index(data_directory()).contents(), read_notes(data_directory())
@@ -94,7 +96,7 @@ def _summary(entry: Entry, notes: Notes) -> dict[str, str]:
 @app.command("show", epilog="Example: `chainmark runs show cometbft-demo-v1.0.1-2026 --html run.html`")
 @shows_result
 def show(reference: RunsReference, *, output: Output) -> None:
-    """Show a run: its gates, its counts, and every metric."""
+    """Show the gates, counts and metrics of a run."""
     runs = cm.open_runs(reference)
     for run in runs:
         say(f"run     {run.path}")
@@ -105,21 +107,33 @@ def show(reference: RunsReference, *, output: Output) -> None:
 
 @app.command("verify", epilog="Example: `chainmark runs verify cometbft-demo-v1.0.1-2026`")
 def verify(reference: RunReference) -> None:
-    """Re-hash every file of a run: is it as it was sealed?"""
+    """Verify the seal of a run by hashing all its files."""
     run = cm.open_run(reference)
     problems = run.verify()
     for problem in problems:
         say(f"{run.id}: {problem}")
     if problems:
         raise typer.Exit(ExitCode.INVALID)
-    out.print(f"{run.id} is as it was sealed")
+    out.print(f"{run.id} matches its seal")
 
 
 @app.command("export", epilog="Example: `chainmark runs export cometbft-demo-v1.0.1-2026 --to shared-runs`")
 def export(
-    reference: RunsReference, to: Annotated[Path, typer.Option(help="The folder to put `RUN.tar` into.")] = Path()
+    reference: RunsReference,
+    to: Annotated[Path, typer.Option(help="Folder for `RUN.tar`.")] = Path(),
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write all figures of these runs as one table instead: `.csv`, `.json` or `.parquet`.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Pack each sealed run into one file that another store can import."""
+    """Pack each sealed run into one file that another store can import, or write all figures as a table."""
+    if figures is not None:
+        out.print(cm.export_figures(reference, figures), markup=False, soft_wrap=True)
+        return
     for run in cm.open_runs(reference):
         out.print(run.export(to), markup=False, soft_wrap=True)
 
@@ -128,15 +142,17 @@ def export(
 def import_runs(
     archives: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FILE...]", help="Files that `runs export` wrote.", show_default=False),
+        typer.Argument(metavar="[FILE...]", help="Files written by `runs export`.", show_default=False),
     ] = None,
     samples: Annotated[
-        bool, typer.Option("--samples", help="The measured runs that chainmark ships, to try commands with.")
+        bool, typer.Option("--samples", help="Import the sample runs that ship with chainmark.")
     ] = False,
 ) -> None:
-    """Take exported runs into the store, after checking that every file is as it was sealed."""
+    """Import exported runs into the store after verifying their seals."""
     if not archives and not samples:
-        raise UsageError("name files that `runs export` wrote", "`--samples` imports the runs that chainmark ships")
+        raise UsageError(
+            "give files written by `runs export`", "`--samples` imports the sample runs that ship with chainmark"
+        )
     for archive in archives or []:
         out.print(f"imported {cm.import_run(archive).id}", markup=False, soft_wrap=True)
     for run in cm.import_samples() if samples else []:
@@ -146,14 +162,14 @@ def import_runs(
 @app.command("remove", epilog="Example: `chainmark runs remove cometbft-demo-v1.0.1-2026`")
 def remove(
     reference: Annotated[
-        str | None, typer.Argument(metavar="[RUN]", help="A run's id or the beginning of it.", show_default=False)
+        str | None, typer.Argument(metavar="[RUN]", help="A run ID or a prefix of it.", show_default=False)
     ] = None,
     unfinished: Annotated[
-        bool, typer.Option("--unfinished", help="All unfinished runs, except those that are being made.")
+        bool, typer.Option("--unfinished", help="Delete all unfinished runs except those that are still running.")
     ] = False,
 ) -> None:
     """Delete a run, finished or not."""
     if (reference is None) != unfinished:
-        raise UsageError("name one run, or use `--unfinished`", "`chainmark runs list` shows all runs")
+        raise UsageError("give one run, or use `--unfinished`", "`chainmark runs list` shows all runs")
     for name in cm.remove_unfinished() if reference is None else [cm.remove_run(reference)]:
         out.print(f"removed {name}", markup=False, soft_wrap=True)

@@ -17,33 +17,39 @@ def saturation(
     profile: Profile,
     versions: Annotated[
         list[str] | None,
-        typer.Option("--version", help="A version to test, e.g. `v1.0.1`; may be repeated, the baseline first."),
+        typer.Option(
+            "--version", help="Version to test, e.g. `v1.0.1`. May be repeated; the first one is the baseline."
+        ),
     ] = None,
-    repeat: Annotated[int, typer.Option(min=1, max=100, help="Runs of each version at each load.")] = 1,
+    repeat: Annotated[int, typer.Option(min=1, max=100, help="Number of runs per version and load.")] = 1,
     adaptive: Annotated[
-        bool, typer.Option("--adaptive", help="Look for the edge by doubling and halving instead of running the grid.")
+        bool,
+        typer.Option(
+            "--adaptive",
+            help="Search for the saturation point by doubling and bisection instead of running the whole grid.",
+        ),
     ] = False,
     published: Annotated[
         list[Path] | None,
         typer.Option(
             "--against-published",
             metavar="FILE[@VERSION]",
-            help="A published table (`*_report_tabbed.txt`) to be shown beside; may be repeated.",
+            help="Published table (`*_report_tabbed.txt`) to show for reference. May be repeated.",
         ),
     ] = None,
     resume: Annotated[
         str | None,
-        typer.Option(metavar="EXPERIMENT", help="Go on with a test that was interrupted, or show it again."),
+        typer.Option(metavar="EXPERIMENT", help="Continue an interrupted test, or show a finished one."),
     ] = None,
     *,
     launch: Launch,
     output: Output,
 ) -> None:
-    """Raise the load step by step and find where a version stops keeping up: its saturation load.
+    """Raise the load step by step to find the saturation point of a version.
 
     Example: `chainmark saturation cometbft/saturation --version v0.38.17 --version v1.0.1 --repeat 3 --html s.html`
 
-    Every load is a sealed run on a fresh network. The profile's section `saturation` names connections and rates.
+    Every load is a sealed run on a fresh network. The profile's `saturation` section lists the connections and rates.
     """
     with launch.progress() as listener:
         made = cm.saturation(
@@ -53,9 +59,7 @@ def saturation(
             adaptive=adaptive,
             published=published or [],
             resume=resume,
-            settings=launch.settings,
-            seed=launch.seed,
-            keep_homes=launch.keep_homes,
+            **launch.arguments(),
             progress=listener,
         )
     output.finish_experiment(made)

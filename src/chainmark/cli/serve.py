@@ -14,25 +14,25 @@ TOKEN = "CHAINMARK_SERVE_TOKEN"  # noqa: S105 - the name of a variable
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 takes a free one.")] = 8318,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 picks a free one.")] = 8318,
     names: Annotated[
         list[str] | None,
-        typer.Option("--name", metavar="NAME", help="A name by which browsers ask for this machine; may be repeated."),
+        typer.Option("--name", metavar="NAME", help="Host name that browsers use for this machine. May be repeated."),
     ] = None,
     write: Annotated[
-        bool, typer.Option("--write", help="Let notes be written in the pages; runs are never changed.")
+        bool, typer.Option("--write", help="Allow notes to be edited in the browser; runs are never changed.")
     ] = False,
 ) -> None:
-    """Show the store in a browser: verdicts, runs, comparisons, histories and what is being measured.
+    """Show the store in a browser: verdicts, runs, comparisons, histories and running measurements.
 
     Example: `chainmark serve`
 
     Example: `chainmark serve --host 0.0.0.0 --name lab.example.org`
 
-    The pages are read only but for notes with `--write`, work without scripts, and ask nothing of any other server.
-    Where others can reach the address, a token is needed: that of `CHAINMARK_SERVE_TOKEN`, or one that is drawn and
-    printed.
+    The pages are read-only, except for notes with `--write`. They work without JavaScript and load nothing from other
+    servers. An address that other machines can reach requires a token: set `CHAINMARK_SERVE_TOKEN`, or use the random
+    token that the command prints.
     """
     from chainmark.serve.server import serve as run_server
 

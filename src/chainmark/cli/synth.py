@@ -21,58 +21,66 @@ FaultOption = Annotated[
     typer.Option(
         "--fault",
         metavar="KIND[:HOST][@FROM[-UNTIL]][=VALUE]",
-        help="Something that goes wrong: `crash:node-3@4000`, `clock-offset:node-7=+250ms`, `dropped:node-5=1%`, "
-        "`gap:node-2@500-560`; may be repeated. Times are seconds since the start; what is left out is drawn from the "
-        "seed. `--fault list` shows all kinds.",
+        help="Fault to inject: `crash:node-3@4000`, `clock-offset:node-7=+250ms`, `dropped:node-5=1%`, "
+        "`gap:node-2@500-560`. May be repeated. Times are seconds since the start; omitted parts are drawn at "
+        "random. `--fault list` shows all kinds.",
     ),
 ]
 
 
 def synth(
-    system: Annotated[str, typer.Argument(help="The system whose logs are made, e.g. `cardano`.")],
+    system: Annotated[str, typer.Argument(help="The system, e.g. `cardano`.")],
     folder: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="The folder to make; it must not exist yet.")
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder to create; it must not exist yet.")
     ] = None,
-    slots: Annotated[int, typer.Option(min=1, metavar="N", help="How long the network lives.")] = 2000,
-    hosts: Annotated[int | None, typer.Option(min=2, metavar="N", show_default="the profile's")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything drawn at random.")] = 1,
+    slots: Annotated[int, typer.Option(min=1, metavar="N", help="Number of slots to simulate.")] = 2000,
+    hosts: Annotated[
+        int | None, typer.Option(min=2, metavar="N", help="Number of hosts.", show_default="the profile's")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 1,
     profile: Annotated[
-        str | None, typer.Option(metavar="PROFILE", help="A profile, shipped or a .toml file.", show_default="value")
+        str | None, typer.Option(metavar="PROFILE", help="A shipped profile or a `.toml` file.", show_default="value")
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change the profile.")
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a profile key.")
     ] = None,
     topology: Annotated[
-        str | None, typer.Option(metavar="RULE|FILE", help="Who is connected: `torus-dense`, `random:4+1`, or a file.")
+        str | None, typer.Option(metavar="RULE|FILE", help="Topology: `torus-dense`, `random:4+1`, or a file.")
     ] = None,
     formats: Annotated[
         list[str] | None,
         typer.Option(
             "--format",
             metavar="FORMAT[:HOSTS]",
-            help="Log format: `10.5` (the default), `10.7`, `10.4`, `legacy`; of some hosts `legacy:node-3,node-5`.",
+            help="Log format: `10.5` (the default), `10.7`, `10.4` or `legacy`; for some hosts only, "
+            "`legacy:node-3,node-5`.",
         ),
     ] = None,
     compress: Annotated[str, typer.Option(metavar="none|gzip|zstd", help="Compression of the logs.")] = "none",
     rotate: Annotated[
         str | None,
-        typer.Option(metavar="LINES|BYTES", help="Begin a new file after so many lines (`500000`) or bytes (`100MB`)."),
+        typer.Option(
+            metavar="LINES|BYTES", help="Rotate log files after this many lines (`500000`) or bytes (`100MB`)."
+        ),
     ] = None,
     faults: FaultOption = None,
     system_start: Annotated[
-        datetime | None, typer.Option(help="When the network starts (UTC).", show_default="a constant")
+        datetime | None, typer.Option(help="Start time of the network (UTC).", show_default="a constant")
     ] = None,
-    threads: Annotated[int, typer.Option(min=0, help="0 means all cores. The bytes do not depend on it.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace logs that were made before.")] = False,
+    threads: Annotated[
+        int, typer.Option(min=0, help="Number of threads; 0 means all cores. The output does not depend on it.")
+    ] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing generated logs.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the logs of a cluster that never ran, and the truth about it, as a benchmark run's folder.
+    """Generate the logs of a simulated cluster, with the ground truth, as the folder of a benchmark run.
 
     Example: `chainmark synth cardano --hosts 52 --slots 4000 --fault crash:node-3@3000 --out cluster-logs`
 
-    The network is simulated from the profile; its hosts write what real nodes of that version would. `truth.parquet`
-    holds every block, slot and fault with true times and times as printed, so that any analysis can be checked. The
-    same options give the same bytes. A whole run of 64000 slots on 52 hosts takes 53 GB, 4 GB with `--compress zstd`.
+    The network is simulated from the profile; its hosts write the same logs as real nodes of
+    that version. `truth.parquet` holds every block, slot and fault with true and logged times, to check any analysis
+    against. The same options give the same bytes. A full run of 64000 slots on 52 hosts takes 53 GB, or 4 GB with
+    `--compress zstd`.
     """
     if LIST in (faults or []):
         kinds = cm.fault_kinds(system)
@@ -82,7 +90,7 @@ def synth(
             print_fault_kinds(kinds)
         return
     if folder is None:
-        raise UsageError("`--out` is missing: nothing says where the logs go", "for example `--out cluster-logs`")
+        raise UsageError("`--out` is missing", "for example `--out cluster-logs`")
     with progress() as listener:
         made = cm.synth(
             system,

@@ -17,19 +17,20 @@ def verify_against(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="What the other analysis wrote: `blockprop.json`, `clusterperf.json`, `summary.json`, a CDF.",
+            help="Output of the other analysis: `blockprop.json`, `clusterperf.json`, `summary.json`, or a CDF.",
         ),
     ],
     run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run's id or the beginning of it, or a version with one run.")
+        str, typer.Argument(metavar="RUN", help="A run ID or a prefix of it, or a version that has one run.")
     ],
     *,
     output: Output,
 ) -> None:
-    """Set what another analysis computed of the same logs beside a run's figures, and say whether they agree.
+    """Compare the figures of a run with those of another analysis of the same logs.
 
     Example: `chainmark verify-against analysis/blockprop.json cardano-value-10.6.2-2026 --html verification.html`
 
-    Exit code 0: all figures that both have agree within rounding; 1: some differ. What one side lacks is listed.
+    Exit code 0: all figures present in both agree within rounding; 1: some differ. Figures that only one side has are
+    listed.
     """
     output.finish(cm.verify_against(file, run))

@@ -57,11 +57,10 @@ class Followed:
 
     def value(self, run: RunData) -> float | None:
         """A run's value with the bad side up; None where it has none."""
+        status = run.manifest.status
         if self.metric is None:
-            return float(run.manifest.status is Status.FAILED)
-        found = None if run.manifest.status is not Status.VALID else value_of(
-            LoadedRun(run), self.metric.id, self.statistic
-        )  # fmt: skip
+            return None if status is Status.INVALID else float(status is Status.FAILED)
+        found = value_of(LoadedRun(run), self.metric.id, self.statistic) if status is Status.VALID else None
         if found is None or not math.isfinite(found) or (self.working is Working.LOG and found <= 0.0):
             return None
         return self.sign * scaled([found], self.working)[0]

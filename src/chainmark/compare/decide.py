@@ -19,7 +19,7 @@ from chainmark.compare.noise import Archive
 from chainmark.compare.past import told_of
 from chainmark.compare.releases import Releases
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, labels, select
-from chainmark.compare.verdict import Finding, adjust, find, problem, with_failures
+from chainmark.compare.verdict import Finding, OwnMargins, adjust, find, problem, with_failures
 from chainmark.core.asked import BaselineKind
 from chainmark.core.catalogue import NO_MARGINS, WIDEST, Bounds, Catalogue, Margins
 from chainmark.core.comparison import ConditionDifference, Judgement, Outcome
@@ -101,6 +101,7 @@ class Decided:
     family: Family
     failures: RunFailures
     finding: Finding
+    own_margins: OwnMargins
     releases: Releases | None = None
 
     @property
@@ -147,7 +148,7 @@ def decide(
     compared = {run.run_id for side in (left, right) for run in side.runs}
     releases = _releases(left, right, history, past or Past())
     bench = Bench(Archive(compared, left.first, history), looks_of(left, right), releases)
-    catalogue = _judged_by(merged, margins, bench, past or Past())
+    catalogue, chosen = _judged_by(merged, margins, bench, past or Past())
     workload = workload_differences(left, right)
     conditions = condition_differences(catalogue, left, right)
     gates = pair_gates(left, right, workload)
@@ -158,12 +159,26 @@ def decide(
     judgements = adjust(found, family, catalogue)
     names = labels(left, right)
     failures = judge_failures((left, right), names)
-    own = find((judgements, family), gates, (left, right), names, catalogue, by_history=releases is not None)
+    own = find(
+        (judgements, family), gates, (left, right), names, catalogue, by_history=releases is not None, own=chosen
+    )
     finding = with_failures(own, failures)
     if releases is not None:
         finding = replace(finding, reasons=[*finding.reasons, *told_of(releases, judgements, catalogue)])
     return Decided(
-        left, right, catalogue, names, workload, conditions, gates, judgements, family, failures, finding, releases
+        left,
+        right,
+        catalogue,
+        names,
+        workload,
+        conditions,
+        gates,
+        judgements,
+        family,
+        failures,
+        finding,
+        chosen,
+        releases,
     )
 
 
@@ -186,13 +201,14 @@ class Past:
     widest: float | None = WIDEST
 
 
-def _judged_by(catalogue: Catalogue, margins: Margins, bench: Bench, past: Past) -> Catalogue:
+def _judged_by(catalogue: Catalogue, margins: Margins, bench: Bench, past: Past) -> tuple[Catalogue, OwnMargins]:
     """The catalogue with the margins that were set, and those that are learnt or widened where that is wanted."""
     learnt = NO_MARGINS if past.learnt is None else learnt_margins(catalogue, bench, past.learnt)
-    chosen = catalogue.with_margins(margins, learnt)
-    if bench.releases is None or past.widest is None:
-        return chosen
-    return chosen.with_widened(widened_margins(chosen, bench, past.widest))
+    own = OwnMargins(frozenset(margins), frozenset(learnt) - frozenset(margins))
+    chosen = catalogue.with_margins({**learnt, **margins})
+    if bench.releases is not None and past.widest is not None:
+        chosen = chosen.with_widened(widened_margins(chosen, bench, past.widest, own.all))
+    return chosen, own
 
 
 def _releases(left: SelectedRuns, right: SelectedRuns, history: Sequence[RunData], past: Past) -> Releases | None:

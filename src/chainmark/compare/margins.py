@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from chainmark.compare.judge import Bench, accepted_band
 from chainmark.compare.noise import ArchiveSpread
@@ -90,7 +90,7 @@ def learnt_margins(catalogue: Catalogue, bench: Bench, bounds: Bounds) -> Margin
     return found
 
 
-def widened_margins(catalogue: Catalogue, bench: Bench, widest: float) -> Margins:
+def widened_margins(catalogue: Catalogue, bench: Bench, widest: float, kept: Collection[str] = ()) -> Margins:
     """Margins by metric id that let pass what re-running does: for `Catalogue.with_widened`, if wider than its own.
 
     Such a margin widens what is called equal, and not what is called worse: a change that is shown to be beyond the
@@ -100,8 +100,8 @@ def widened_margins(catalogue: Catalogue, bench: Bench, widest: float) -> Margin
         catalogue: with the margins in force.
         bench: knows the noise.
         widest: no margin gets wider than that.
+        kept: the metrics whose margins were set or learnt.
     """
-    kept = catalogue.margins_set | catalogue.margins_learnt
     found = learnt_margins(catalogue, bench, Bounds(0.0, widest))
     return {name: margin for name, margin in found.items() if name not in kept}
 

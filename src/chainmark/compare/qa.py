@@ -2,104 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from collections.abc import Sequence
 
-from chainmark.compare.assemble import compare
 from chainmark.compare.builds import all_one_build, title_of
-from chainmark.compare.decide import of_measured
-from chainmark.compare.estimates import SideEstimates, collect
-from chainmark.compare.gates import condition_differences, incomparable
 from chainmark.compare.headline import most_telling
-from chainmark.compare.inputs import LoadedRun, RunData
-from chainmark.compare.judge import Bench, judge, unjudged
-from chainmark.compare.noise import Archive
-from chainmark.compare.qa_plots import PlotSide, plot_of
-from chainmark.compare.sides import exclusion, joined_conditions, select
-from chainmark.compare.whereabouts import located
+from chainmark.compare.inputs import RunData
+from chainmark.compare.qa_scenarios import QaRuns, Scenarios
 from chainmark.core import units
-from chainmark.core.attachment import Attachment, Opinion, OpinionRow
-from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import Caveats, caveats_of
-from chainmark.core.comparison import ChartKind, Comparison, Judgement, Outcome
-from chainmark.core.manifest import BESIDE, Fact, Scalar, Subject
-from chainmark.core.metric import Metric
-from chainmark.core.profiled import Profiled
-from chainmark.core.qa_plan import PlotPlan, QaPlan, ScenarioKind, ScenarioPlan
+from chainmark.core.manifest import BESIDE, Subject
 from chainmark.core.qa_report import (
-    BesideRow,
-    Incomparable,
-    QaPlot,
     QaReport,
     QaScenario,
-    RunLine,
-    SideLine,
     VerdictRow,
 )
 from chainmark.core.verdict import Verdict
-from chainmark.core.wording import capitalised, enumerated, sentence_of
+from chainmark.core.wording import capitalised, enumerated
 
 # Of the sum of a module whose commit nobody tells, as much as tells it from others.
 _SHORT_SUM = 16
-_KEPT_CHARTS = (ChartKind.CDF, ChartKind.SHIFT)
-
-
-@dataclass(frozen=True)
-class ScenarioRuns:
-    """What was made of one scenario.
-
-    Attributes:
-        sides: the runs of each side, valid or not, repetitions of invalid ones among them; as far as there are any.
-        lacking: what it needs and did not get; then it has no runs.
-        repeats: by the id of a run that repeats an invalid one, the id of that one.
-        failures: by side, why a run of it could not be made.
-        profile_description: what its profile says of itself.
-        swept: of a sweep, what the system found.
-        profiled: of a comparison, what the profiles of its sides say.
-    """
-
-    plan: ScenarioPlan
-    experiment: str
-    sides: Mapping[str, Sequence[RunData]]
-    lacking: Sequence[str] = ()
-    repeats: Mapping[str, str] = field(default_factory=dict)
-    failures: Mapping[str, str] = field(default_factory=dict)
-    profile_description: str = ""
-    swept: Attachment | None = None
-    profiled: Profiled | None = None
-
-    def all_runs(self) -> list[RunData]:
-        """In the order in which they were made."""
-        found = [run for runs in self.sides.values() for run in runs]
-        return sorted(found, key=lambda run: (run.manifest.started_at, run.manifest.run_id))
-
-
-class SecondRule(Protocol):
-    """The rule of a system's published reports, which is shown beside ours and decides nothing."""
-
-    def rows(self, comparison: Comparison) -> Sequence[OpinionRow]:
-        """Every judged figure by it."""
-
-    def verdict(self, rows: Sequence[OpinionRow]) -> Opinion:
-        """What it says of all of them together."""
-
-
-@dataclass(frozen=True)
-class QaRuns:
-    """Everything that was made of a plan; ``commits`` are the baseline's and the candidate's, "" where unknown."""
-
-    plan: QaPlan
-    experiment: str
-    seed: int
-    baseline: Subject
-    candidate: Subject
-    scenarios: Sequence[ScenarioRuns]
-    commits: tuple[str, str]
-    machine: Sequence[Fact]
-    catalogue: Catalogue
-    tool_version: str
-    second_rule: SecondRule | None = None
 
 
 def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
@@ -112,9 +33,9 @@ def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
     Returns:
         Everything that a report shows. The same runs give the same bytes.
     """
-    maker, rule = _Maker(made, history), made.second_rule
-    scenarios = [maker.scenario(one) for one in made.scenarios]
-    verdict, sentence, reasons = _overall(scenarios, made.candidate)
+    maker, rule = Scenarios(made, history), made.second_rule
+    scenarios = [maker.judged(one) for one in made.scenarios]
+    verdict, sentence, reasons = overall(scenarios, made.candidate)
     runs = [run.manifest for one in made.scenarios for run in one.all_runs()]
     date = max((run.started_at for run in runs), default="")[:10]
     comparisons = [one.comparison for one in scenarios if one.comparison]
@@ -138,10 +59,10 @@ def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
         verdict=verdict,
         sentence=sentence,
         reasons=reasons,
-        advice=_advice(scenarios, made.experiment),
-        notices=_notices(scenarios),
-        method=_method(made, scenarios),
-        rows=[_verdict_row(one, made) for one in scenarios],
+        advice=advice(scenarios, made.experiment),
+        notices=notices(scenarios),
+        method=method(made, scenarios),
+        rows=[verdict_row(one, made) for one in scenarios],
         scenarios=scenarios,
         second_opinion=rule.verdict([row for one in scenarios for row in one.second_rule]) if rule else None,
         configuration_differences=[
@@ -156,286 +77,7 @@ def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
     )
 
 
-def incomparable_metrics(comparison: Comparison) -> list[Incomparable]:
-    """The metrics that a condition on which the sides differ makes incomparable, in the catalogue's order."""
-    because = incomparable(comparison.catalogue, comparison.condition_differences)
-    return [
-        Incomparable(metric_id=metric.id, label=metric.label, because=because[metric.id])
-        for metric in comparison.catalogue.ordered()
-        if metric.id in because
-    ]
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """What one kind of scenario finds."""
-
-    result: Verdict
-    sentence: str
-    reasons: list[str] = field(default_factory=list)
-    advice: list[str] = field(default_factory=list)
-    comparison: Comparison | None = None
-    beside: list[BesideRow] = field(default_factory=list)
-
-
-class _Maker:
-    """Makes the scenarios of one report."""
-
-    def __init__(self, made: QaRuns, history: Sequence[RunData]) -> None:
-        self.made = made
-        self.history = history
-        self.by_id = {one.plan.id: one for one in made.scenarios}
-
-    def scenario(self, one: ScenarioRuns) -> QaScenario:
-        """One scenario with its result."""
-        plan, rule = one.plan, self.made.second_rule
-        sides = self._sides(one)
-        judged = self._judged(one, sides)
-        comparison = judged.comparison
-        runs = one.all_runs()
-        lines = [_run_line(run, one.repeats) for run in runs]
-        return QaScenario(
-            id=plan.id,
-            title=plan.title,
-            question=plan.question,
-            method=plan.method,
-            kind=plan.kind,
-            gating=plan.gating,
-            profile_name=plan.profile,
-            profile_description=one.profile_description,
-            settings=plan.settings,
-            repetitions=_repetitions(plan, lines),
-            needs=plan.needs,
-            lacking=list(one.lacking),
-            experiment=one.experiment if runs else "",
-            date=max((run.manifest.started_at for run in runs), default="")[:10],
-            result=judged.result,
-            sentence=judged.sentence,
-            reasons=judged.reasons,
-            advice=judged.advice,
-            sides=[_side_line(id_, label, found) for id_, label, found in sides],
-            runs=lines,
-            repeated=_repeated(lines),
-            workload=_facts(runs[0].manifest.workload) if runs else [],
-            comparison=comparison,
-            tables=plan.tables,
-            beside=judged.beside,
-            incomparable=incomparable_metrics(comparison) if comparison else [],
-            second_rule=list(rule.rows(comparison)) if rule and comparison else [],
-            plots=self._plots(plan, sides),
-            swept=one.swept,
-        )
-
-    def _sides(self, one: ScenarioRuns) -> list[tuple[str, str, Sequence[RunData]]]:
-        """The sides with runs, in their order, each with a label of its own."""
-        found: list[tuple[str, str, Sequence[RunData]]] = []
-        if one.plan.beside and (other := self.by_id[one.plan.beside].sides.get("candidate")):
-            found.append((f"{one.plan.beside}/candidate", self.made.candidate.version, other))
-        same = self.made.baseline.version == self.made.candidate.version
-        for side in one.plan.sides:
-            version = self.made.baseline.version if side.version == "baseline" else self.made.candidate.version
-            words = side.label or (side.id if same else "")
-            label = f"{version} ({words})" if words and words != version else version
-            taken = [label for _, label, _ in found]
-            label = f"{label} ({one.plan.title})" if label in taken else label
-            if one.sides.get(side.id):
-                found.append((side.id, label, one.sides[side.id]))
-        return found
-
-    def _judged(self, one: ScenarioRuns, sides: Sequence[tuple[str, str, Sequence[RunData]]]) -> _Judged:
-        if one.lacking:
-            needs = [f"it needs {text}" for text in one.lacking]
-            return _Judged(Verdict.NOT_RUN, f"Not run: {enumerated(needs)}.", needs)
-        missing = [side.id for side in one.plan.sides if not one.sides.get(side.id)]
-        if missing and (one.plan.kind is not ScenarioKind.INFORMATIONAL or not sides):
-            why = _failed(one) or [f"there is no run of {enumerated(missing)}"]
-            return _Judged(Verdict.INVALID, f"It could not be made: {'; '.join(why)}.", why)
-        if one.plan.kind is ScenarioKind.COMPARISON:
-            return self._compared(one)
-        judged = self._shown(one, sides) if one.swept is None else _swept(one.plan, one.swept)
-        told = f"{judged.sentence} Not all of it could be made." if one.failures else judged.sentence
-        return replace(judged, sentence=told, reasons=[*_failed(one), *judged.reasons])
-
-    def _compared(self, one: ScenarioRuns) -> _Judged:
-        """Baseline against candidate by the verdict of every comparison."""
-        full = compare(
-            one.sides["baseline"],
-            one.sides["candidate"],
-            history=self.history,
-            margins=of_measured(self.made.plan.margins, [run for side in one.sides.values() for run in side]),
-            tool_version=self.made.tool_version,
-            why=one.profiled,
-        )
-        comparison = _reduced(full)
-        result, reasons = comparison.verdict, list(comparison.reasons)
-        if one.failures:
-            reasons = [*_failed(one), *reasons]
-            result = result if result is Verdict.FAIL else Verdict.INVALID
-        sentence = sentence_of(comparison.sentence)
-        if not one.plan.gating:
-            result = Verdict.INFORMATIONAL
-            found = {(item.metric_id, item.statistic): [item] for item in comparison.judgements}
-            versions = [self.made.baseline.version, self.made.candidate.version]
-            sentence = self._headline(one.plan, versions, found) or sentence
-        return _Judged(result, sentence, reasons, list(comparison.advice), comparison)
-
-    def _shown(self, one: ScenarioRuns, sides: Sequence[tuple[str, str, Sequence[RunData]]]) -> _Judged:
-        """Sides next to each other, each against the first, without a verdict."""
-        selected = [select(id_, list(runs)) for id_, _, runs in sides]
-        included = [side.included or side.runs for side in selected]
-        compared = {run.run_id for side in selected for run in side.runs}
-        bench = Bench(Archive(compared, selected[0].first, self.history))
-        held = [
-            incomparable(self.made.catalogue, condition_differences(self.made.catalogue, selected[0], side))
-            for side in selected[1:]
-        ]
-        rows = []
-        for metric in self.made.catalogue.ordered():
-            asked_for = metric.table in one.plan.tables or metric.id in one.plan.headline
-            if not (metric.gating or asked_for or any(metric.id in because for because in held)):
-                continue
-            for statistic in metric.judged_by:
-                base = collect(included[0], metric, statistic)
-                found = [
-                    _beside(metric, statistic, (base, collect(runs, metric, statistic)), bench, because)
-                    for runs, because in zip(included[1:], held, strict=True)
-                ] or [judge(metric, statistic, base, base, bench)]
-                if any(item.baseline.samples or item.candidate.samples for item in found):
-                    rows.append(BesideRow(metric_id=metric.id, statistic=statistic, judgements=found))
-        left_out = [pair for side in selected for pair in side.excluded.items()]
-        invalid = [f"the run {run_id} is not counted: {why}" for run_id, why in left_out]
-        labels = enumerated([label for _, label, _ in sides])
-        useless = [label for (_, label, _), side in zip(sides, selected, strict=True) if not side.included]
-        if useless:
-            whys = list(dict.fromkeys(why for side in selected if not side.included for why in side.excluded.values()))
-            told = f"There is no valid run of {enumerated(useless)}: {'; '.join(whys)}."
-            return _Judged(Verdict.INVALID, told, invalid, beside=rows)
-        values = {(row.metric_id, row.statistic): row.judgements for row in rows}
-        told = self._headline(one.plan, [label for _, label, _ in sides], values)
-        return _Judged(Verdict.INFORMATIONAL, told or f"Shown for information: {labels}.", invalid, beside=rows)
-
-    def _headline(
-        self, plan: ScenarioPlan, labels: Sequence[str], found: Mapping[tuple[str, str], Sequence[Judgement]]
-    ) -> str:
-        """What every side has of the metrics that the plan tells the result by; "" where there are none."""
-        told = []
-        for metric in (one for name in plan.headline for one in self.made.catalogue.metrics if one.id == name):
-            judgements = found.get((metric.id, metric.judged_by[0]), ())
-            if judgements:
-                values = [judgements[0].baseline.value, *(item.candidate.value for item in judgements)][: len(labels)]
-                told.append(_values_told(metric, metric.judged_by[0], labels, values))
-        return f"{capitalised('; '.join(told))}." if told else ""
-
-    def _plots(self, plan: ScenarioPlan, sides: Sequence[tuple[str, str, Sequence[RunData]]]) -> list[QaPlot]:
-        drawn = []
-        for _, label, runs in sides:
-            valid = [run for run in runs if exclusion(run.manifest) is None]
-            drawn.append(PlotSide(label, [LoadedRun(run) for run in valid or runs]))
-        plots: list[PlotPlan] = self.made.plan.plots_of(plan) if drawn else []
-        found = [plot_of(one, drawn, self.made.catalogue) for one in plots]
-        return [plot for plot in found if plot]
-
-
-def _values_told(metric: Metric, statistic: str, labels: Sequence[str], values: Sequence[float | None]) -> str:
-    """`block interval, mean: 1.31 s with v0.38.17, 1.18 s with v1.0.1`."""
-    unit = units.display_unit(metric.unit, values)
-    decimals = units.decimals_for([unit.of(value) for value in values])
-    parts = []
-    for label, value in zip(labels, values, strict=True):
-        number = units.NO_DATA if value is None else f"{units.number(unit.of(value), decimals)} {unit.symbol}".strip()
-        parts.append(f"{number} with {label}")
-    kind = "" if metric.statistics == [statistic] else f", {statistic}"
-    return f"{metric.label}{kind}: {', '.join(parts)}"
-
-
-def _failed(one: ScenarioRuns) -> list[str]:
-    """Which sides' runs could not be made, and why."""
-    labels = {side.id: side.label or side.id for side in one.plan.sides}
-    return [f"no run of {labels.get(side, side)} could be made: {why}" for side, why in one.failures.items()]
-
-
-def _beside(
-    metric: Metric,
-    statistic: str,
-    sides: tuple[SideEstimates, SideEstimates],
-    bench: Bench,
-    held: Mapping[str, str],
-) -> Judgement:
-    """One side against the first one; without a change where a condition makes that mean nothing."""
-    if metric.id in held:
-        note = f"not comparable: {held[metric.id]}"
-        return unjudged(metric, statistic, *sides, outcome=Outcome.NOT_COMPARABLE, note=note)
-    return judge(metric, statistic, *sides, bench)
-
-
-def _swept(plan: ScenarioPlan, sweep: Attachment) -> _Judged:
-    """What the system found of its sweep."""
-    found = sweep.finding()
-    return _Judged(found.verdict if plan.gating else Verdict.INFORMATIONAL, found.sentence, found.reasons)
-
-
-def _reduced(comparison: Comparison) -> Comparison:
-    """Without what only the comparison's own report shows: `chainmark compare` makes that of the same runs."""
-    gating = {metric.id for metric in comparison.catalogue.metrics if metric.gating}
-    charts = [chart for chart in comparison.charts if chart.kind in _KEPT_CHARTS and chart.metric_id in gating]
-    places = located(comparison.judgements, comparison.breakdowns, comparison.catalogue)
-    breakdowns = [item for item in comparison.breakdowns if item.metric_id in places]
-    return comparison.model_copy(update={"charts": charts, "followed": None, "breakdowns": breakdowns})
-
-
-def _run_line(run: RunData, repeats: Mapping[str, str]) -> RunLine:
-    manifest = run.manifest
-    place = manifest.experiment
-    return RunLine(
-        run_id=manifest.run_id,
-        side=place.side if place else "",
-        repetition=place.repetition if place else 0,
-        position=place.position if place else 0,
-        started_at=manifest.started_at,
-        valid=exclusion(manifest) is None,
-        gates=manifest.gates,
-        repeats=repeats.get(manifest.run_id, ""),
-        warnings=manifest.warnings,
-        incidents=[incident.what for incident in manifest.incidents if not incident.planned],
-    )
-
-
-def _repetitions(plan: ScenarioPlan, runs: Sequence[RunLine]) -> int:
-    """Runs of each side; where it went on until it was decided, as many as that took."""
-    return max((run.repetition for run in runs), default=plan.planned_runs) if plan.goes_on else plan.planned_runs
-
-
-def _side_line(side: str, label: str, runs: Sequence[RunData]) -> SideLine:
-    selected = select(side, list(runs))
-    return SideLine(
-        id=side,
-        label=label,
-        version=selected.version,
-        run_ids=[run.run_id for run in selected.runs],
-        conditions=joined_conditions(selected),
-    )
-
-
-def _repeated(lines: Sequence[RunLine]) -> list[str]:
-    by_id = {line.run_id: line for line in lines}
-    told = []
-    for line in lines:
-        first = by_id.get(line.repeats)
-        if first is None:
-            continue
-        gates = "; ".join(f"{gate.label}: {gate.measured}, required {gate.limit}" for gate in first.failed_gates)
-        ended = "failed" if line.failed else "valid" if line.valid else "invalid again"
-        told.append(
-            f"{first.side}, repetition {first.repetition}, was invalid ({gates}) and was run once more: {ended}"
-        )
-    return told
-
-
-def _facts(workload: Mapping[str, Scalar | list[Scalar]]) -> list[Fact]:
-    return [Fact(label=key, value=units.scalar(value)) for key, value in sorted(workload.items())]
-
-
-def _overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdict, str, list[str]]:
+def overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdict, str, list[str]]:
     """The verdict over the gating scenarios: fail, then invalid, then inconclusive; a pass only if all of them pass."""
     gating = [one for one in scenarios if one.gating]
     named = {result: [one for one in gating if one.result is result] for result in Verdict}
@@ -466,7 +108,8 @@ def _overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdi
     return Verdict.INCONCLUSIVE if undecided else Verdict.PASS, sentence, reasons
 
 
-def _advice(scenarios: Sequence[QaScenario], experiment: str) -> list[str]:
+def advice(scenarios: Sequence[QaScenario], experiment: str) -> list[str]:
+    """What to do next: of the gating scenarios that did not pass, for what was not run, and to go on."""
     open_ = [one for one in scenarios if one.gating and one.result is not Verdict.PASS]
     found = [f"{one.title}: {text}" for one in open_ for text in one.advice]
     lacking = list(dict.fromkeys(text for one in scenarios for text in one.lacking))
@@ -476,27 +119,29 @@ def _advice(scenarios: Sequence[QaScenario], experiment: str) -> list[str]:
     return found
 
 
-def _notices(scenarios: Sequence[QaScenario]) -> list[str]:
+def notices(scenarios: Sequence[QaScenario]) -> list[str]:
     """What must be known before any figure is read."""
-    told: dict[str, None] = {}
+    told = []
     for one in scenarios:
         by_reason: dict[str, list[str]] = {}
         for item in one.incomparable:
             by_reason.setdefault(item.because, []).append(item.label)
-        for because, labels in by_reason.items():
-            told[f"Not comparable: {enumerated(labels)}. {capitalised(because)}. Such a difference is no "
-                 "regression, and none is called one."] = None  # fmt: skip
+        told += [
+            f"Not comparable: {enumerated(labels)}. {capitalised(because)}. Such a difference is no regression, and "
+            "none is called one."
+            for because, labels in by_reason.items()
+        ]
     for one in scenarios:
         if one.result is Verdict.NOT_RUN:
-            told[f"Not run: {one.title}. It needs {enumerated(one.lacking)}. What was not run is not passed."] = None
+            told.append(f"Not run: {one.title}. It needs {enumerated(one.lacking)}. What was not run is not passed.")
         if one.result is Verdict.INVALID:
-            told[f"Invalid: {one.title}. {one.sentence}"] = None
-        for text in one.repeated:
-            told[f"Run again: {one.title}, {text}."] = None
-    return list(told)
+            told.append(f"Invalid: {one.title}. {one.sentence}")
+        told += [f"Run again: {one.title}, {text}." for text in one.repeated]
+    return list(dict.fromkeys(told))
 
 
-def _method(made: QaRuns, scenarios: Sequence[QaScenario]) -> list[str]:
+def method(made: QaRuns, scenarios: Sequence[QaScenario]) -> list[str]:
+    """How the runs were made and judged, and how many of them count."""
     runs = sum(len(one.runs) for one in scenarios)
     lines = [line for one in scenarios for line in one.runs]
     failed = sum(line.failed for line in lines)
@@ -544,7 +189,8 @@ def _failed_told(failed: int) -> str:
     return f"; {failed} {was} failed by the version under test, which counts against it"
 
 
-def _verdict_row(one: QaScenario, made: QaRuns) -> VerdictRow:
+def verdict_row(one: QaScenario, made: QaRuns) -> VerdictRow:
+    """The row of one scenario; a version with its commit, or else with the sum of its module."""
     candidate = made.candidate
     commit = made.commits[1] or (candidate.revision or "")[:_SHORT_SUM]
     return VerdictRow(

@@ -103,13 +103,32 @@ def _margin_words(gating: Sequence[Judgement], catalogue: Catalogue) -> str:
     return f"within their margins ({commonest} for {count} of {len(texts)}{told})"
 
 
-def _own_margins(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
+@dataclass(frozen=True)
+class OwnMargins:
+    """The metrics whose margins are not the catalogue's in one comparison.
+
+    Attributes:
+        ordered: those whose margins were set for it; learnt: of the others, those whose were learnt from re-runs.
+    """
+
+    ordered: frozenset[str] = frozenset()
+    learnt: frozenset[str] = frozenset()
+
+    @property
+    def all(self) -> frozenset[str]:
+        """Both."""
+        return self.ordered | self.learnt
+
+
+CATALOGUE_MARGINS = OwnMargins()
+
+
+def _told_margins(gating: Sequence[Judgement], catalogue: Catalogue, own: OwnMargins) -> list[str]:
     """The margins that were set for this comparison, and those that a floor or the catalogue makes uncommon."""
     known = [item for item in gating if item.margin_high is not None]
     texts = {name_of(catalogue, item): margin_of(item, catalogue.metric(item.metric_id)) for item in known}
     ordered, learnt = (
-        {name_of(catalogue, item) for item in known if item.metric_id in ids}
-        for ids in (catalogue.margins_set, catalogue.margins_learnt)
+        {name_of(catalogue, item) for item in known if item.metric_id in ids} for ids in (own.ordered, own.learnt)
     )
     wider = {name_of(catalogue, item) for item in known if item.worse_beyond is not None}  # the table says so of each
     usual = {name: text for name, text in texts.items() if name not in ordered | learnt | wider}
@@ -321,6 +340,7 @@ def find(
     catalogue: Catalogue,
     *,
     by_history: bool,
+    own: OwnMargins = CATALOGUE_MARGINS,
 ) -> Finding:
     """The verdict with its sentence, reasons and advice.
 
@@ -331,6 +351,7 @@ def find(
         labels: what they are called.
         catalogue: for the names of the metrics.
         by_history: whether a series of releases tells the noise, and there is one run a side for ever.
+        own: whose margins are not the catalogue's own.
 
     Source: docs/concepts/verdict.md, "The verdict".
     """
@@ -346,7 +367,7 @@ def find(
         *_excluded(sides),
         *_warned(sides),
         *_warnings(gates),
-        *_own_margins(gating, catalogue),
+        *_told_margins(gating, catalogue, own),
         *_inside_noise(gating, catalogue),
     ]
     advice = [*_missing_advice(gating, catalogue), *_assumed(gating)]

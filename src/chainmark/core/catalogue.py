@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError, model_validator
 
 from chainmark.core.errors import UsageError
 from chainmark.core.metric import Condition, Metric, Population, Table
@@ -36,8 +36,6 @@ class Catalogue(BaseModel):
         trails: how samples can be followed to what happened; the system reads all of it, the description of a run the
             keys of what is followed.
         published: how the reports that the system is known by are composed; only the system reads it.
-        margins_set: the metrics whose margins were set for one comparison.
-        margins_learnt: those whose margins were learnt from re-runs for it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -50,8 +48,6 @@ class Catalogue(BaseModel):
     trails: list[dict[str, JsonValue]] = []
     published: dict[str, JsonValue] | None = None
     metrics: list[Metric]
-    margins_set: frozenset[str] = Field(default=frozenset(), exclude=True)
-    margins_learnt: frozenset[str] = Field(default=frozenset(), exclude=True)
 
     @model_validator(mode="after")
     def _references_resolve(self) -> Catalogue:
@@ -102,12 +98,8 @@ class Catalogue(BaseModel):
             f"`{metric_id}` is not a metric of {self.system}", f"`chainmark metrics {self.system}` lists them"
         )
 
-    def with_margins(self, margins: Margins, learnt: Margins = NO_MARGINS) -> Catalogue:
+    def with_margins(self, margins: Margins) -> Catalogue:
         """The same with other margins; each metric keeps its floor.
-
-        Args:
-            margins: those that were set.
-            learnt: those of metrics for which none is set.
 
         Raises:
             UsageError: there is no such metric, or the margin is not above zero.
@@ -116,15 +108,13 @@ class Catalogue(BaseModel):
             metric = self.metric(metric_id)
             if not 0.0 < margin < math.inf:
                 raise UsageError(f"the margin of `{metric.id}` is {margin}", "a margin is above zero: 0.2 accepts 20 %")
-        found = {**learnt, **margins}
-        if not found:
+        if not margins:
             return self
         changed = [
-            metric.model_copy(update={"margin": found.get(metric.id, metric.margin), "widened": None})
+            metric.model_copy(update={"margin": margins.get(metric.id, metric.margin), "widened": None})
             for metric in self.metrics
         ]
-        own = {"margins_set": frozenset(margins), "margins_learnt": frozenset(found) - frozenset(margins)}
-        return self.model_copy(update={"metrics": changed, **own})
+        return self.model_copy(update={"metrics": changed})
 
     def with_widened(self, margins: Margins) -> Catalogue:
         """The same, each metric called equal up to a wider margin; those that are no wider than its own change nothing.

@@ -2,17 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Executor, Future, wait
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
+Taken = TypeVar("Taken")
 PERIOD_S = 0.1
+
+
+class Machines(Protocol):
+    """Other machines that work on parts, such as the workers of a cluster.
+
+    Attributes:
+        threads: how many parts they work on at the same time.
+    """
+
+    threads: int
+
+    def ask_each(self, function: Callable[[Part], Result], question: Part) -> dict[str, Result]:
+        """What an importable function returns on each machine, by the machine's address.
+
+        Raises:
+            ChainmarkError: what the function raised on one of them, or a machine or the network failed.
+        """
+
+    def map(
+        self,
+        function: Callable[[Part], Result],
+        parts: Sequence[Part],
+        *,
+        at: Callable[[Part], Collection[str]],
+        take: Callable[[Part, Result], Taken],
+        weight: Callable[[Part], float],
+        watch: Callable[[Mapping[int, Any]], None],
+    ) -> list[Taken]:
+        """As `map_parts`, on these machines; a part whose machine is lost is worked on again.
+
+        Args:
+            function: importable on every machine; reports how far it is by `chainmark.cluster.working.watched`.
+            parts: one piece of work each.
+            at: the addresses of the machines that can do a part.
+            take: called here with every result as it arrives.
+            weight: how long a part takes, in any unit; the longest begin first.
+            watch: called about ten times a second with the last report of each part that has sent any, by its place.
+
+        Raises:
+            ChainmarkError: what the function raised, or a machine or the network failed.
+        """
 
 
 def _nothing() -> None:
     """The default of what is called now and then."""
+
+
+def _as_it_is(_: Part, result: Result) -> Any:
+    return result
 
 
 def map_parts(
@@ -23,7 +69,8 @@ def map_parts(
     weight: Callable[[Part], float] = lambda _: 0.0,
     watch: Callable[[], None] = _nothing,
     cancel: Callable[[], None] = _nothing,
-) -> list[Result]:
+    take: Callable[[Part, Result], Taken] = _as_it_is,
+) -> list[Taken]:
     """The function's results, in the order of the parts, whatever the order in which they came about.
 
     The first failure, and an interruption, ends everything: what has not begun never begins, what runs is told to
@@ -36,16 +83,25 @@ def map_parts(
         weight: how long a part takes, in any unit; the longest begin first.
         watch: called about ten times a second while parts run.
         cancel: tells the running parts to stop.
+        take: called by this thread with every part and its result soon after it is there; what it returns is the
+            part's result from then on, so that nothing large has to wait for the last part.
 
     Raises:
         Exception: what the first failed part, in the order of the parts, raised.
     """
     heavy_first = sorted(range(len(parts)), key=lambda index: -weight(parts[index]))
     futures: dict[int, Future[Result]] = {}
+    taken: dict[int, Taken] = {}
     try:
         for index in heavy_first:
             futures[index] = executor.submit(function, parts[index])
-        _wait(list(futures.values()), watch)
+        while futures:
+            done, _ = wait(futures.values(), timeout=PERIOD_S, return_when=FIRST_EXCEPTION)
+            watch()
+            if any(future.exception() is not None for future in done):
+                break
+            for index in [index for index, future in futures.items() if future in done]:
+                taken[index] = take(parts[index], futures.pop(index).result())
     finally:
         # Without effect where all is done.
         for future in futures.values():
@@ -53,18 +109,8 @@ def map_parts(
         if any(not future.done() for future in futures.values()):
             cancel()
             wait(futures.values())
-    ordered = [futures[index] for index in range(len(parts))]
-    failed = next((error for future in ordered if not future.cancelled() and (error := future.exception())), None)
-    if failed is not None:
-        raise failed
-    return [future.result() for future in ordered]
-
-
-def _wait(futures: Sequence[Future[Result]], watch: Callable[[], None]) -> None:
-    """Until all are done or one has failed."""
-    pending = set(futures)
-    while pending:
-        done, pending = wait(pending, timeout=PERIOD_S, return_when=FIRST_EXCEPTION)
-        watch()
-        if any(future.exception() is not None for future in done):
-            return
+    for index in sorted(futures):
+        future = futures[index]
+        if not future.cancelled() and (error := future.exception()) is not None:
+            raise error
+    return [taken[index] for index in range(len(parts))]

@@ -111,32 +111,27 @@ class Experiment:
             step = Step(arm.side, arm.version, arm.profile, number + 1, position)
             is_added = number >= self.record.length.most
             length = self.record.length.model_copy(update={"most": self.most}) if is_added else self.record.length
-            series = Series(self.lab, self.id, self.record.seed, self.record.keep_homes, self.listener, length)
             repeated = sum(not is_evidence(run.manifest) for run in self.runs)
             may_end = self.record.length.stops_early and not is_added
             further = len(self._without_profiles()) if self.record.profiles else 0
             total = Total(self.most * len(self.arms) + repeated + further, "at most" if may_end else "")
-            self.runs.append(series.make(step, position + 1, total))
+            self.runs.append(self._series(length).make(step, position + 1, total))
         return True
 
     def take_profiles(self) -> None:
         """One further run of each side that has none with profiles."""
         if not self.record.profiles:
             return
-        series = Series(
-            self.lab,
-            self.id,
-            self.record.seed,
-            self.record.keep_homes,
-            self.listener,
-            self.record.length,
-            tuple(self.record.profiles),
-        )
+        series = self._series(self.record.length, self.record.profiles)
         for arm in self._without_profiles():
             position = self._next_position()
             step = Step(arm.side, arm.version, arm.profile, len(self._of_side(arm.side)) + 1, position)
             total = Total(len(self.runs) + len(self._without_profiles()))
             self.runs.append(series.make(step, len(self.runs) + 1, total))
+
+    def _series(self, length: ExperimentLength, profiles: Sequence[str] = ()) -> Series:
+        record = self.record
+        return Series(self.lab, self.id, record.seed, record.keep_homes, self.listener, length, tuple(profiles))
 
     def _without_profiles(self) -> list[Arm]:
         return [arm for arm in self.arms if not any(run.manifest.profiles for run in self._of_side(arm.side))]

@@ -65,9 +65,9 @@ class Importer:
         return next((run for run, one in subjects if names <= {one.version, *one.aliases}), None)
 
     def _decisive(self, order: ImportOrder) -> dict[str, object]:
-        """What equal orders share; the number of threads changes nothing that is made."""
+        """What equal orders share; who reads the source changes nothing that is made."""
         told = {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in vars(order).items()}
-        del told["threads"]
+        del told["threads"], told["machines"]
         return {"system": self.system.name, **told}
 
 

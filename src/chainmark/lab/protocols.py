@@ -20,6 +20,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Configuration, Fact, Gate, Grouping, HostFacts, Incident, Scalar, Source, Subject
+from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
 from chainmark.lab.schedules import Standing, SweepLoad, SweepPlan
 from chainmark.store.runs import SealedRun, UnfinishedRun
@@ -105,6 +106,7 @@ class ImportOrder:
         published_rules: make the run's samples as the incumbent's published reports do, its quirks included.
         part: which run of a source that holds several, as the system calls it.
         begin_ns, end_ns: what to take of a server's measurements, ns since 1970-01-01 UTC; the end is not part of it.
+        machines: where the source is, if it is not here. The run does not depend on how many there are.
     """
 
     source: Path | str
@@ -121,6 +123,7 @@ class ImportOrder:
     part: str | None = None
     begin_ns: int | None = None
     end_ns: int | None = None
+    machines: Machines | None = None
 
     @property
     def path(self) -> Path:
@@ -357,6 +360,14 @@ class ImportableSystem(System, Protocol):
             UsageError: these are no such logs, or something that they need is missing.
             EnvironmentFailure: they cannot be read, or the run cannot be written.
         """
+
+
+@runtime_checkable
+class SpreadSystem(ImportableSystem, Protocol):
+    """An importable system that can read a source on other machines."""
+
+    def is_spread(self, order: ImportOrder) -> bool:
+        """Whether this source is one to be read there: where the order has machines, `ingest` uses them."""
 
 
 @runtime_checkable

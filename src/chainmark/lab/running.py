@@ -17,6 +17,7 @@ from chainmark.core.manifest import BESIDE, ExperimentLength, ExperimentPlace, F
 from chainmark.core.progress import Progress, Silent
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import Execution, LaunchableSystem, Order, StagedSystem
+from chainmark.lab.recording import Recorder
 from chainmark.lab.schedules import Arm, Step, Total, interleaved
 from chainmark.lab.session import Content, Session, name_of, new_experiment_id
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
@@ -90,7 +91,8 @@ class Lab:
             session = stack.enter_context(
                 Session.create(self.store, self.system.name, name_of(profile), order.version, **known)
             )
-            analyse = _measured(self.system, profile, order, session.run, progress)
+            with Recorder(progress, session.run.path) as shown:
+                analyse = _measured(self.system, profile, order, session.run, shown)
             unfinished = stack.pop_all()
 
         def finish(progress: Progress) -> SealedRun:

@@ -34,11 +34,6 @@ class ZoneTable:
         """A zone for each name, in the order of the table, again from its start when it is through."""
         return dict(zip(names, itertools.cycle(self.zones), strict=False))
 
-    def uneven_pairs(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of zones whose two ways take different times, in the order of the table."""
-        pairs = itertools.combinations(self.zones, 2)
-        return tuple(pair for pair in pairs if self.one_way_ms[pair] != self.one_way_ms[pair[::-1]])
-
 
 class _File(BaseModel):
     """A table as it is written."""

@@ -21,6 +21,8 @@ from chainmark.report.phrases import Emphasis
 from chainmark.report.split_parts import split_blocks
 from chainmark.report.wording import VERDICT_WORDS, prose
 
+_LOOKS: dict[Verdict, Emphasis] = {Verdict.FAIL: "worse", Verdict.PASS: "better"}
+
 
 def by_workload_document(result: ByWorkload) -> Document:
     """Lay out the comparisons of two versions."""
@@ -52,17 +54,20 @@ def by_workload_document(result: ByWorkload) -> Document:
 
 def verdicts_table(result: ByWorkload) -> Table:
     """The verdict under each workload, and how many gating metrics have which outcome."""
-    outcomes = list(Outcome)
-    rows = []
-    for label, one in zip(result.labels, result.comparisons, strict=True):
-        judged = [item.outcome for item in one.judgements if item.gating]
-        emphasis: Emphasis = "caution"
-        if one.verdict in {Verdict.FAIL, Verdict.PASS}:
-            emphasis = "worse" if one.verdict is Verdict.FAIL else "better"
-        counts = [TableCell(units.count(judged.count(outcome))) for outcome in outcomes]
-        rows.append(row_of(label, TableCell(VERDICT_WORDS[one.verdict.value], emphasis=emphasis), *counts))
-    columns = [*words("workload", "verdict"), *(Column(outcome.value) for outcome in outcomes)]
-    return Table("verdicts", "Verdict by workload", columns, rows, ["Gating metrics by outcome."])
+    rows = [row_of(label, *verdict_cells(one)) for label, one in zip(result.labels, result.comparisons, strict=True)]
+    return Table("verdicts", "Verdict by workload", verdict_columns("workload"), rows, ["Gating metrics by outcome."])
+
+
+def verdict_columns(of: str) -> list[Column]:
+    """The columns of a table of verdicts, by what each is of."""
+    return [*words(of, "verdict"), *(Column(outcome.value) for outcome in Outcome)]
+
+
+def verdict_cells(one: Comparison) -> list[TableCell]:
+    """The verdict, and how many gating metrics have which outcome."""
+    judged = [item.outcome for item in one.judgements if item.gating]
+    counts = [TableCell(units.count(judged.count(outcome))) for outcome in Outcome]
+    return [TableCell(VERDICT_WORDS[one.verdict.value], emphasis=_LOOKS.get(one.verdict, "caution")), *counts]
 
 
 def workload_blocks(place: int, label: str, one: Comparison, *, in_full: bool = True) -> list[Block]:

@@ -94,7 +94,7 @@ def comparison_document(comparison: Comparison) -> Document:
         verdict=comparison.verdict,
         word=VERDICT_WORDS[comparison.verdict.value],
         sentence=prose(comparison.sentence),
-        suites=[comparison_suite(comparison)],
+        suites=[comparison_suite(comparison, rows=rows)],
         sections=[section for section in sections if section.blocks],
         notes=[prose(comparison.false_alarms.told)] if comparison.false_alarms else [],
         result=comparison,

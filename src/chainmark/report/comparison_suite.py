@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from chainmark.core import units
 from chainmark.core.asked import Question
 from chainmark.core.comparison import Comparison, Judgement, Outcome
@@ -18,9 +20,15 @@ _OF_OUTCOME = {
 _OF_GATE = {GateStatus.FAIL: Verdict.INVALID, GateStatus.UNKNOWN: Verdict.INCONCLUSIVE}
 
 
-def comparison_suite(comparison: Comparison, label: str | None = None) -> Suite:
-    """The candidate's suite: its metrics in the report's order, then the gates of the pair."""
-    rows = RowMaker(comparison).rows()
+def comparison_suite(comparison: Comparison, label: str | None = None, rows: Sequence[Row] = ()) -> Suite:
+    """The candidate's suite: its metrics in the report's order, then the gates of the pair.
+
+    Args:
+        comparison: of the candidate with its baseline.
+        label: the suite's name.
+        rows: the comparison's rows, where they were made before.
+    """
+    rows = rows or RowMaker(comparison).rows()
     cases = [_case(comparison, *pair) for pair in zip(comparison.judgements, rows, strict=True)]
     cases += [
         Case(

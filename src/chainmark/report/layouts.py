@@ -24,6 +24,7 @@ LAYOUTS = {
     "core.margin_report.MarginReport": "margin_document",
     "core.false_alarms.HistoryCheck": "history_check_document",
     "core.bisect_report.BisectReport": "bisect_document",
+    "core.cluster_report.ClusterReport": "cluster_document",
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from operator import not_
 from typing import Annotated
+from urllib.parse import quote
 
 from pydantic import BaseModel, Field
 
@@ -16,9 +17,21 @@ from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.manifest import Gate, GateKind, GateStatus, Manifest, Status
 from chainmark.core.metric import Metric
 from chainmark.core.verdict import Case, Suite, Verdict
-from chainmark.report.blocks import Block, Column, Details, Section, Table, TableCell, TableRow, one_line, row_of, words
+from chainmark.report.blocks import (
+    Block,
+    Column,
+    Details,
+    Section,
+    Table,
+    TableCell,
+    TableRow,
+    one_line,
+    phrased,
+    row_of,
+    words,
+)
 from chainmark.report.document import Document
-from chainmark.report.phrases import Emphasis
+from chainmark.report.phrases import Emphasis, Phrase
 from chainmark.report.wording import gate_counts, gate_word
 
 _OF_GATE = {
@@ -153,19 +166,21 @@ def _metrics(record: RunRecord) -> list[Table]:
     columns = [*words("metric", "unit"), Column("n"), *words("statistic"), Column("value"), Column("standard error")]
     for table in record.catalogue.tables:
         metrics = [metric for metric in record.catalogue.ordered() if metric.table == table.id]
-        rows = [row for metric in metrics for row in _rows(metric, record.metrics.get(metric.id))]
+        rows = [row for metric in metrics for row in _rows(metric, record)]
         if rows:
             tables.append(Table(f"metrics-{table.id}", table.title, columns, rows, sortable=True))
     return tables
 
 
-def _rows(metric: Metric, summary: MetricSummary | None) -> list[TableRow]:
+def _rows(metric: Metric, record: RunRecord) -> list[TableRow]:
+    summary = record.metrics.get(metric.id)
     if summary is None:
         return []
     n = units.count(summary.n)
     absent = units.NOT_ESTIMABLE if summary.n else units.NO_DATA
+    how = f"/metrics/{record.catalogue.system}/{metric.id}?run={quote(record.manifest.run_id)}&statistic="
     return [
-        row_of(metric.id, metric.unit, n, name, *_figures(estimate, absent))
+        row_of(phrased(Phrase(metric.id, address=how + name)), metric.unit, n, name, *_figures(estimate, absent))
         for name in metric.statistics
         if (estimate := summary.estimates.get(name))
     ]

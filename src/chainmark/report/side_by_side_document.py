@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from chainmark.core import units
-from chainmark.core.comparison import Comparison, Outcome
+from chainmark.core.comparison import Comparison
 from chainmark.core.side_by_side import SideBySide
-from chainmark.core.verdict import Verdict
 from chainmark.report import validity
 from chainmark.report.blocks import (
     Block,
@@ -22,15 +21,15 @@ from chainmark.report.blocks import (
     some_open,
     words,
 )
+from chainmark.report.by_workload_document import verdict_cells, verdict_columns
 from chainmark.report.chart import Chart
 from chainmark.report.charts import ChartContext, only_value, sample_chart
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
 from chainmark.report.judged_rows import Row, RowMaker, ranks_of
-from chainmark.report.phrases import Emphasis
 from chainmark.report.side_facts import manifest_table
 from chainmark.report.split_parts import split_blocks
-from chainmark.report.wording import GATE_MARKS, VERDICT_WORDS, prose
+from chainmark.report.wording import GATE_MARKS, prose
 
 _PAPER = (560, 230)
 _UNBROKEN = "\u00a0"
@@ -79,16 +78,11 @@ def side_by_side_document(document_: SideBySide) -> Document:
 
 
 def _verdicts(candidates: Sequence[_Candidate]) -> Table:
-    outcomes = list(Outcome)
     rows = []
     for one in candidates:
-        judged = [item.outcome for item in one.comparison.judgements if item.gating]
-        counts = [TableCell(units.count(judged.count(outcome))) for outcome in outcomes]
-        verdict = one.comparison.verdict
-        emphasis: Emphasis = "worse" if verdict is Verdict.FAIL else "better" if verdict is Verdict.PASS else "caution"
         moved = TableCell(units.count(sum(row.moved and not row.gating for row in one.rows.values())))
-        rows.append(row_of(one.label, TableCell(VERDICT_WORDS[verdict.value], emphasis=emphasis), *counts, moved))
-    columns = [*words("version", "verdict"), *(Column(outcome.value) for outcome in outcomes), Column("moved")]
+        rows.append(row_of(one.label, *verdict_cells(one.comparison), moved))
+    columns = [*verdict_columns("version"), Column("moved")]
     note = "Gating metrics by outcome; “moved”: diagnostic metrics that changed (q = 0.05)."
     return Table("verdicts", "Verdict by version", columns, rows, [note])
 

@@ -84,11 +84,6 @@ def with_data(chart: Chart, *, interactive: bool) -> Spec:
     return vega_lite(chart, interactive=interactive) | {"datasets": datasets}
 
 
-def paper_specs(chart: Chart) -> list[Spec]:
-    """What is drawn on paper, each with its data and its size."""
-    return [_paper_spec(page) for page in paper_charts(chart)]
-
-
 def on_paper(chart: Chart, background: str = "transparent") -> tuple[list[str], str]:
     """The drawings for paper as SVG, and their note."""
     return all_on_paper([chart], background)[0]
@@ -105,7 +100,12 @@ def paper_drawings(chart: Chart, background: str = "transparent") -> tuple[list[
     """What is drawn of a chart on paper, each with its data, its size and its look; and the note below."""
     own = paper_charts(chart)
     look = print_config(PALETTES[chart.palette].light)
-    return [(_paper_spec(page) | {"background": background}, look) for page in own], own[0].note
+    made = []
+    for page in own:
+        row = max(_LEAST_ROW, round(_PAPER_ROW * page.row))
+        size = {"width": page.paper[0], "height": _height(page, row, page.paper[1])}
+        made.append((with_data(page, interactive=False) | size | {"background": background}, look))
+    return made, own[0].note
 
 
 def screen_drawings(chart: Chart, *, dark: bool, narrow: bool = False) -> list[Drawing]:
@@ -118,14 +118,6 @@ def screen_drawings(chart: Chart, *, dark: bool, narrow: bool = False) -> list[D
         size = {"width": width, "height": _height(page, page.row, page.height)}
         made.append((with_data(page, interactive=False) | size | {"background": "transparent"}, look))
     return made
-
-
-def _paper_spec(page: Chart) -> Spec:
-    return with_data(page, interactive=False) | {"width": page.paper[0], "height": _paper_height(page)}
-
-
-def _paper_height(page: Chart) -> int:
-    return _height(page, max(_LEAST_ROW, round(_PAPER_ROW * page.row)), page.paper[1])
 
 
 def _height(chart: Chart, row: int, otherwise: int) -> int:

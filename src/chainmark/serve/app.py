@@ -20,6 +20,7 @@ from starlette.routing import Route
 from chainmark.core.errors import ChainmarkError, ExitCode, UsageError
 from chainmark.report.document import FORMATS, Document
 from chainmark.serve.charts import Query
+from chainmark.serve.comment import comment
 from chainmark.serve.drawn_lines import badge
 from chainmark.serve.feed import atom
 from chainmark.serve.pages import Page, links_document
@@ -64,9 +65,12 @@ def application(site: Site, names: frozenset[str], token: str) -> Starlette:
         at("/history", site.history),
         at("/capacity", site.capacity),
         at("/follow", site.follow),
+        at("/series", site.series),
+        at("/what-if", site.what_if),
         at("/live", site.live),
         at("/metrics", site.metrics),
         at("/metrics/{system}", site.dictionary),
+        at("/metrics/{system}/{metric}", site.computed),
         Route("/feed.atom", lambda request: _feed(request, site), methods=["GET"]),
         Route("/badge/{system}/{profile:path}.svg", lambda request: _badge(request, site), methods=["GET"]),
     ]
@@ -112,6 +116,8 @@ def _formatted(request: Request, site: Site, page: Page, query: Query) -> Respon
         place = int(number) if number.isdecimal() and len(number) < 4 else -1
         svg = site.painter.svg(page.document, chart, place, parameters.get("look", "light"))
         return Response(svg, media_type="image/svg+xml", headers=_SVG | {"cache-control": "private, max-age=60"})
+    if parameters.get("as") == "comment":
+        return Response(comment(page.document, str(request.url.remove_query_params("as"))), media_type="text/markdown")
     if wanted := parameters.get("as"):
         return _exported(page.document, f".{wanted}")
     return _page(page, request.url.path, query)

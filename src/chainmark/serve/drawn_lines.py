@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 
 from markupsafe import Markup
+
+from chainmark.core import units
 
 _WIDTH, _HEIGHT, _EDGE = 160, 32, 3
 _LETTER, _MARGIN = 6.6, 8
@@ -31,6 +34,44 @@ def sparkline(values: Sequence[float | None], changes: Sequence[int], label: str
         f'<svg class="sparkline" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(label)}">'
         f'<path class="changes" d="{marks}"/><path class="values" d="M{" L".join(points)}"/>'
         f'<circle cx="{x}" cy="{y}" r="2.5"/></svg>'
+    )
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A value with what it is of: the same key is marked in every drawing of a page."""
+
+    key: str
+    value: float | None
+
+
+_DOTS_WIDTH, _ROW, _TEXT = 640, 24, 130
+
+
+def dots(label: str, rows: Sequence[tuple[str, Sequence[Dot]]], unit: str) -> Markup:
+    """Values as dots on one axis, a row for each side."""
+    said = [dot.value for _, own in rows for dot in own if dot.value is not None]
+    if not said:
+        return Markup()
+    low, high = min(said), max(said)
+    span, height = (high - low) or 1.0, _ROW * len(rows) + 18
+    parts = []
+    for place, (name, own) in enumerate(rows):
+        y = _ROW * place + _ROW / 2
+        parts.append(f'<text x="0" y="{y + 4}">{escape(name[:18])}</text><path d="M{_TEXT} {y}H{_DOTS_WIDTH - 8}"/>')
+        for dot in own:
+            if dot.value is not None:
+                x = round(_TEXT + 8 + (dot.value - low) / span * (_DOTS_WIDTH - _TEXT - 24), 1)
+                tip = escape(f"{dot.key}: {units.quantity(dot.value, unit)}")
+                key = escape(dot.key)
+                parts.append(f'<circle class="side-{min(place, 7)}" data-key="{key}" cx="{x}" cy="{y}" r="5">')
+                parts.append(f"<title>{tip}</title></circle>")
+    ends = (escape(units.quantity(end, unit)) for end in (low, high))
+    parts.append(f'<text x="{_TEXT}" y="{height - 4}">{next(ends)}</text>')
+    parts.append(f'<text x="{_DOTS_WIDTH}" y="{height - 4}" text-anchor="end">{next(ends)}</text>')
+    return Markup(  # noqa: S704 - figures, and texts that are escaped
+        f'<svg class="dots" viewBox="0 0 {_DOTS_WIDTH} {height}" role="img" aria-label="{escape(label)}">'
+        f"{''.join(parts)}</svg>"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -21,9 +22,11 @@ from chainmark.report.document import Document
 from chainmark.report.metric_tables import dictionary
 from chainmark.report.phrases import Phrase
 from chainmark.serve.listing import UNFINISHED, RunList
+from chainmark.serve.live import Sign, Standing, live_section, signs_of
 from chainmark.serve.reading import Moment, ReadStore
 from chainmark.serve.workloads import Card
 from chainmark.store.experiments import experiment_folder
+from chainmark.store.live import LiveState, read_live
 from chainmark.store.runs import UnfinishedRun
 
 
@@ -36,6 +39,8 @@ class Page:
         above: forms before the document's sections; ``instead`` stands in place of these.
         refresh_s: after which the page is loaded again; 0: never.
         status: of the answer.
+        shown: the part of the document that the page shows; None: all of it.
+        elsewhere: the address of the page that shows all of it, where links to what is left out lead.
     """
 
     document: Document
@@ -44,6 +49,8 @@ class Page:
     instead: Markup | None = None
     refresh_s: int = 0
     status: int = 200
+    shown: Document | None = None
+    elsewhere: str = ""
 
 
 class Home(BaseModel):
@@ -69,6 +76,8 @@ class LiveRun(BaseModel):
     Attributes:
         is_alive: the process that makes it lives.
         done: what is sealed of its experiment.
+        state: what it shows of itself; ``signs`` are what that foretells.
+        decision: how far its experiment is.
     """
 
     run_id: str
@@ -79,6 +88,9 @@ class LiveRun(BaseModel):
     pid: int = 0
     is_alive: bool = False
     done: str = ""
+    state: LiveState | None = None
+    signs: list[Sign] = []
+    decision: Standing | None = None
 
 
 class Live(BaseModel):
@@ -90,6 +102,7 @@ class Live(BaseModel):
 
 
 Home.model_rebuild()
+Live.model_rebuild()
 
 
 def caveats_of_moment(moment: Moment) -> Caveats:
@@ -111,7 +124,7 @@ def live_runs(moment: Moment, store: ReadStore) -> list[LiveRun]:
 
 def _live(run: UnfinishedRun, moment: Moment, store: ReadStore) -> LiveRun:
     state = {key: value for key, value in run.state().items() if isinstance(value, str | int)}
-    pid = state.get("pid", 0)
+    pid, shown = state.get("pid", 0), read_live(run.path)
     experiment = str(state.get("experiment", ""))
     done = sum(entry.experiment == experiment for entry in moment.whole) if experiment else 0
     return LiveRun(
@@ -123,6 +136,8 @@ def _live(run: UnfinishedRun, moment: Moment, store: ReadStore) -> LiveRun:
         pid=pid if isinstance(pid, int) else 0,
         is_alive=isinstance(pid, int) and pid > 0 and Path(f"/proc/{pid}").exists(),
         done=f"{units.plural(done, 'run')} sealed{_of_most(experiment, store)}" if experiment else "",
+        state=shown,
+        signs=signs_of(shown, datetime.now(UTC)) if shown else [],
     )
 
 
@@ -179,7 +194,10 @@ def live_document(live: Live) -> Document:
         Remark(f"{units.plural(alive, 'run')} being made now. What was broken off is never compared; "
                "`chainmark runs remove RUN` removes it."),
     ]))  # fmt: skip
-    return own_document("live", "Now", "what is being measured", [Section("live", "Runs without a seal", blocks)], live)
+    sections = [live_section(one.run_id, one.state, one.signs, one.decision) for one in live.runs if one.is_alive]
+    sections = [section for section in sections if section.blocks]
+    sections.append(Section("live", "Runs without a seal", blocks))
+    return own_document("live", "Now", "what is being measured", sections, live)
 
 
 def runs_document(found: RunList) -> Document:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -21,7 +22,8 @@ from chainmark.store.notes import NOTES, Notes, read_notes
 from chainmark.store.runs import SealedRun, Store
 
 _FRESH_S = 1.0
-_MOST_OPEN = 1000  # runs, of some 100 kB each
+_MOST_OPEN = 200  # runs with all their figures, of some 160 kB each
+_MOST_ARCHIVED = 5000  # runs as a history needs them, a third of that
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,20 @@ class ReadRun(SealedRun):
         return super().summaries()
 
 
+class ArchivedRun(ReadRun):
+    """A run as a history needs it: without the centiles, most of its figures, which only its own pages show."""
+
+    @cached_property
+    def _summaries(self) -> dict[str, MetricSummary]:
+        return {row["metric_id"]: _without_centiles(row) for row in self._read_json("metrics.json")["metrics"]}
+
+
+def _without_centiles(row: dict[str, Any]) -> MetricSummary:
+    if row["distribution"] is not None:
+        row["distribution"]["centiles"] = []
+    return MetricSummary.model_validate(row)
+
+
 class ReadStore(Store):
     """A store in which a damaged run hinders nobody who asks for another one."""
 
@@ -80,9 +96,10 @@ class ReadStore(Store):
         self._looked = 0.0
         self._moment: Moment | None = None
         self._noted: tuple[int, int] | None = None
-        self._tried: dict[tuple[str, int], bool] = {}
+        self._tried: dict[tuple[str, int, bool], bool] = {}
         self._catalogues: dict[bytes, Catalogue] = {}
         self._open: OrderedDict[tuple[str, int], ReadRun] = OrderedDict()
+        self._archive: OrderedDict[tuple[str, int], ReadRun] = OrderedDict()
 
     def now(self) -> Moment:
         """What the store holds, as it was within the last second."""
@@ -99,17 +116,22 @@ class ReadStore(Store):
 
     def run(self, run_id: str) -> SealedRun:
         """A run by its whole name; what was read of it is kept as long as its seal is the same, and there is room."""
+        return self._kept(run_id, self._open, ReadRun, _MOST_OPEN)
+
+    def _kept(
+        self, run_id: str, kept: OrderedDict[tuple[str, int], ReadRun], kind: type[ReadRun], most: int
+    ) -> SealedRun:
         path = self.root / "runs" / run_id
         try:
             key = (run_id, (path / SEAL).stat().st_mtime_ns)
         except OSError:
             return SealedRun(path)
         with self._opening:
-            if (found := self._open.get(key)) is None:
-                found = self._open[key] = ReadRun(path, self._catalogues)
-            self._open.move_to_end(key)
-            while len(self._open) > _MOST_OPEN:
-                self._open.popitem(last=False)
+            if (found := kept.get(key)) is None:
+                found = kept[key] = kind(path, self._catalogues)
+            kept.move_to_end(key)
+            while len(kept) > most:
+                kept.popitem(last=False)
             return found
 
     def _opened(self, entries: Iterable[Entry]) -> list[SealedRun]:
@@ -117,11 +139,14 @@ class ReadStore(Store):
 
     def alike(self, runs: Iterable[SealedRun]) -> list[SealedRun]:
         """The runs that may show the noise between runs like these, those that can be read."""
-        return self.readable(super().alike(runs))
+        return self._archived(self.selection().alike([run.run_id for run in runs]))
 
     def series(self, runs: Iterable[SealedRun]) -> list[SealedRun]:
         """The runs that may belong to the history of runs like these, those that can be read."""
-        return self.readable(super().series(runs))
+        return self._archived(self.selection().series([run.run_id for run in runs]))
+
+    def _archived(self, entries: Iterable[Entry]) -> list[SealedRun]:
+        return self.readable(self._kept(entry.run_id, self._archive, ArchivedRun, _MOST_ARCHIVED) for entry in entries)
 
     def readable(self, runs: Iterable[SealedRun]) -> list[SealedRun]:
         """The runs whose documents can be read; each is tried once as long as its seal is the same."""
@@ -129,7 +154,7 @@ class ReadStore(Store):
 
     def _is_readable(self, run: SealedRun) -> bool:
         try:
-            key = (run.run_id, (run.path / SEAL).stat().st_mtime_ns)
+            key = (run.run_id, (run.path / SEAL).stat().st_mtime_ns, isinstance(run, ArchivedRun))
         except OSError:
             return False
         if key not in self._tried:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import re
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from chainmark.report.chart import Chart
 from chainmark.report.html import served_page_of
@@ -18,9 +19,10 @@ from chainmark.serve.pages import Page, addressed
 PACKAGE = "chainmark.serve"
 PAGES = {
     "Home": "/", "Runs": "/runs", "Compare": "/compare", "History": "/history", "Capacity": "/capacity",
-    "Live": "/live", "Metrics": "/metrics",
+    "What if": "/what-if", "Live": "/live", "Metrics": "/metrics",
 }  # fmt: skip
-EXPORTS = {"one HTML file": "html", "JSON": "json", "PDF": "pdf", "Markdown": "md"}
+_ID, _ANCHOR = re.compile(r'\bid="([^"]+)"'), re.compile(r'href="#([^"]+)"')
+EXPORTS = {"one HTML file": "html", "JSON": "json", "PDF": "pdf", "Markdown": "md", "PR comment": "comment"}
 
 
 @functools.cache
@@ -67,4 +69,12 @@ def html_of(page: Page, path: str, query: Query) -> str:
         "css": _style(),
         "script": _script(),
     }
-    return served_page_of(page.document, PACKAGE, drawn, frame)
+    text = served_page_of(page.shown or page.document, PACKAGE, drawn, frame)
+    return _led_elsewhere(text, page.elsewhere) if page.elsewhere else text
+
+
+def _led_elsewhere(text: str, address: str) -> str:
+    """The page with links to what it does not show leading to the page that does."""
+    here = set(_ID.findall(text))
+    whole = str(escape(address))
+    return _ANCHOR.sub(lambda link: link[0] if link[1] in here else f'href="{whole}#{link[1]}"', text)

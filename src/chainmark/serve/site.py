@@ -20,16 +20,23 @@ from chainmark.core.caveats import Caveats
 from chainmark.core.errors import UsageError
 from chainmark.core.tool import tool_version
 from chainmark.lab.loading import has_stages
+from chainmark.lab.profiles import shipped_profiles
 from chainmark.report.document import Document
 from chainmark.serve import listing, pages
 from chainmark.serve.capacity import capacity_document
 from chainmark.serve.charts import Painter
+from chainmark.serve.computed import computed_document
 from chainmark.serve.drawn_lines import sparkline
 from chainmark.serve.listing import Machines, RunList
+from chainmark.serve.live import standing
+from chainmark.serve.matrix import WHOLE, Line, comparisons_in, labels_of, matrix, tab_of, tabs_of
 from chainmark.serve.memory import Memory
+from chainmark.serve.one_metric import metric_document, strips, view_of
 from chainmark.serve.pages import Page
 from chainmark.serve.reading import Moment, ReadStore
 from chainmark.serve.rendering import part
+from chainmark.serve.series import series_document
+from chainmark.serve.what_if import changes_of, knobs, predicted, sources
 from chainmark.serve.workloads import Card, Figure, Workload, card_of, workloads_of
 from chainmark.store.runs import SealedRun
 from chainmark.systems.base import system_names
@@ -39,6 +46,7 @@ _CARDS = 24  # on the first page: the workloads that were measured last
 _REFRESH_S = 2
 _MOST_DOCUMENTS = 12
 _MOST_SIDES = 8
+_MOST_RUNS = 40  # of a comparison, whose figures are listed one by one
 
 
 class Site:
@@ -56,11 +64,12 @@ class Site:
         self._machines = Machines(self.store)
         self._cards = Memory(4 * _CARDS)
         self._documents = Memory(_MOST_DOCUMENTS)
+        self._views = Memory(_MOST_DOCUMENTS)
         self._lists = Memory(2)
 
     def close(self) -> None:
         """Make nothing further."""
-        for memory in (self._cards, self._documents, self._lists):
+        for memory in (self._cards, self._documents, self._views, self._lists):
             memory.close()
         self.painter.close()
 
@@ -99,9 +108,19 @@ class Site:
     def live(self, asked: Asked) -> Page:
         """What is being measured."""
         del asked
-        runs = pages.live_runs(self.store.now(), self.store)
+        runs = [self._with_decision(run) for run in pages.live_runs(self.store.now(), self.store)]
         live = pages.Live(tool_version=tool_version(), runs=runs)
         return Page(pages.live_document(live), "Live", refresh_s=_REFRESH_S)
+
+    def _with_decision(self, run: pages.LiveRun) -> pages.LiveRun:
+        """A run that is being made, with how far its experiment is as soon as that is computed."""
+        if not run.is_alive or not run.experiment:
+            return run
+        sealed = tuple(one.run_id for one in self.store.now().whole if one.experiment == run.experiment)
+        found = self._views.later((run.experiment, sealed), lambda: standing(run.experiment, self.store))
+        if not found.done() or found.exception() is not None:
+            return run
+        return run.model_copy(update={"decision": found.result()})
 
     # ---- runs -------------------------------------------------------------------------------------------------------
     def runs(self, asked: Asked) -> Page:
@@ -169,7 +188,39 @@ class Site:
         if len(sides) > _MOST_SIDES:
             raise UsageError(f"{len(sides)} sides are more than a page has room for", f"choose {_MOST_SIDES} at most")
         document = self._document(("compare", *sides, why), lambda: self._compared(sides, why=why))
-        return Page(document, "Compare", form)
+        return self._compare_page(document, {**asked, "side": sides}, form)
+
+    def _compare_page(self, document: Document, asked: Asked, form: Markup) -> Page:
+        """One metric of a comparison, or a tab of it; what is exported is all of it."""
+        kept = {name: asked[name] for name in ("side", "why") if name in asked}
+
+        def at(**more: str) -> str:
+            return pages.addressed("/compare", kept | {name: [value] for name, value in more.items() if value})
+
+        lines: list[Line] = self._views.get((document.digest, "matrix"), lambda: matrix(comparisons_in(document)))
+        if metric := next(iter(asked.get("metric", ())), ""):
+            shown = metric_document(document, metric)
+            drawn = [(title, at(metric=one) if one else "", svg) for title, one, svg in strips(document, metric)]
+            links = [("All metrics of this comparison", at()), ("How was this computed?", self._how(document, metric))]
+            return Page(shown, "Compare", part("chosen", links) + part("strips", drawn))
+        tab = next(iter(asked.get("tab", ())), "")
+        tabs = [(title, at(tab=name), name == tab) for name, title in tabs_of(document)]
+        above = form + part("tabs", tabs)
+        if not tab and lines:
+            relevance = _figure(asked, "relevance")
+            left = [line for line in lines if line.gating or line.relevance >= relevance]
+            above += part("matrix", left, labels_of(document), relevance, kept, lambda id_: at(metric=id_))
+        return Page(document, "Compare", above, shown=tab_of(document, tab), elsewhere=at(tab=WHOLE))
+
+    @staticmethod
+    def _how(document: Document, metric: str) -> str:
+        """Where it is said how a metric of a comparison was computed."""
+        view = view_of(document, metric)
+        runs = [run for side in view.sides for run in side.runs]
+        return pages.addressed(
+            f"/metrics/{comparisons_in(document)[0].catalogue.system}/{quote(view.metric)}",
+            {"statistic": [view.statistic], "run": runs[:_MOST_RUNS]},
+        )
 
     def _compared(self, sides: Sequence[str], *, why: bool) -> Document:
         chosen = [[run for one in side.split() for run in self.store.select(one)] for side in sides]
@@ -237,6 +288,33 @@ class Site:
         document = self._document(("capacity", *own.key), lambda: capacity_document(title, runs))
         return Page(document, "Capacity", part("chosen", [("History", f"/history?run={quote(run_id)}")]))
 
+    def series(self, asked: Asked) -> Page:
+        """A metric of a run over time, or over a part of it."""
+        run_id, metric = (next(iter(asked.get(name, ())), "") for name in ("run", "metric"))
+        run = self.sealed(run_id)
+        span = tuple(_figure(asked, name) if name in asked else None for name in ("from", "to"))
+        document = self._document(("series", run_id, metric, *span), lambda: series_document(run, metric, *span))
+        how = f"/metrics/{quote(run.catalogue.system)}/{quote(metric)}?run={quote(run_id)}"
+        links = [("The run", f"/runs/{quote(run_id)}"), ("How was this computed?", how)]
+        form = part("series_form", run_id, metric, document.result, span != (None, None))
+        return Page(document, "Runs", part("chosen", links) + form)
+
+    # ---- what a model says ------------------------------------------------------------------------------------------
+    def what_if(self, asked: Asked) -> Page:
+        """The model of a run's network, or of a profile's, under changes."""
+        source = next(iter(asked.get("source", ())), "")
+        known = sources(self.store, shipped_profiles())
+        if source not in known:
+            links = [(one, pages.addressed("/what-if", {"source": [one]}), "") for one in known]
+            otherwise = "No installed system has both a model and a run or profile to fit it to."
+            return Page(pages.links_document("What if", "a model fitted to a run or a profile", links, otherwise),
+                        "What if")  # fmt: skip
+        entry = next((one for one in self.store.now().whole if one.run_id == source), None)
+        settings = knobs(entry.system if entry else source.partition("/")[0], asked)
+        key = ("what-if", source, *changes_of(settings))
+        document = self._document(key, lambda: predicted(source, settings, self.store))
+        return Page(document, "What if", part("what_if_form", source, settings))
+
     # ---- what happened to one sample --------------------------------------------------------------------------------
     def follow(self, asked: Asked) -> Page:
         """The life of one block, or of anything else that a run's catalogue has a trail of."""
@@ -262,7 +340,19 @@ class Site:
     def dictionary(self, asked: Asked, system: str) -> Page:
         """The data dictionary of a system."""
         del asked
-        return Page(pages.dictionary_document(catalogue(system)), "Metrics")
+        known = catalogue(system)
+        links = [(metric.label, f"/metrics/{quote(system)}/{metric.id}") for metric in known.ordered()]
+        return Page(pages.dictionary_document(known), "Metrics", part("folded_links", "How each is computed", links))
+
+    def computed(self, asked: Asked, system: str, metric: str) -> Page:
+        """How a figure was computed: of some runs, by the catalogue that they carry, or in general."""
+        runs = [self.sealed(run_id) for run_id in asked.get("run", ())[:_MOST_RUNS]]
+        known = runs[0].catalogue if runs else catalogue(system)
+        statistic = next(iter(asked.get("statistic", ())), "")
+        links = [("All metrics", f"/metrics/{quote(system)}")]
+        if runs:
+            links.append(("Over time", pages.addressed("/series", {"run": [runs[0].run_id], "metric": [metric]})))
+        return Page(computed_document(known, metric, statistic, runs), "Metrics", part("chosen", links))
 
     def with_caveats(self, document: Document) -> Document:
         """A document with what could not be read of the store, where its result has room for it."""
@@ -285,6 +375,13 @@ def _card_maker(workload: Workload, store: ReadStore) -> Callable[[], Card]:
 def _drawn(figure: Figure) -> Markup:
     said = f"{figure.label} over {units.plural(len(figure.values), 'release')}"
     return sparkline(figure.values, figure.changes, f"{said}; {figure.changed}" if figure.changed else said)
+
+
+def _figure(asked: Asked, name: str) -> float:
+    try:
+        return min(max(float(next(iter(asked.get(name, ())), "0")), 0.0), 1e12)
+    except ValueError:
+        return 0.0
 
 
 def _whole_number(asked: Asked, name: str) -> int:

@@ -52,6 +52,7 @@ class Card(BaseModel):
     Attributes:
         address: of the newest release's comparison or, where it is the only one, of its run.
         history: what its releases show one after the other.
+        noise: what the noise between runs rests on; ``alarms`` how often re-runs of one build were called moved.
         trouble: why something could not be said.
     """
 
@@ -69,6 +70,8 @@ class Card(BaseModel):
     address: str = ""
     figures: list[Figure] = []
     history: str = ""
+    noise: str = ""
+    alarms: str = ""
     trouble: str = ""
 
 
@@ -150,6 +153,8 @@ def _with_verdict(card: Card, workload: Workload, store: ReadStore) -> Card:
         "sentence": document.sentence,
         "address": f"/compare?{urlencode(sides)}",
         "figures": _figures(comparison),
+        "noise": ", ".join(dict.fromkeys(one.noise for one in comparison.judgements if one.gating and one.noise)),
+        "alarms": comparison.false_alarms.told if comparison.false_alarms else "",
     })  # fmt: skip
 
 

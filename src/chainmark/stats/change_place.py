@@ -108,12 +108,10 @@ def _without_shared(rows: FloatArray, visits: IntArray, shared: float) -> FloatA
         visits: shape (runs,).
         shared: the shared variance in units of that of one run.
     """
-    result = np.array(rows, dtype=float)
-    for visit in np.unique(visits):
-        own = visits == visit
-        kept = 1.0 - 1.0 / math.sqrt(1.0 + shared * own.sum())
-        result[:, own] -= kept * result[:, own].mean(axis=1, keepdims=True)
-    return result
+    of_visit = (visits[None, :] == np.unique(visits)[:, None]).astype(float)
+    sizes = of_visit.sum(axis=1)
+    taken_out = (1.0 - 1.0 / np.sqrt(1.0 + shared * sizes)) / sizes
+    return np.asarray(rows - (rows @ of_visit.T * taken_out) @ of_visit)
 
 
 def chances_of_failing(places: IntArray, failed: FloatArray, last: int) -> FloatArray:

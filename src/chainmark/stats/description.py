@@ -363,7 +363,7 @@ class Descriptions:
             mean=found["mean"],
             squares=found["squares"],
             knots=knots,
-            replicates=_replicates(found, knots, generator(self._seed, _BANDS, metric_id)),
+            replicates=_replicates(found, knots, self._seed),
             track=_track(found),
             dots=_dots(found),
             means=_means(found["means"].to_list()),
@@ -371,7 +371,7 @@ class Descriptions:
         )
 
 
-def _replicates(found: Mapping[str, Any], knots: Knots, rng: np.random.Generator) -> Replicates | None:
+def _replicates(found: Mapping[str, Any], knots: Knots, seed: int) -> Replicates | None:
     if found["resampled_knot"] is None:
         return None
     places = np.cumsum(unpacked(found["resampled_knot"]))
@@ -379,6 +379,7 @@ def _replicates(found: Mapping[str, Any], knots: Knots, rng: np.random.Generator
         less = unpacked(found["resampled"]).reshape(len(places), BAND_RESAMPLES).T
         return Replicates(places, np.cumsum(less + _own(places, knots), axis=1), found["resampled_bundles"])
     drawn = Drawn(unpacked(found["bundle_rows"]), unpacked(found["bundle_cells"]), found["block_length"])
+    rng = generator(seed, _BANDS, found["metric_id"])
     return Replicates(places, drawn.counts(len(places), rng), found["resampled_bundles"], drawn)
 
 

@@ -30,6 +30,7 @@ from chainmark.core.storage import existing_parent, storage_errors
 from chainmark.store.derived import Derived
 from chainmark.store.files import hash_file, json_bytes, write_bytes
 from chainmark.store.index import SEAL, STAGED, Entry, Index, Selection, is_sealed
+from chainmark.store.live import LIVE, remove_live
 from chainmark.store.schema import Schema, check_samples, check_schema
 
 STATE = "unfinished.json"
@@ -56,7 +57,7 @@ class UnfinishedRun:
     def is_empty(self) -> bool:
         """Whether nothing was collected yet, so that nothing is lost with it."""
         files = (path for path in self.path.rglob("*") if not path.is_dir())
-        return all(path == self.path / STATE for path in files)
+        return all(path.name in {STATE, LIVE} for path in files)
 
     def state(self) -> dict[str, Any]:
         """What was known when it was begun: the process that makes it, its experiment; empty where that is lost."""
@@ -138,6 +139,7 @@ class UnfinishedRun:
         content = {"metrics": [summary.model_dump(mode="json") for summary in summaries]}
         write_bytes(self.path / "metrics.json", json_bytes(content))
         (self.path / STATE).unlink(missing_ok=True)
+        remove_live(self.path)
         hashes = {str(path.relative_to(self.path)): hash_file(path) for path in _files_of(self.path)}
         write_bytes(self.path / SEAL, json_bytes({"blake3": hashes}))
         return SealedRun(self.path)
@@ -210,6 +212,10 @@ class SealedRun:
     def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """The samples of one population: its keys, then one column per metric; or those of the columns that it has."""
         return self._read_frame("samples", population_id, columns)
+
+    def scan_samples(self, population_id: str) -> pl.LazyFrame:
+        """The samples of one population, of which only what is asked for is read."""
+        return self._scan_frame("samples", population_id)
 
     def events(self, name: str) -> pl.DataFrame:
         """The typed events of one kind."""

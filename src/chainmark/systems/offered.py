@@ -16,6 +16,26 @@ FILE = "commands.toml"
 
 
 @dataclass(frozen=True)
+class Slider:
+    """A what-if that is one figure within a range.
+
+    Attributes:
+        low, high, step: of the range; at ``neutral`` nothing is changed.
+        unit: behind the figure.
+        behind: what the model wants behind the figure: "%".
+        is_change: the model wants a sign before it, too.
+    """
+
+    low: float
+    high: float
+    step: float
+    neutral: float
+    behind: str = ""
+    unit: str = ""
+    is_change: bool = False
+
+
+@dataclass(frozen=True)
 class ChangeOption:
     """A what-if that a system's model understands, as an option of `chainmark predict`.
 
@@ -23,11 +43,13 @@ class ChangeOption:
         name: of the option, without its dashes; what the model gets as the key of a `Change`.
         help: one sentence with examples.
         amount: what stands for its value in the help; None for one that has no value.
+        slider: how the dashboard sets it, where one figure says it all.
     """
 
     name: str
     help: str
     amount: str | None = None
+    slider: Slider | None = None
 
 
 @dataclass(frozen=True)
@@ -73,10 +95,15 @@ def _file(module: str) -> Path | None:
 
 
 def _offer(system: str, read: dict[str, Any]) -> Offer:
-    changes: list[dict[str, str]] = read.get("predict", {}).get("change", [])
+    changes: list[dict[str, Any]] = read.get("predict", {}).get("change", [])
     corpus: dict[str, str] | None = read.get("corpus")
     return Offer(
         system,
-        tuple(ChangeOption(**change) for change in changes),
+        tuple(map(_change, changes)),
         CorpusTexts(**corpus) if corpus is not None else None,
     )
+
+
+def _change(read: dict[str, Any]) -> ChangeOption:
+    slider = read.get("slider")
+    return ChangeOption(read["name"], read["help"], read.get("amount"), Slider(**slider) if slider else None)

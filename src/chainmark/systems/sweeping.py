@@ -13,7 +13,7 @@ from chainmark.store.runs import SealedRun
 from chainmark.systems.capabilities import Capability
 
 if TYPE_CHECKING:
-    from chainmark.compare.qa import SecondRule
+    from chainmark.compare.qa_scenarios import SecondRule
 
 
 @runtime_checkable

@@ -16,9 +16,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.model import Endpoint, LevelKind, Request, Step, StepOrder, StepResult, Target
 from chainmark.capacity.search import Ask
-from chainmark.capacity.sla import Sla, judge
+from chainmark.capacity.sla import judge
 
 FloatArray = npt.NDArray[np.float64]
 ENDPOINT = Endpoint("block", "/block", (Request("POST", "/block", body="{}"),), ("/code",))

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.drift import SHORTEST_S, Drift, Drifting, drifts_of
 from chainmark.capacity.measured import Series
 from chainmark.capacity.model import Endpoint, Level, LevelKind, Outcome, Phase, Request, Step, StepOrder, StepResult
-from chainmark.capacity.sla import Sla, judge
+from chainmark.capacity.sla import judge
 
 from tests.unit.capacity.queueing import TARGET, Latencies, finished
 

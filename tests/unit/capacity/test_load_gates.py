@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.gates import load_gates
 from chainmark.capacity.loadtest import Found, Server, ServerResult
 from chainmark.capacity.model import Level, LevelKind, Outcome, Phase, Step, StepOrder, StepResult, Waits
 from chainmark.capacity.search import Answer, Finding, StoppedBy
-from chainmark.capacity.sla import Sla, judge
+from chainmark.capacity.sla import judge
 from chainmark.core.manifest import Gate, GateStatus
 
 from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished

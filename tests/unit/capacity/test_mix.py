@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.mix import MIX, learnt, loosest, mixed
 from chainmark.capacity.model import (
     Condition,
@@ -22,7 +23,7 @@ from chainmark.capacity.model import (
     StepOrder,
     StepResult,
 )
-from chainmark.capacity.sla import Sla, judge
+from chainmark.capacity.sla import judge
 from chainmark.core.errors import UsageError
 
 from tests.unit.capacity.queueing import TARGET, Latencies, finished

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.figures import figures_of
 from chainmark.capacity.loadtest import Found
 from chainmark.capacity.measured import Books
 from chainmark.capacity.model import GiveUp, Level, LevelKind, Phase, StepOrder, StepResult
 from chainmark.capacity.report import endpoint_entry
-from chainmark.capacity.sla import Sla, judge
+from chainmark.capacity.sla import judge
 from chainmark.capacity.tables import STEP_SCHEMA, steps_frame
 from chainmark.core.errors import EnvironmentFailure, InternalError
 

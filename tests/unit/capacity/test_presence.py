@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.loadtest import FixedPlan, LoadPlan, LoadResult, run_load_test
 from chainmark.capacity.loadtest import Server as Loaded
 from chainmark.capacity.model import Endpoint, Gone, Level, LevelKind, Outcome, Phase, Request, Step, Target
 from chainmark.capacity.plan import SearchPlan
 from chainmark.capacity.presence import Presence, takes_connections
 from chainmark.capacity.search import Ask, Interrupted, StoppedBy
-from chainmark.capacity.sla import Sla
 from chainmark.capacity.step import StepRunner, StepSettings
 from chainmark.core.progress import Progress, Silent
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.loadtest import FixedPlan, LoadPlan, Server, run_load_test
 from chainmark.capacity.model import Endpoint, Level, LevelKind, Phase, StepOrder, StepResult, Target
 from chainmark.capacity.plan import SearchPlan
 from chainmark.capacity.recovery import Looks, Recovery, Waiting, median_s
 from chainmark.capacity.report import recovery_notes
 from chainmark.capacity.search import Ask, Interrupted
-from chainmark.capacity.sla import Sla
 from chainmark.capacity.step import StepRunner, StepSettings
 from chainmark.core.progress import Progress, Silent
 

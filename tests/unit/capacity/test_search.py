@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.model import Condition, Level, LevelKind, Outcome, Phase, Step, StepOrder, StepResult, Waits
 from chainmark.capacity.plan import LINEAR_LADDER, SearchPlan
 from chainmark.capacity.search import Answer, Ask, Finding, Interrupted, StoppedBy, search
-from chainmark.capacity.sla import Sla, judge
+from chainmark.capacity.sla import judge
 from chainmark.core.errors import UsageError
 
 from tests.unit.capacity.queueing import (

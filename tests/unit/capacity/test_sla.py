@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.model import (
     Condition,
     ConditionResult,
@@ -21,7 +22,7 @@ from chainmark.capacity.model import (
     StepOrder,
     StepResult,
 )
-from chainmark.capacity.sla import Sla, judge, machine_limits, share_interval
+from chainmark.capacity.sla import judge, machine_limits, share_interval
 from chainmark.core.errors import UsageError
 from chainmark.stats.estimable import fewest_for_upper_bound
 

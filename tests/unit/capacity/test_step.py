@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.capacity.advice import clients_for_enough, give_up, lengthened_seconds, requests_wanted, step_seconds
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.model import Level, LevelKind, Outcome, Phase, Step, StepOrder, StepResult, Waits
 from chainmark.capacity.plan import SearchPlan
 from chainmark.capacity.search import Ask, Interrupted, StoppedBy, search
-from chainmark.capacity.sla import Sla, judge, share_interval
+from chainmark.capacity.sla import judge, share_interval
 from chainmark.capacity.step import StepRunner, StepSettings, run_step
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.progress import LiveFigures, LiveSource, Silent

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.model import Condition, Level, LevelKind, Outcome, Phase, StepOrder, StepResult, Waits
-from chainmark.capacity.sla import Sla, judge
+from chainmark.capacity.sla import judge
 from chainmark.capacity.witness import MachineWitness
 from chainmark.network.witness import Behind, Seconds
 

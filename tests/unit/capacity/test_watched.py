@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from chainmark.capacity.agreement import Sla
 from chainmark.capacity.loadtest import Found
 from chainmark.capacity.model import Level, LevelKind, Phase, Step, StepOrder, StepResult, Waits
 from chainmark.capacity.report import endpoint_entry
-from chainmark.capacity.sla import Sla, judge
+from chainmark.capacity.sla import judge
 from chainmark.capacity.watched import MOST_WITHOUT_LIMIT, WATCH_SCHEMA, source_entries, watch_frame, with_watched
 from chainmark.core.load_report import EndpointEntry
 from chainmark.network.server_series import Name, Readings, Recorder, Resource, SourceState, Statement, Watched

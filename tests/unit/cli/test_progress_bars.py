@@ -10,7 +10,8 @@ from chainmark.api.context import Relay
 from chainmark.cli.bars import QaProgress, TerminalProgress
 from chainmark.core.manifest import ExperimentLength
 from chainmark.lab.experimenting import Experimenter
-from chainmark.lab.qualifying import QaOrder, Qualifier
+from chainmark.lab.qualifying import Qualifier
+from chainmark.lab.scenarios import QaOrder
 from chainmark.lab.schedules import Arm, Step, Total
 from chainmark.store.runs import Store
 

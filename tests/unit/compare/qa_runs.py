@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chainmark.compare.qa import QaRuns, ScenarioRuns, qa_report
+from chainmark.compare.qa import qa_report
+from chainmark.compare.qa_scenarios import QaRuns, ScenarioRuns
 from chainmark.core.manifest import Fact, Gate, GateStatus, Status, Subject
 from chainmark.core.qa_plan import QaPlan
 from chainmark.core.qa_report import QaReport

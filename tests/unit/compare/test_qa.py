@@ -35,6 +35,17 @@ def test_an_equal_release_passes_by_its_gating_scenarios(equal: QaReport) -> Non
     assert results["fixed-load"] is Verdict.PASS
     assert results["emulation"] is Verdict.INFORMATIONAL
     assert equal.rows[0].version == f"v1.0.1 ({qa_runs.COMMIT})"
+    comparison = equal.scenarios[0].comparison
+    assert comparison is not None
+    own = [one for one in comparison.configuration_differences if one.is_default_change]
+    assert own
+    assert equal.configuration_differences == own
+    assert equal.condition_rows == [
+        (one.label, one.baseline, one.candidate, one.explanation) for one in comparison.condition_differences
+    ]
+    assert equal.condition_rows[0][0] == "block time"
+    assert equal.second_opinion is not None
+    assert "judged figures" in equal.second_opinion.in_words()
 
 
 def test_what_was_not_run_is_told_with_its_need_and_never_passes(equal: QaReport) -> None:

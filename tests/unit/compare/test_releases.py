@@ -272,13 +272,19 @@ def test_margins_are_learnt_from_the_releases_where_that_is_wanted_and_those_tha
     """Three standard deviations of a difference of single runs, within what a team allows."""
     runs, wide = history(noise=0.03), Bounds(0.01, 0.5)
     candidate = [run("v1.99", 99, [1.0] * 6)]
-    plain = decide([runs[-1]], candidate, runs, Past(widest=None)).catalogue
-    assert {one.accepted for one in plain.metrics} == {0.1}
-    assert plain.margins_learnt == frozenset()
-    learnt = decide([runs[-1]], candidate, runs, Past(learnt=wide, widest=None), {"m1_s": 0.04}).catalogue
-    assert learnt.margins_set == {"m1_s"}
+    plain = decide([runs[-1]], candidate, runs, Past(widest=None))
+    assert {one.accepted for one in plain.catalogue.metrics} == {0.1}
+    assert plain.own_margins.learnt == frozenset()
+    decided = decide([runs[-1]], candidate, runs, Past(learnt=wide, widest=None), {"m0_s": 0.3, "m1_s": 0.04})
+    learnt = decided.catalogue
+    assert decided.own_margins.ordered == {"m0_s", "m1_s"}
+    assert learnt.metric("m0_s").margin == 0.3, "what is set goes before what is learnt"
+    assert decided.own_margins.learnt == {"m2_s"}, "of those that gate, without those that were set"
+    decided = decide([runs[-1]], candidate, runs, Past(learnt=wide, widest=None), {"m1_s": 0.04})
+    learnt = decided.catalogue
+    assert decided.own_margins.ordered == {"m1_s"}
     assert learnt.metric("m1_s").margin == 0.04
-    assert learnt.margins_learnt == {"m0_s", "m2_s"}, "of those that gate"
+    assert decided.own_margins.learnt == {"m0_s", "m2_s"}, "of those that gate"
     for one in (learnt.metric("m0_s"), learnt.metric("m2_s")):
         known = spread(runs[:-1], one.id)
         assert known is not None

@@ -12,7 +12,7 @@ from chainmark.compare.failures import RunFailures
 from chainmark.compare.family import Family
 from chainmark.compare.headline import effect
 from chainmark.compare.sides import SelectedRuns
-from chainmark.compare.verdict import Finding, adjust, find, is_failure, with_failures
+from chainmark.compare.verdict import CATALOGUE_MARGINS, Finding, OwnMargins, adjust, find, is_failure, with_failures
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Judgement, Outcome, Scale, SideValue
 from chainmark.core.manifest import Gate, GateKind, GateStatus
@@ -106,11 +106,13 @@ def found(
     enough: int | None = None,
     together: tuple[int, ...] = (),
     by_history: bool = False,
+    own: OwnMargins = CATALOGUE_MARGINS,
 ) -> Finding:
     names = [one.metric_id.removesuffix("_s") for one in items]
     pair = (selected("baseline", runs[0]), selected("candidate", runs[1], excluded))
     family = family_around(items, enough, together)
-    return find((items, family), gates or [], pair, ("A", "B"), catalogue or described(names), by_history=by_history)
+    known = catalogue or described(names)
+    return find((items, family), gates or [], pair, ("A", "B"), known, by_history=by_history, own=own)
 
 
 CHANGE = "+5.0 % (90 % interval +3.0 … +7.0 %)"
@@ -216,13 +218,13 @@ def test_margins_that_were_set_are_told_apart_from_those_of_the_catalogue() -> N
     wide: dict[str, Any] = {"margin_high": 0.25, "margin_low": -0.25}
     own: dict[str, Any] = {"margin_high": 0.3, "margin_low": -0.3}
     items = [item("a", EQUAL, **wide), item("b", EQUAL), item("c", EQUAL, **own), item("d", EQUAL, **wide)]
-    set_ = described(list("abcde")).with_margins({"a_s": 0.25, "d_s": 0.25, "e_s": 0.25})
-    result = found([*items, item("e", EQUAL, **wide)], catalogue=set_)
+    set_ = OwnMargins(frozenset({"a_s", "d_s", "e_s"}))
+    result = found([*items, item("e", EQUAL, **wide)], own=set_)
     assert result.reasons[1:] == [
         "margins set for this comparison: metric a 25 %, metric d 25 %, metric e 25 %",
         "margins of their own (from the catalogue's margin or floor): metric c 30 %",
     ]
-    alone = found([item("a", EQUAL, **wide)], catalogue=described(["a"]).with_margins({"a_s": 0.25}))
+    alone = found([item("a", EQUAL, **wide)], own=OwnMargins(frozenset({"a_s"})))
     assert alone.reasons[1:] == ["margins set for this comparison: metric a 25 %"]
 
 
@@ -693,12 +695,11 @@ def test_margins_that_re_runs_widened_are_counted_and_not_told_as_uncommon() -> 
 
 
 def test_margins_that_were_learnt_are_told_as_such() -> None:
-    catalogue = described(["a", "b", "c"]).with_margins({}, {"c_s": 0.07})
     items = [*(item(name, EQUAL) for name in "ab"), item("c", EQUAL, margin_low=-0.07, margin_high=0.07)]
     assert (
         "margins learnt from re-runs (three standard deviations of what a re-run changes, within the bounds): "
         "metric c 7 %"
-    ) in found(items, catalogue=catalogue).reasons
+    ) in found(items, own=OwnMargins(learnt=frozenset({"c_s"}))).reasons
 
 
 def test_margins_inside_the_noise_are_named_with_what_they_are() -> None:

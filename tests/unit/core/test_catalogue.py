@@ -102,13 +102,11 @@ def test_an_unknown_metric_is_refused_with_where_to_look() -> None:
     assert refused.value.hint == "`chainmark metrics made-up` lists them"
 
 
-def test_a_margin_that_is_set_goes_before_one_that_was_learnt_and_ends_widening() -> None:
+def test_a_margin_that_is_set_ends_widening() -> None:
     whole = _catalogue(makes_incomparable=[]).with_widened({"interval_s": 0.15, "catch_up_s": 0.2})
-    found = whole.with_margins({"interval_s": 0.3}, {"interval_s": 0.07, "size_s": 0.08})
+    found = whole.with_margins({"interval_s": 0.3, "size_s": 0.08})
     assert [metric.margin for metric in found.metrics] == [0.3, 0.08, 0.1]
     assert [metric.accepted for metric in found.metrics] == [0.3, 0.08, 0.1]
-    assert found.margins_set == {"interval_s"}
-    assert found.margins_learnt == {"size_s"}
     assert found.tables == whole.tables
     assert whole.with_margins({}) == whole
 

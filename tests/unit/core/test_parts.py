@@ -75,3 +75,23 @@ def test_the_first_failed_part_speaks() -> None:
 
     with ThreadPoolExecutor(2) as executor, pytest.raises(ValueError, match="1"):
         map_parts(fail, [1, 2], executor)
+
+
+def test_results_are_taken_as_they_come_and_not_kept() -> None:
+    """Tables of 52 hosts must not wait in memory for the slowest host."""
+    is_taken = threading.Event()
+    taken = []
+
+    def work(part: str) -> list[str]:
+        if part == "slow":
+            is_taken.wait(60)
+        return [part]
+
+    def take(part: str, result: list[str]) -> int:
+        taken.append((part, result))
+        is_taken.set()
+        return len(taken)
+
+    with ThreadPoolExecutor(2) as executor:
+        assert map_parts(work, ["slow", "fast"], executor, take=take) == [2, 1]
+    assert taken == [("fast", ["fast"]), ("slow", ["slow"])]

@@ -18,8 +18,9 @@ from chainmark.core.progress import Silent
 from chainmark.lab import machine
 from chainmark.lab.machine import USE, machine_to_itself
 from chainmark.lab.protocols import Order
-from chainmark.lab.qualifying import QaOrder, Qualifier
+from chainmark.lab.qualifying import Qualifier
 from chainmark.lab.running import Lab
+from chainmark.lab.scenarios import QaOrder
 from chainmark.store.runs import Store
 
 from tests.unit.lab.stand_in import Followed, Profile, StandIn, two_scenarios

@@ -19,7 +19,8 @@ from chainmark.core.progress import Progress
 from chainmark.core.qa_plan import QaPlan, ScenarioKind, ScenarioPlan
 from chainmark.lab.protocols import Order
 from chainmark.lab.qa_plans import read_plan
-from chainmark.lab.qualifying import QaMade, QaOrder, Qualifier
+from chainmark.lab.qualifying import QaMade, Qualifier
+from chainmark.lab.scenarios import QaOrder, profile_of
 from chainmark.lab.schedules import Total, most_asked
 from chainmark.network.host import host_facts
 from chainmark.store.experiments import find_experiment
@@ -333,15 +334,14 @@ def test_a_profile_changed_meanwhile_is_refused(tmp_path: Path, plan: QaPlan) ->
 
 
 @pytest.mark.parametrize("name", SYSTEM.qa_plans())
-def test_the_shipped_plans_can_be_read_and_made(tmp_path: Path, name: str) -> None:
+def test_the_shipped_plans_can_be_read_and_made(name: str) -> None:
     """Every profile, setting, plot and need of theirs is known; found now, not after half an hour."""
     system = qualifiable(SYSTEM)
     plan = read_plan(system, name)
-    qualifier = Qualifier(Store(tmp_path), system)
     order = QaOrder(plan, "v0.38.17", "v1.0.1")
     for scenario in plan.scenarios:
         for side in scenario.sides:
-            assert system.expected_seconds(qualifier.profile_of(order, scenario, side)) > 0.0
+            assert system.expected_seconds(profile_of(system, order, scenario, side)) > 0.0
 
 
 def test_a_plan_that_cannot_be_used_is_a_sentence(tmp_path: Path) -> None:
@@ -448,14 +448,13 @@ def test_only_what_goes_on_can_have_a_most(plan: QaPlan) -> None:
     assert ScenarioPlan.model_validate(content | {"most_runs": None}).planned_runs == 8
 
 
-def test_the_standard_plan_takes_no_longer_than_half_an_hour_on_two_processors(tmp_path: Path) -> None:
+def test_the_standard_plan_takes_no_longer_than_half_an_hour_on_two_processors() -> None:
     """Even where nothing is decided before the most runs; it is the plan that everybody runs."""
     system = qualifiable(SYSTEM)
-    qualifier = Qualifier(Store(tmp_path), system)
     order = QaOrder(read_plan(system, "standard"), "v0.38.17", "v1.0.1")
     seconds = 0.0
     for scenario in order.plan.scenarios:
-        profiles = [qualifier.profile_of(order, scenario, side) for side in scenario.sides]
+        profiles = [profile_of(system, order, scenario, side) for side in scenario.sides]
         is_sweep = scenario.kind is ScenarioKind.SWEEP
         loads = most_asked(SYSTEM.sweep_plan(profiles[0]).loads, [{}]) if is_sweep else 1
         at_a_time = 2 if scenario.cores == 1 else 1

@@ -33,7 +33,7 @@ from chainmark.report.document import Document
 from chainmark.report.drawing import svg_of
 from chainmark.report.layouts import document_of
 from chainmark.report.load_document import load_document
-from chainmark.report.vega import paper_specs, print_config, with_data
+from chainmark.report.vega import paper_drawings, print_config, with_data
 
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.report.load_samples import (
@@ -366,8 +366,8 @@ def test_no_valid_document_breaks_a_rendering(made: LoadReport) -> None:
 def test_no_valid_document_breaks_paper(made: LoadReport) -> None:
     """Every chart can be drawn and every page set."""
     for figure in figures(load_document(made)).values():
-        for spec in [with_data(figure, interactive=True), *paper_specs(figure)]:
-            assert svg_of((spec, print_config(["#000000"]))).startswith("<svg")
+        for drawing in [(with_data(figure, interactive=True), print_config(["#000000"])), *paper_drawings(figure)[0]]:
+            assert svg_of(drawing).startswith("<svg")
     assert document_of(made).pdf().startswith(b"%PDF")
 
 

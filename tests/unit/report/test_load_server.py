@@ -20,7 +20,7 @@ from chainmark.report.document import Document
 from chainmark.report.drawing import svg_of
 from chainmark.report.load_document import load_document
 from chainmark.report.load_server import amount
-from chainmark.report.vega import paper_specs, print_config, with_data
+from chainmark.report.vega import paper_drawings, print_config, with_data
 
 from tests.unit.report.load_samples import endpoint, report, target
 
@@ -89,8 +89,8 @@ def test_the_shares_stand_under_the_curve(document: Document) -> None:
     pool = {row["level"]: row["value"] for row in rows if row["label"].startswith("Connection pool")}
     assert (pool[1.0], pool[8.0], pool[16.0], pool[32.0]) == (6.25, 50.0, 100.0, 100.0)
     assert {row["label"] for row in rows} == {"Connection pool (`pool_active`)", "CPU"}
-    for spec in [with_data(drawn, interactive=True), *paper_specs(drawn)]:
-        assert svg_of((spec, print_config(["#000000"]))).startswith("<svg")
+    for drawing in [(with_data(drawn, interactive=True), print_config(["#000000"])), *paper_drawings(drawn)[0]]:
+        assert svg_of(drawing).startswith("<svg")
 
 
 def test_tables_of_what_was_used_and_of_what_did_not_answer(document: Document) -> None:

@@ -27,6 +27,7 @@ from chainmark.core.manifest import Subject
 from chainmark.core.storage import storage_errors
 from chainmark.lab.versions import BinaryFile, Checkout, DoesNotBuild, ModuleVersion, parse_version
 from chainmark.store.files import json_bytes, write_bytes
+from chainmark.systems.builds.checkout import SHORT, sha256_of
 from chainmark.systems.builds.golang import (
     BUILD_FLAGS,
     BuildInfo,
@@ -37,7 +38,7 @@ from chainmark.systems.builds.golang import (
     require_go,
 )
 from chainmark.systems.builds.program import Inspected, Program, inspect
-from chainmark.systems.builds.sources import SHORT, Sources, from_checkout, from_module
+from chainmark.systems.builds.sources import Sources, from_checkout, from_module
 
 COMPILER_LINES = 12
 _KEY_DIGITS = 20
@@ -88,7 +89,7 @@ class Cache:
             DoesNotBuild: the compiler refuses it; the hint has its last lines.
             EnvironmentFailure: the machine or the network failed.
         """
-        with self._scratch() as scratch:
+        with scratch_in(self.root) as scratch:
             if isinstance(target, BinaryFile):
                 return self._taken(target.path, ordered, scratch)
             require_go()
@@ -117,7 +118,7 @@ class Cache:
                 f"`{name}` cannot be built for {record.subject.version}: only its binary is known",
                 "name the checkout that it was built from: `git:PATH`",
             )
-        with self._scratch() as scratch:
+        with scratch_in(self.root) as scratch:
             sources = self._sources_again(target, record, scratch)
             made = scratch / name
             self._compile(sources, [*BUILD_FLAGS, *sources.flags], made, package)
@@ -146,7 +147,7 @@ class Cache:
         record = Record.model_validate_json(content)
         if not self.binary(record).is_file():
             return None
-        if _sha256(self.binary(record)) != record.subject.binary_sha256:
+        if sha256_of(self.binary(record)) != record.subject.binary_sha256:
             raise EnvironmentFailure(
                 f"the cached binary of {self.program.title} {name} is not the one that was built",
                 f"remove {self._builds / record.key} and install it again",
@@ -183,10 +184,10 @@ class Cache:
         with storage_errors(copy):
             shutil.copyfile(path, copy)
         copy.chmod(0o755)
-        digest, found = _sha256(copy), inspect(copy, self.program)
+        digest, found = sha256_of(copy), inspect(copy, self.program)
         key = digest[:_KEY_DIGITS]
         build = _described(Build(ordered=ordered), found)
-        with self._locked(key):
+        with locked(self._builds / f".{key}.lock"):
             self._keep(copy, key)
             name = f"{found.reported}@sha-{digest[:SHORT]}"
             return self._name(name, key, found, build, revision=_revision(found.info))
@@ -198,7 +199,7 @@ class Cache:
         told = json.dumps([sources.content, self.program.package, flags, environment], sort_keys=True)
         key = hashlib.sha256(told.encode()).hexdigest()[:_KEY_DIGITS]
         program = self._builds / key / self.program.name
-        with self._locked(key):
+        with locked(self._builds / f".{key}.lock"):
             if not program.is_file():
                 made = scratch / self.program.name
                 self._compile(sources, flags, made, self.program.package)
@@ -255,7 +256,7 @@ class Cache:
             version=name,
             revision=revision,
             build=build.toolchain or None,
-            binary_sha256=_sha256(self._builds / key / self.program.name),
+            binary_sha256=sha256_of(self._builds / key / self.program.name),
             release=found.reported,
         )
         record = Record(key=key, subject=subject, build=build, checkout=checkout)
@@ -265,30 +266,35 @@ class Cache:
         write_bytes(folder / _RECORD, json_bytes(record))
         return record
 
-    @contextmanager
-    def _scratch(self) -> Iterator[Path]:
-        """A folder that is gone afterwards, on the cache's own file system."""
-        with storage_errors(self.root):
-            self.root.mkdir(parents=True, exist_ok=True)
-            for left in self.root.glob(f"{_SCRATCH}*"):
-                if not psutil.pid_exists(int(left.name.removeprefix(_SCRATCH).partition("-")[0])):
-                    shutil.rmtree(left, ignore_errors=True)
-            prefix = f"{_SCRATCH}{os.getpid()}-"
-            with tempfile.TemporaryDirectory(dir=self.root, prefix=prefix, ignore_cleanup_errors=True) as folder:
-                yield Path(folder)
 
-    @contextmanager
-    def _locked(self, key: str) -> Iterator[None]:
-        """Alone with a build: whoever wants the same waits, and finds it. The system frees a killed process's lock."""
-        path = self._builds / f".{key}.lock"
-        with storage_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
+@contextmanager
+def scratch_in(root: Path) -> Iterator[Path]:
+    """A folder that is gone afterwards, on the cache's own file system."""
+    with storage_errors(root):
+        root.mkdir(parents=True, exist_ok=True)
+        for left in root.glob(f"{_SCRATCH}*"):
+            if not psutil.pid_exists(int(left.name.removeprefix(_SCRATCH).partition("-")[0])):
+                shutil.rmtree(left, ignore_errors=True)
+        prefix = f"{_SCRATCH}{os.getpid()}-"
+        with tempfile.TemporaryDirectory(dir=root, prefix=prefix, ignore_cleanup_errors=True) as folder:
+            yield Path(folder)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Alone with a build: whoever wants the same waits, and finds it. The system frees a killed process's lock.
+
+    Args:
+        path: of the lock's file.
+    """
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _described(build: Build, found: Inspected) -> Build:
@@ -305,8 +311,3 @@ def described(info: BuildInfo) -> dict[str, object]:
 def _revision(info: BuildInfo | None) -> str | None:
     """The commit that a binary was stamped with."""
     return None if info is None else info.settings.get("vcs.revision")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

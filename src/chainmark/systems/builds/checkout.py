@@ -13,9 +13,12 @@ from pathlib import Path
 from chainmark.core.build import Commit
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.lab.git import git
+from chainmark.lab.versions import plain_name
 
 # So much of a commit's history is kept with a run: 300 commits are some 40 KiB.
 COMMITS_KEPT = 300
+# So many digits of a hash stand in a build's name.
+SHORT = 7
 _SEPARATOR = "\x1f"
 _HASH = re.compile(r"^[0-9a-f]{4,64}$")
 
@@ -76,6 +79,14 @@ class Tree:
             patch.write_bytes(changes)
             git.read("apply", str(patch))
         return folder / self.repository.prefix
+
+    def name(self) -> str:
+        """What its build is called: "main@4f2cb01", with a hash of what was not committed."""
+        folder = Path(self.repository.prefix).name
+        ref = self.ref or ("" if folder else self.repository.name)
+        name = "-".join(plain_name(part) for part in (folder, ref) if part)
+        dirty = f"+dirty-{sha256(self.changes)[:SHORT]}" if self.changes else ""
+        return f"{name}@{self.short()}{dirty}"
 
     def short(self) -> str:
         """The commit's hash, as short as it is unique."""
@@ -162,6 +173,12 @@ def working_tree(repository: Repository, scratch: Path) -> Tree:
 def sha256(content: bytes) -> str:
     """The hash of some bytes, in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
+
+
+def sha256_of(path: Path) -> str:
+    """The hash of a file's content, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class _GitError(EnvironmentFailure):

@@ -13,11 +13,9 @@ from pathlib import Path
 from chainmark.core.build import Build
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.lab.versions import Checkout, DoesNotBuild, ModuleVersion, is_folder, plain_name
-from chainmark.systems.builds.checkout import Tree, repository_of, sha256, tree_at, working_tree
+from chainmark.systems.builds.checkout import SHORT, Tree, repository_of, sha256, tree_at, working_tree
 from chainmark.systems.builds.golang import go, is_network_failure, last_lines
 from chainmark.systems.builds.program import Program
-
-SHORT = 7
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ def from_checkout(target: Checkout, ordered: str, scratch: Path, changes: bytes 
     replaced = _replace(folder, workspace, target.replacements, scratch)
     hashed = sha256(tree.changes) if tree.changes else None
     return Sources(
-        name=_name(tree, hashed, replaced),
+        name=_name(tree, replaced),
         folder=folder,
         content=json.dumps([tree.tree, repository.prefix, replaced]),
         revision=tree.commit,
@@ -136,13 +134,9 @@ def _owner(module: str) -> str:
     return module.partition("/")[2]
 
 
-def _name(tree: Tree, changes: str | None, replaced: Sequence[tuple[str, str]]) -> str:
-    folder = Path(tree.repository.prefix).name
-    ref = tree.ref or ("" if folder else tree.repository.name)
-    name = "-".join(plain_name(part) for part in (folder, ref) if part)
-    dirty = f"+dirty-{changes[:SHORT]}" if changes else ""
+def _name(tree: Tree, replaced: Sequence[tuple[str, str]]) -> str:
     other = f"+replaced-{sha256(json.dumps(list(replaced)).encode())[:SHORT]}" if replaced else ""
-    return f"{name}@{tree.short()}{dirty}{other}"
+    return f"{tree.name()}{other}"
 
 
 def _workspace(folder: Path, top: Path) -> Path | None:

@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from chainmark._native import TraceDecoder
+from chainmark.cluster.working import watched
 from chainmark.core import units
 from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
-from chainmark.core.parts import map_parts
+from chainmark.core.parts import Machines, map_parts
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.systems.cardano.analyse import HostTrace
@@ -99,17 +101,31 @@ def _stem(host: str) -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """One host: the decoder's order as JSON, and how much there is to read."""
+    """One host: the decoder's order as JSON, how much there is to read, and the machines that can read it."""
 
     host: str
     order: str
     stored_bytes: int
+    at: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What another machine made of a host's logs.
+
+    Attributes:
+        account: the host's account as JSON, or why its logs cannot be read; None if the reading was stopped.
+        tables: the content of each table, by its key in the order.
+    """
+
+    account: str | ChainmarkError | None
+    tables: dict[str, bytes] = field(default_factory=dict)
 
 
 def decode(
-    cluster: ClusterLogs, reading: Reading, threads: int, progress: Progress
+    cluster: ClusterLogs, reading: Reading, threads: int, progress: Progress, machines: Machines | None = None
 ) -> tuple[list[HostTrace], list[HostTrace], dict[str, HostSummary]]:
-    """Read every host's logs once, ``threads`` hosts at a time (0: one per core).
+    """Read every host's logs once, ``threads`` hosts at a time (0: one per core), or on other machines.
 
     Returns:
         The decoded hosts by the rules of the reading and by the published ones, and the accounts of them, in the hosts'
@@ -122,12 +138,16 @@ def decode(
     if reading.events is not None:
         with storage_errors(reading.events):
             reading.events.mkdir(exist_ok=True)
-    threads = threads or os.cpu_count() or 1
+    threads = _threads(threads, machines)
     parts = _parts(cluster.hosts, reading, threads)
-    decoders = Decoders(sum(part.stored_bytes for part in parts), progress)
     progress.stage(_stage("reading", parts))
+    if machines is None:
+        decoders = Decoders(_shown(parts, progress))
+        accounts = _map(decoders.decode, parts, decoders, threads)
+    else:
+        accounts = _map_elsewhere(decode_there, parts, machines, progress)
     traces, published, summaries = [], [], {}
-    for part, text in zip(parts, _map(decoders.decode, parts, decoders, threads), strict=True):
+    for part, text in zip(parts, accounts, strict=True):
         if text is None:
             raise KeyboardInterrupt
         summary = read_summary(part.host, text)
@@ -160,16 +180,22 @@ class Excluded:
     unreadable: dict[str, str] = field(default_factory=dict)
 
 
-def count_excluded(cluster: ClusterLogs, reading: Reading, threads: int, progress: Progress) -> Excluded:
+def count_excluded(
+    cluster: ClusterLogs, reading: Reading, threads: int, progress: Progress, machines: Machines | None = None
+) -> Excluded:
     """Count the lines and messages of the hosts that were left out; no table is written of them."""
     excluded = Excluded()
-    threads = threads or os.cpu_count() or 1
+    threads = _threads(threads, machines)
     parts = _parts([host for host in cluster.excluded if host.files], reading, threads, tables=False)
     if not parts:
         return excluded
-    decoders = Decoders(sum(part.stored_bytes for part in parts), progress)
     progress.stage(_stage("counting what is left out:", parts))
-    for part, told in zip(parts, _map(decoders.count, parts, decoders, threads), strict=True):
+    if machines is None:
+        decoders = Decoders(_shown(parts, progress))
+        accounts = _map(decoders.count, parts, decoders, threads)
+    else:
+        accounts = _map_elsewhere(count_there, parts, machines, progress)
+    for part, told in zip(parts, accounts, strict=True):
         if told is None:
             raise KeyboardInterrupt
         if isinstance(told, ChainmarkError):
@@ -181,6 +207,10 @@ def count_excluded(cluster: ClusterLogs, reading: Reading, threads: int, progres
     return excluded
 
 
+def _threads(wanted: int, machines: Machines | None) -> int:
+    return wanted or (os.cpu_count() or 1 if machines is None else machines.threads)
+
+
 def _parts(hosts: Sequence[HostLogs], reading: Reading, threads: int, *, tables: bool = True) -> list[Part]:
     # Hosts fill the threads; where there are fewer, the files of each are divided among those that it has.
     each = max(1, threads // max(1, len(hosts)))
@@ -188,7 +218,7 @@ def _parts(hosts: Sequence[HostLogs], reading: Reading, threads: int, *, tables:
     for host in hosts:
         order = reading.order(host, each)
         wanted = order if tables else {key: None if key.endswith("_out") else told for key, told in order.items()}
-        parts.append(Part(host.name, json.dumps(wanted), host.stored_bytes))
+        parts.append(Part(host.name, json.dumps(wanted), host.stored_bytes, host.at))
     return parts
 
 
@@ -208,37 +238,120 @@ def _map(decode_one: Callable[[Part], Told], parts: Sequence[Part], decoders: De
         )
 
 
-class Decoders:
-    """The decoders at work: how far they are, and a way to stop them."""
+def _map_elsewhere(
+    decode_one: Callable[[Part], Decoded], parts: Sequence[Part], machines: Machines, progress: Progress
+) -> list[Any]:
+    """The accounts of hosts that other machines read; their tables are written here as each arrives."""
+    show = _shown(parts, progress)
+    return machines.map(
+        decode_one,
+        parts,
+        at=lambda part: part.at,
+        take=_written,
+        weight=lambda part: part.stored_bytes,
+        watch=lambda reports: show(list(reports.values())),
+    )
 
-    def __init__(self, total_bytes: int, progress: Progress) -> None:
-        self._total_bytes = max(total_bytes, 1)
-        self._progress = progress
-        self._begun = time.monotonic()
+
+def _written(part: Part, decoded: Decoded) -> str | ChainmarkError | None:
+    order = json.loads(part.order)
+    for key, content in decoded.tables.items():
+        path = Path(order[key])
+        with storage_errors(path):
+            path.write_bytes(content)
+    return decoded.account
+
+
+def decode_there(part: Part) -> Decoded:
+    """What :meth:`Decoders.decode` does, on the machine of a worker, which has a folder of its own for the tables.
+
+    Raises:
+        UsageError: the order is impossible.
+        EnvironmentFailure: the files cannot be read, or the tables cannot be written.
+    """
+    with TemporaryDirectory(prefix="chainmark-") as folder:
+        outs = {key: path for key, path in json.loads(part.order).items() if key.endswith("_out") and path is not None}
+        own = {key: str(Path(folder) / Path(path).name) for key, path in outs.items()}
+        decoder = make_decoder(json.dumps({**json.loads(part.order), **own}))
+        with watched(decoder.cancel, decoder.progress):
+            account = run_decoder(decoder, part)
+        if account is None:
+            return Decoded(None)
+        return Decoded(account, {key: Path(path).read_bytes() for key, path in own.items()})
+
+
+def count_there(part: Part) -> Decoded:
+    """The same of a host whose logs need not be readable."""
+    try:
+        return decode_there(part)
+    except (UsageError, EnvironmentFailure) as error:
+        return Decoded(error)
+
+
+def make_decoder(order: str) -> TraceDecoder:
+    """A decoder of one host.
+
+    Raises:
+        UsageError: the order is impossible.
+    """
+    try:
+        return TraceDecoder(order)
+    except ValueError as error:
+        raise UsageError.from_native(error) from error
+
+
+def run_decoder(decoder: TraceDecoder, part: Part) -> str | None:
+    """One host's account as JSON, once its tables are written; None if it was stopped.
+
+    Raises:
+        UsageError: the order is impossible.
+        EnvironmentFailure: its files cannot be read, or its tables cannot be written.
+    """
+    try:
+        return decoder.run()
+    except ValueError as error:
+        raise UsageError.from_native(error) from error
+    except OSError as error:
+        path = str(error.filename)
+        if path in json.loads(part.order)["files"]:
+            raise EnvironmentFailure(
+                f"the log {path} cannot be read: {error.strerror}", f"`--exclude {part.host}` leaves the host out"
+            ) from error
+        with storage_errors(Path(path)):
+            raise
+
+
+# How many stored bytes and how many lines each decoder has read.
+Reports = Sequence[tuple[int, int]]
+
+
+def _shown(parts: Sequence[Part], progress: Progress) -> Callable[[Reports], None]:
+    """What shows how far the decoders are."""
+    total_bytes = max(sum(part.stored_bytes for part in parts), 1)
+    begun = time.monotonic()
+
+    def show(reports: Reports) -> None:
+        done = sum(stored for stored, _ in reports)
+        rate = done / max(time.monotonic() - begun, 1e-3)
+        lines = sum(count for _, count in reports) / 1e6
+        said = f"{units.byte_size(done)}, {units.number(lines, 1)} M lines, {units.byte_size(round(rate))}/s"
+        progress.update(done / total_bytes, said)
+
+    return show
+
+
+class Decoders:
+    """The decoders at work on this machine: how far they are, and a way to stop them."""
+
+    def __init__(self, show: Callable[[Reports], None]) -> None:
+        self._show = show
         self._made: list[TraceDecoder] = []
         self._lock = threading.Lock()
         self._is_cancelled = False
 
     def decode(self, part: Part) -> str | None:
-        """One host's account as JSON, once its tables are written; None if it was stopped.
-
-        Raises:
-            UsageError: the order is impossible.
-            EnvironmentFailure: its files cannot be read, or its tables cannot be written.
-        """
-        try:
-            return self._begin(part).run()
-        except ValueError as error:
-            message, _, hint = str(error).partition("\nhint: ")
-            raise UsageError(message, hint or None) from error
-        except OSError as error:
-            path = str(error.filename)
-            if path in json.loads(part.order)["files"]:
-                raise EnvironmentFailure(
-                    f"the log {path} cannot be read: {error.strerror}", f"`--exclude {part.host}` leaves the host out"
-                ) from error
-            with storage_errors(Path(path)):
-                raise
+        """See `run_decoder`."""
+        return run_decoder(self._begin(part), part)
 
     def count(self, part: Part) -> str | ChainmarkError | None:
         """The same of a host whose logs need not be readable."""
@@ -248,7 +361,7 @@ class Decoders:
             return error
 
     def _begin(self, part: Part) -> TraceDecoder:
-        decoder = TraceDecoder(part.order)
+        decoder = make_decoder(part.order)
         with self._lock:
             self._made.append(decoder)
             if self._is_cancelled:
@@ -256,14 +369,10 @@ class Decoders:
         return decoder
 
     def watch(self) -> None:
-        """Tell how far they are."""
+        """Show how far they are."""
         with self._lock:
-            told = [decoder.progress() for decoder in self._made]
-        done = sum(stored for stored, _ in told)
-        rate = done / max(time.monotonic() - self._begun, 1e-3)
-        lines = sum(count for _, count in told) / 1e6
-        said = f"{units.byte_size(done)}, {units.number(lines, 1)} M lines, {units.byte_size(round(rate))}/s"
-        self._progress.update(done / self._total_bytes, said)
+            reports = [decoder.progress() for decoder in self._made]
+        self._show(reports)
 
     def cancel(self) -> None:
         """Stop all of them, and those that begin hereafter."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -42,8 +43,9 @@ from chainmark.systems.cardano.documents import (
     read_topology,
     resolve_genesis,
 )
+from chainmark.systems.cardano.elsewhere import Elsewhere, Here
 from chainmark.systems.cardano.filters import Condition, parse_conditions
-from chainmark.systems.cardano.logs import ClusterLogs, HostLogs, find_logs, listed
+from chainmark.systems.cardano.logs import ClusterLogs, HostLogs, listed
 from chainmark.systems.cardano.messages import missing_messages
 from chainmark.systems.cardano.mixing import check_names, without_copies
 from chainmark.systems.cardano.network import DOCUMENT, KnownNetwork, known_regions
@@ -106,13 +108,25 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
         UsageError: these are no such logs, something that they need is missing, or they are of two networks.
         EnvironmentFailure: they cannot be read, or the run cannot be written.
     """
+    with TemporaryDirectory(prefix="chainmark-") as copies:
+        logs = Here(order.path) if order.machines is None else Elsewhere(order.path, order.machines, Path(copies))
+        return _ingest(order, logs, run, progress, catalogue)
+
+
+def _ingest(
+    order: ImportOrder,
+    logs: Here | Elsewhere,
+    run: UnfinishedRun,
+    progress: Progress,
+    catalogue: Catalogue,
+) -> Imported:
     settings = read_settings(order.settings)
     progress.stage("looking for logs")
-    cluster = find_logs(order.path).without(order.exclude)
+    cluster = logs.find().without(order.exclude)
     check_any(cluster)
-    cluster = without_copies(cluster)
+    cluster = without_copies(cluster, logs.text_hash)
     # Whoever gives one file may call it as they like.
-    names = check_names(cluster) if order.path.is_dir() else []
+    names = check_names(cluster) if logs.is_folder else []
     documents = read_documents(order, settings, cluster)
     check_heads(cluster, documents.genesis)
     # A node says its version first of all: who must say it instead should not wait for the whole logs to be read.
@@ -125,10 +139,10 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
     with _scratch(run) as folder:
         events = run.path / "events" if order.keep_events else None
         reading = Reading(documents.genesis, rules, folder, events, rows_at_a_time(len(cluster.hosts)))
-        traces, published, summaries = decode(cluster, reading, order.threads, progress)
+        traces, published, summaries = decode(cluster, reading, order.threads, progress, order.machines)
         check_read(summaries, documents.genesis)
         lonely = check_one_network({trace.name: trace.lives for trace in traces})
-        excluded = count_excluded(cluster, reading, order.threads, progress)
+        excluded = count_excluded(cluster, reading, order.threads, progress, order.machines)
         analysis = analyse(traces, documents.genesis, conditions, rules, documents.regions, run=run, progress=progress)
         if analysis.imbalances:
             raise InternalError(f"the blocks were not all counted: {analysis.imbalances[0]}")
@@ -166,7 +180,7 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
         # The far region is no host's fault. A block's forger is a host, too.
         region = Grouping(label="region", of=documents.regions)
         imported.groups = {"host": region, "forger": region}
-    if documents.meta.is_synthetic or (cluster.folder / TRUTH_FILE).is_file():
+    if documents.meta.is_synthetic or (cluster.documents / TRUTH_FILE).is_file():
         imported.synthetic = True
         imported.options["synthetic"] = True  # such a run is another one than that of the same logs taken for real
     return imported
@@ -191,16 +205,16 @@ def read_documents(order: ImportOrder, settings: Settings, cluster: ClusterLogs)
         UsageError: there is no genesis, or a document is not what it should be.
         EnvironmentFailure: a document may not be read.
     """
-    genesis_file = find_genesis(cluster.folder, order.genesis)
+    genesis_file = find_genesis(cluster.documents, order.genesis)
     if genesis_file is None and settings.genesis.system_start is None and settings.genesis.network is None:
         raise UsageError(
             f"there is no genesis in {cluster.folder}, so nothing says when its slots began", genesis_hint(cluster)
         )
     genesis, notes = resolve_genesis(genesis_file, settings.genesis)
-    meta_file = find_meta(cluster.folder, order.meta)
+    meta_file = find_meta(cluster.documents, order.meta)
     meta = Meta() if meta_file is None else read_meta(meta_file)
-    topology_file, topology = read_topology(cluster.folder, order.topology)
-    ping_file = find_pings(cluster.folder) if topology is not None else None
+    topology_file, topology = read_topology(cluster.documents, order.topology)
+    ping_file = find_pings(cluster.documents) if topology is not None else None
     network = None
     if topology is not None:
         named = named_as_logged([host.name for host in cluster.hosts], topology)
@@ -342,8 +356,8 @@ def _sources(cluster: ClusterLogs, documents: Documents, summaries: Mapping[str,
             name, size = names[book.path], book.stored_bytes
             sources.append(Source(path=name, size_bytes=size, blake3=book.blake3, place=host.name))
     for path in documents.files:
-        inside = path.is_relative_to(cluster.folder)
-        name = path.relative_to(cluster.folder).as_posix() if inside else path.name
+        inside = path.is_relative_to(cluster.documents)
+        name = path.relative_to(cluster.documents).as_posix() if inside else path.name
         sources.append(Source(path=name, size_bytes=path.stat().st_size, blake3=hash_file(path)))
     return sources
 

@@ -77,10 +77,15 @@ class LogFile:
 
 @dataclass(frozen=True)
 class HostLogs:
-    """The logs of one host, in the order of their names; the decoder puts them into that of their times."""
+    """The logs of one host, in the order of their names; the decoder puts them into that of their times.
+
+    Attributes:
+        at: the machines that can open them, by their addresses; none: this one.
+    """
 
     name: str
     files: tuple[LogFile, ...]
+    at: tuple[str, ...] = ()
 
     @property
     def stored_bytes(self) -> int:
@@ -111,7 +116,8 @@ class ClusterLogs:
     """The logs of a cluster.
 
     Attributes:
-        folder: where the documents beside the logs lie.
+        folder: where the logs lie.
+        copied: where copies of the documents beside the logs are, if the folder is on other machines.
         hosts: in lexicographic order of their names.
         left_out: folders that hold logs but are no hosts of the network.
         unread: what else looks like a log.
@@ -125,6 +131,12 @@ class ClusterLogs:
     unread: tuple[Unread, ...] = ()
     repeated: tuple[Repeated, ...] = ()
     excluded: tuple[HostLogs, ...] = ()
+    copied: Path | None = None
+
+    @property
+    def documents(self) -> Path:
+        """Where the documents beside the logs are read."""
+        return self.copied or self.folder
 
     def without(self, names: Sequence[str]) -> ClusterLogs:
         """The cluster without some of its hosts.

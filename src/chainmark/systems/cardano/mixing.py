@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from statistics import median
@@ -32,10 +32,26 @@ def exclude_hint(host: str) -> str:
     return f"`--exclude {host}` leaves it out"
 
 
-def without_copies(cluster: ClusterLogs) -> ClusterLogs:
+def text_hash(file: LogFile) -> str:
+    """Of all that can be unpacked; a log that was cut off is no copy of the whole one."""
+    hasher = hashlib.blake2b()
+    with storage_errors(file.path), file.path.open("rb") as raw:
+        try:
+            text = unpacked(raw, file.path)
+            while piece := text.read(_PIECE_BYTES):
+                hasher.update(piece)
+        except DAMAGE:
+            hasher.update(b"damaged")
+    return hasher.hexdigest()
+
+
+def without_copies(cluster: ClusterLogs, hash_of: Callable[[LogFile], str] = text_hash) -> ClusterLogs:
     """The cluster with every log once: a copy beside the log of the same host is left out, and noted.
 
     Two logs are copies of each other if their texts are the same, however they are packed.
+
+    Args:
+        hash_of: hashes the text of a log where the log is.
 
     Raises:
         UsageError: two hosts have the same log.
@@ -46,7 +62,7 @@ def without_copies(cluster: ClusterLogs) -> ClusterLogs:
     for files in _alike(cluster.files):
         first: dict[str, LogFile] = {}
         for file in sorted(files, key=lambda file: file.name):
-            original = first.setdefault(_text_hash(file), file)
+            original = first.setdefault(hash_of(file), file)
             if original is file:
                 continue
             if owners[original.name] != owners[file.name]:
@@ -82,19 +98,6 @@ def _alike(files: Sequence[LogFile]) -> list[list[LogFile]]:
             told = (head.first_ns, head.last_ns, head.lines, head.objects, head.decoded, head.malformed)
             groups[(*told, tuple(head.starts), tuple(sorted(head.names.items())))].append(file)
     return [group for group in groups.values() if len(group) > 1]
-
-
-def _text_hash(file: LogFile) -> str:
-    """Of all that can be unpacked; a log that was cut off is no copy of the whole one."""
-    hasher = hashlib.blake2b()
-    with storage_errors(file.path), file.path.open("rb") as raw:
-        try:
-            text = unpacked(raw, file.path)
-            while piece := text.read(_PIECE_BYTES):
-                hasher.update(piece)
-        except DAMAGE:
-            hasher.update(b"damaged")
-    return hasher.hexdigest()
 
 
 def check_names(cluster: ClusterLogs) -> list[str]:

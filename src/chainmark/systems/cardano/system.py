@@ -68,10 +68,18 @@ class Cardano:
 
     def parts(self, order: ImportOrder) -> list[str]:
         """The runs that published reports show; none: the source is a cluster's logs."""
+        if order.machines is not None:
+            return []
         return parts_of(order, self.catalogue())
+
+    def is_spread(self, order: ImportOrder) -> bool:
+        """Logs are; published reports are small, and lie here."""
+        return isinstance(order.source, Path) and not (order.path.exists() and self.parts(order))
 
     def left_out(self, order: ImportOrder) -> str:
         """See `chainmark.lab.protocols.ChoosingSystem`."""
+        if order.machines is not None:
+            return ""
         return left_beside_reports(order, self.catalogue())
 
     def ingest(self, order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:

@@ -18,6 +18,7 @@ from chainmark.network.sampling import PRESSURE_SCHEMA, PROCESS_SCHEMA
 from chainmark.store.schema import Schema
 from chainmark.systems.cometbft.disturb import PERTURBATION_SCHEMA
 from chainmark.systems.cometbft.ingest import STEP_COUNT, STEP_SUM, STEP_TOTALS, Events
+from chainmark.systems.cometbft.profile import Load
 from chainmark.systems.cometbft.rotating import HEIGHT_SCHEMA, JOINER_SCHEMA
 
 NS = 1_000_000_000
@@ -29,6 +30,12 @@ class Window:
 
     start_ns: int
     end_ns: int
+
+    @classmethod
+    def of_load(cls, start_ns: int, load: Load) -> Window:
+        """The load after its warm-up."""
+        begin_ns = start_ns + round(load.warm_up_s * NS)
+        return cls(begin_ns, begin_ns + round(load.duration_s * NS))
 
     @property
     def seconds(self) -> int:

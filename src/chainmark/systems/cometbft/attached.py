@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import cast
 
 import polars as pl
@@ -16,7 +17,7 @@ from chainmark.core.manifest import Configuration, Fact, Gate, GateKind, GateSta
 from chainmark.core.progress import Progress
 from chainmark.lab.protocols import Attachment, Execution, Order
 from chainmark.store.runs import UnfinishedRun
-from chainmark.systems.cometbft.analyse import Sampled, samples
+from chainmark.systems.cometbft.analyse import Sampled, Window, samples
 from chainmark.systems.cometbft.attach import (
     AttachedNetwork,
     Seen,
@@ -26,12 +27,9 @@ from chainmark.systems.cometbft.attach import (
     reach,
     require_observable,
 )
+from chainmark.systems.cometbft.described import Described
 from chainmark.systems.cometbft.gates import run_gates
 from chainmark.systems.cometbft.ingest import (
-    BLOCK_SCHEMA,
-    FAILED_SCHEMA,
-    SCRAPE_SCHEMA,
-    TRANSACTION_SCHEMA,
     Books,
     ChainReading,
     balance,
@@ -40,7 +38,6 @@ from chainmark.systems.cometbft.ingest import (
 )
 from chainmark.systems.cometbft.profile import Profile
 from chainmark.systems.cometbft.rpc import RpcClient
-from chainmark.systems.cometbft.system import CometBft, analysis_window, offered_transactions
 from chainmark.systems.cometbft.workload import LoadOrder, Measurement, measure
 
 NOT_KNOWN = "not known from outside"
@@ -58,7 +55,7 @@ _NOT_ON_PAGES = (
 )
 
 
-class AttachedCometBft(CometBft):
+class AttachedCometBft(Described):
     """One network of somebody else.
 
     Raises:
@@ -81,22 +78,15 @@ class AttachedCometBft(CometBft):
             raise UsageError(f"the network runs {self._subject.version}, and not `{version}`")
         return self._subject
 
-    def pinned(self, profile: BaseModel) -> Profile:
-        """There are no other versions to install."""
-        return cast(Profile, profile)
+    def installed(self) -> list[tuple[Subject, Path]]:
+        """Nothing is, here."""
+        return []
 
     def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
         """The load, and of the network what it says itself: it is not the profile's."""
         flat = super().workload(profile)
         load = {key: value for key, value in flat.items() if key.startswith(("load.", "application."))}
         return {**load, "network.attached": True, "network.validators": self._validators}
-
-    def measure(
-        self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress
-    ) -> Callable[[Progress], Execution]:
-        """All at once: the network goes on, and what it says of itself is asked for while that is analysed."""
-        execution = self.execute(profile, order, run, progress)
-        return lambda _: execution
 
     def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
         """Load the network, observe it, and turn what was collected into samples."""
@@ -109,16 +99,11 @@ class AttachedCometBft(CometBft):
         reading = ChainReading(experiment_id, has_results=True, by_hash=network.prepared is not None)
         events = collect(measurement, reading, progress)
         progress.stage("analysing")
-        run.write_events("transactions", events.transactions, TRANSACTION_SCHEMA)
-        run.write_events("blocks", events.blocks, BLOCK_SCHEMA)
-        if events.failed is not None:
-            run.write_events("failed", events.failed, FAILED_SCHEMA)
-        run.write_events("scrapes", events.scrapes, SCRAPE_SCHEMA)
+        events.write(run)
         sampled = Sampled(processes=process_frame(measurement.scrape_files), pressure=measurement.sampler.pressure())
-        window = analysis_window(measurement.start_ns, comet.load)
+        window = Window.of_load(measurement.start_ns, comet.load)
         found = samples(events, sampled, window, {})
-        offered = None if comet.load.schedule == "poisson" else offered_transactions(comet.load)
-        books = balance(events, measurement, offered)
+        books = balance(events, measurement, comet.load.offered_for_certain)
         return Execution(
             subject=self._subject,
             samples=_known(found, has_pages=bool(self._pages)),

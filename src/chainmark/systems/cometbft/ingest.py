@@ -20,6 +20,7 @@ from chainmark._native import decode_transaction
 from chainmark.core import units
 from chainmark.core.progress import Progress
 from chainmark.network.sampling import read_pages
+from chainmark.store.runs import UnfinishedRun
 from chainmark.store.schema import Schema
 from chainmark.systems.cometbft.answers import ACCEPTED, ANSWERS, MISSING, REJECTED, UNSENT, answer_names
 from chainmark.systems.cometbft.rpc import Block, Failure, RpcClient
@@ -79,6 +80,14 @@ class Events:
     duplicates: int
     undecodable: int
     failed: pl.DataFrame | None = None  # None: nobody was asked
+
+    def write(self, run: UnfinishedRun) -> None:
+        """Keep them with the run."""
+        run.write_events("transactions", self.transactions, TRANSACTION_SCHEMA)
+        run.write_events("blocks", self.blocks, BLOCK_SCHEMA)
+        if self.failed is not None:
+            run.write_events("failed", self.failed, FAILED_SCHEMA)
+        run.write_events("scrapes", self.scrapes, SCRAPE_SCHEMA)
 
 
 @dataclass(frozen=True)

@@ -166,6 +166,16 @@ class Load(BaseModel):
         """Transactions per second over all connections."""
         return self.rate * self.total_connections
 
+    @property
+    def offered(self) -> int:
+        """How many transactions the schedules ``even`` and ``burst`` hold (``poisson``: on average)."""
+        return int(self.rate * (self.warm_up_s + self.duration_s) + 1e-9) * self.total_connections
+
+    @property
+    def offered_for_certain(self) -> int | None:
+        """The same; None where chance decides."""
+        return None if self.schedule == "poisson" else self.offered
+
 
 class Node(BaseModel):
     """What is changed in the nodes' own configuration, after the versions' own defaults."""

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -16,16 +16,13 @@ import numpy as np
 import psutil
 from pydantic import BaseModel
 
-from chainmark._native import check_transaction_size
 from chainmark.core import units
 from chainmark.core.build import DOCUMENT as BUILD_DOCUMENT
-from chainmark.core.catalogue import Catalogue, load_catalogue
-from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.core.manifest import Grouping, Incident, Scalar, Subject
+from chainmark.core.errors import EnvironmentFailure
+from chainmark.core.manifest import Grouping, Incident, Subject
 from chainmark.core.profiles import DOCUMENT, EVENTS, KINDS
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
-from chainmark.lab.profiles import check_profile
 from chainmark.lab.protocols import Attachment, Execution, Imported, ImportOrder, LaunchableSystem, Order
 from chainmark.lab.schedules import Standing, SweepLoad, SweepPlan
 from chainmark.lab.sweeping import SweepTest
@@ -33,22 +30,18 @@ from chainmark.network.emulation import Links
 from chainmark.network.host import PressureMark
 from chainmark.network.pprof import PROFILE_SCHEMA, read_profiles, record_of
 from chainmark.network.round_trips import ROUND_TRIP_SCHEMA, round_trip_frame, round_trip_gate
-from chainmark.network.zones import load_zone_table
 from chainmark.store.files import compress_file, write_bytes
 from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.cometbft import extensions, nodes, programs, qa, sweep
 from chainmark.systems.cometbft.analyse import NS, SAMPLED_SCHEMAS, Sampled, Window, committed_until, samples
 from chainmark.systems.cometbft.applications.adapter import Adapter
-from chainmark.systems.cometbft.applications.loading import check_transactions
+from chainmark.systems.cometbft.attached import AttachedCometBft
 from chainmark.systems.cometbft.connections import told
+from chainmark.systems.cometbft.described import Described
 from chainmark.systems.cometbft.external import application_of
 from chainmark.systems.cometbft.gates import failed_gate, run_gates, start_gate, start_pressure_gate
 from chainmark.systems.cometbft.imports import ingest_any, parts_of
 from chainmark.systems.cometbft.ingest import (
-    BLOCK_SCHEMA,
-    FAILED_SCHEMA,
-    SCRAPE_SCHEMA,
-    TRANSACTION_SCHEMA,
     ChainReading,
     Events,
     balance,
@@ -56,15 +49,16 @@ from chainmark.systems.cometbft.ingest import (
     failures_told,
 )
 from chainmark.systems.cometbft.launch import CometNetwork, NetworkFailure, NetworkPlan, running_network
-from chainmark.systems.cometbft.profile import Load, Profile
+from chainmark.systems.cometbft.profile import Profile
 from chainmark.systems.cometbft.published import published_version
 from chainmark.systems.cometbft.raw_csv import raw_version, recognises_raw
-from chainmark.systems.cometbft.saturation.results import SaturationReport, VersionRuns
+from chainmark.systems.cometbft.saturation.results import VersionRuns
 from chainmark.systems.cometbft.shape import members_of, require_capacity
 from chainmark.systems.cometbft.workload import LoadOrder, Measurement, measure
 
 if TYPE_CHECKING:
-    from chainmark.compare.qa import SecondRule
+    from chainmark.compare.qa_scenarios import SecondRule
+    from chainmark.systems.cometbft.saturation.document import SaturationReport
 
 # A transaction stands in the block store, the state's events, the consensus log and the mempool's log of each node.
 COPIES_PER_NODE = 4
@@ -74,38 +68,10 @@ BASE_BYTES = 64 << 20
 ADDED_DELAY_MAX_S = 0.005
 
 
-class CometBft:
+class CometBft(Described):
     """The system `cometbft`: networks of CometBFT nodes on this machine, found by entry point."""
 
-    name = "cometbft"
-    title = "CometBFT"
     profile_kinds: Sequence[str] = tuple(KINDS)
-
-    @cache  # noqa: B019 - there is one object of this class, and it lives as long as the program
-    def catalogue(self) -> Catalogue:
-        """The metrics of ``catalogue.toml``."""
-        return load_catalogue(Path(__file__).with_name("catalogue.toml"))
-
-    def profile(self, content: Mapping[str, object]) -> Profile:
-        """Check a profile's content, down to whether its transaction size can be encoded."""
-        profile = check_profile(Profile, content)
-        load = profile.load
-        adapter = profile.application.adapter
-        if adapter is not None:
-            check_transactions(adapter, load)
-        try:
-            if adapter is None or adapter.transaction.kind == "payload":
-                check_transaction_size(load.total_connections, load.rate, load.size_bytes)
-        except ValueError as error:
-            reason = UsageError.from_native(error)
-            raise UsageError(f"`load.size_bytes` cannot be used: {reason.message}", reason.hint) from error
-        if profile.network.zones:
-            load_zone_table(profile.network.zones)
-        return profile
-
-    def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
-        """The load and the network."""
-        return cast(Profile, profile).workload()
 
     def qa_plans(self) -> list[str]:
         """The plans of ``qa_plans``."""
@@ -187,8 +153,6 @@ class CometBft:
 
     def attached(self, profile: BaseModel, attachment: Attachment) -> LaunchableSystem:
         """A network that somebody else started."""
-        from chainmark.systems.cometbft.attached import AttachedCometBft  # noqa: PLC0415 - it is one of this class
-
         return AttachedCometBft(cast(Profile, profile), attachment)
 
     def parts(self, order: ImportOrder) -> list[str]:
@@ -257,21 +221,18 @@ def _analysed(
     progress.stage("analysing")
     _keep_raw(network, run, order.keep_homes)
     _keep_build(order.version, comet.application.adapter, run)
-    run.write_events("transactions", events.transactions, TRANSACTION_SCHEMA)
-    run.write_events("blocks", events.blocks, BLOCK_SCHEMA)
-    if events.failed is not None:
-        run.write_events("failed", events.failed, FAILED_SCHEMA)
-    run.write_events("scrapes", events.scrapes, SCRAPE_SCHEMA)
+    events.write(run)
     if network.round_trips:
         run.write_events("round_trips", round_trip_frame(network.round_trips), ROUND_TRIP_SCHEMA)
     sampled = _sampled(measurement)
     for name, schema in SAMPLED_SCHEMAS.items():
         if (frame := getattr(sampled, name)) is not None:
             run.write_events(name, frame, schema)
-    found = samples(events, sampled, analysis_window(measurement.start_ns, comet.load), _start_up(network))
+    window = Window.of_load(measurement.start_ns, comet.load)
+    found = samples(events, sampled, window, _start_up(network))
     if order.profiles:
-        _keep_profiles(order.profiles, measurement, events, analysis_window(measurement.start_ns, comet.load), run)
-    books = balance(events, measurement, None if comet.load.schedule == "poisson" else offered_transactions(comet.load))
+        _keep_profiles(order.profiles, measurement, events, window, run)
+    books = balance(events, measurement, comet.load.offered_for_certain)
     return Execution(
         subject=subject,
         samples=found,
@@ -363,17 +324,6 @@ def _failed(
     )
 
 
-def analysis_window(start_ns: int, load: Load) -> Window:
-    """The load after its warm-up."""
-    begin_ns = start_ns + round(load.warm_up_s * NS)
-    return Window(begin_ns, begin_ns + round(load.duration_s * NS))
-
-
-def offered_transactions(load: Load) -> int:
-    """How many transactions the schedules ``even`` and ``burst`` hold (``poisson``: on average)."""
-    return int(load.rate * (load.warm_up_s + load.duration_s) + 1e-9) * load.total_connections
-
-
 def conditions(network: CometNetwork) -> dict[str, str]:
     """The facts by the catalogue's condition ids; where nodes differ in one, every value of it."""
     config = network.configuration.effective["config.toml"]
@@ -411,7 +361,7 @@ def _versions(profile: Profile, order: Order) -> dict[str, str]:
 
 def _require_space(folder: Path, profile: Profile) -> None:
     load = profile.load
-    offered_bytes = offered_transactions(load) * load.size_bytes
+    offered_bytes = load.offered * load.size_bytes
     network = profile.network
     homes = network.nodes + network.seeds + profile.rotating.joiners
     needed_bytes = homes * (COPIES_PER_NODE * offered_bytes + BASE_BYTES)

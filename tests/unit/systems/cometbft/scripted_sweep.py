@@ -17,8 +17,9 @@ from chainmark.lab.protocols import Execution, Order
 from chainmark.lab.schedules import Standing, Step, SweepLoad, SweepPlan, Total
 from chainmark.lab.sweeping import SweepTest
 from chainmark.store.runs import SealedRun, UnfinishedRun
+from chainmark.systems.cometbft.saturation.document import SaturationReport
 from chainmark.systems.cometbft.saturation.evaluation import cells_of, saturation_report, standings
-from chainmark.systems.cometbft.saturation.results import CellRun, SaturationReport, VersionRuns
+from chainmark.systems.cometbft.saturation.results import CellRun, VersionRuns
 from chainmark.systems.cometbft.sweep import load_of
 
 from tests.unit.systems.cometbft.saturation_samples import METRICS, run, version

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from chainmark.compare.qa import ScenarioRuns, qa_report
+from chainmark.compare.qa import qa_report
+from chainmark.compare.qa_scenarios import ScenarioRuns
 from chainmark.core.manifest import Subject
 from chainmark.core.verdict import Verdict
 from chainmark.lab.qa_plans import read_plan
 from chainmark.systems.capabilities import qualifiable
-from chainmark.systems.cometbft.saturation.results import Knee, Saturation, SaturationReport, SaturationVersion, State
+from chainmark.systems.cometbft.saturation.document import SaturationReport
+from chainmark.systems.cometbft.saturation.results import Knee, Saturation, SaturationVersion, State
 from chainmark.systems.cometbft.system import SYSTEM
 
 from tests.unit.compare import qa_runs

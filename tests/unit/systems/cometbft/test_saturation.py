@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.core.comparison import Outcome
+from chainmark.systems.cometbft.saturation.document import SaturationReport
 from chainmark.systems.cometbft.saturation.evaluation import (
     cells_of,
     evaluated,
@@ -17,7 +18,7 @@ from chainmark.systems.cometbft.saturation.evaluation import (
     saturation_of,
     saturation_report,
 )
-from chainmark.systems.cometbft.saturation.results import CellRun, SaturationReport
+from chainmark.systems.cometbft.saturation.results import CellRun
 
 from tests.unit.systems.cometbft.saturation_samples import METRICS, run, version, whole_test
 

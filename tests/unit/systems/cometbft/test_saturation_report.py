@@ -15,9 +15,8 @@ from chainmark.report.blocks import Table
 from chainmark.report.chart import Chart
 from chainmark.report.layouts import document_of
 from chainmark.report.vega import on_paper, vega_lite
-from chainmark.systems.cometbft.saturation.document import saturation_document
+from chainmark.systems.cometbft.saturation.document import SaturationReport, saturation_document
 from chainmark.systems.cometbft.saturation.evaluation import saturation_report
-from chainmark.systems.cometbft.saturation.results import SaturationReport
 
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.systems.cometbft.saturation_samples import METRICS, run, version, whole_test

@@ -17,7 +17,8 @@ from pydantic import BaseModel
 from chainmark.core.errors import UsageError
 from chainmark.core.qa_plan import QaPlan
 from chainmark.lab.profiles import read_profile
-from chainmark.lab.qualifying import QaMade, QaOrder, Qualifier
+from chainmark.lab.qualifying import QaMade, Qualifier
+from chainmark.lab.scenarios import QaOrder
 from chainmark.lab.schedules import Cell, SweepLoad, SweepPlan, asked_cells, bisected_cells, most_asked
 from chainmark.lab.sweeping import Sweep, Sweeper, SweepOrder
 from chainmark.store.runs import Store

@@ -1,17 +1,12 @@
-"""What the rule of the published reports says of each figure and of all, and how that is shown beside our rule."""
+"""What the rule of the published reports says of each figure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, cast
 
 from pydantic import ConfigDict
 
-from chainmark.core.attachment import Opinion, OpinionRow
-
-if TYPE_CHECKING:
-    from chainmark.report.blocks import Table
+from chainmark.core.attachment import OpinionRow
 
 
 class Agreement(StrEnum):
@@ -53,52 +48,3 @@ class OldRuleRow(OpinionRow):
     ours_fails: bool
     agreement: Agreement
     why: str
-
-
-class OldVerdict(Opinion):
-    """What the rule of the published reports says of the whole.
-
-    Attributes:
-        differing: how many of the judged metrics differ by more than 10 %, of ``judged`` with a ratio.
-        disagreements: on how many both rules disagree.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    judged: int
-    differing: int
-    disagreements: int
-    sentence: str
-
-    def in_words(self) -> str:
-        """The sentence."""
-        return self.sentence
-
-    def about(self) -> list[str]:
-        """The rule, and ours."""
-        return [
-            "The published reports call a release worse if a result differs by more than 10 % from the release before. "
-            "They do not say by which statistic, in which direction, nor how much two runs of one release differ; "
-            "here the rule is applied to every judged figure, in both directions.",
-            "chainmark asks instead whether the candidate is worse by more than a margin with the noise between runs "
-            "taken into account, and says when it cannot tell.",
-        ]
-
-    def full_table(self, rows: Sequence[OpinionRow], id_: str, title: str) -> Table | None:
-        """Every figure by both rules."""
-        return _table(_own(rows), id_, title)
-
-    def short_table(self, rows: Sequence[OpinionRow], id_: str, title: str) -> Table | None:
-        """The figures on which both do not agree."""
-        note = f"{len(rows)} judged figures; all of them stand in the JSON."
-        return _table([row for row in _own(rows) if row.agreement not in QUIET], id_, title, note)
-
-
-def _own(rows: Sequence[OpinionRow]) -> Sequence[OldRuleRow]:
-    return cast(Sequence[OldRuleRow], rows)
-
-
-def _table(rows: Sequence[OldRuleRow], id_: str, title: str, note: str = "") -> Table | None:
-    from chainmark.systems.cometbft.old_rule.tables import old_rule_table  # noqa: PLC0415 - a layout
-
-    return old_rule_table(rows, id_, title, note) if rows else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from chainmark.compare.qa import incomparable_metrics
+from chainmark.compare.qa_scenarios import incomparable_metrics
 from chainmark.compare.verdict import is_failure
 from chainmark.core import units
 from chainmark.core.attachment import OpinionRow
@@ -13,7 +13,8 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale
 from chainmark.core.metric import Better, Metric
 from chainmark.core.wording import change_with_interval, judged_name, margin_of
-from chainmark.systems.cometbft.old_rule.results import Agreement, OldRuleRow, OldVerdict
+from chainmark.systems.cometbft.old_rule.results import Agreement, OldRuleRow
+from chainmark.systems.cometbft.old_rule.tables import OldVerdict
 
 OLD_MARGIN = 0.10
 

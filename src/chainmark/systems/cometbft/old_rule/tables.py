@@ -1,13 +1,17 @@
-"""The rule of the published reports beside ours, as tables."""
+"""What the rule of the published reports says of all figures, and how that is shown beside our rule."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
+
+from pydantic import ConfigDict
 
 from chainmark.core import units
+from chainmark.core.attachment import Opinion, OpinionRow
 from chainmark.report.blocks import Column, Table, TableCell, row_of, words
 from chainmark.report.phrases import Emphasis
-from chainmark.systems.cometbft.old_rule.results import Agreement, OldRuleRow
+from chainmark.systems.cometbft.old_rule.results import QUIET, Agreement, OldRuleRow
 
 _AGREEMENT_LOOKS: dict[Agreement, Emphasis] = {
     Agreement.BOTH_FAIL: "worse",
@@ -18,7 +22,51 @@ _AGREEMENT_LOOKS: dict[Agreement, Emphasis] = {
 }
 
 
-def old_rule_table(rows: Sequence[OldRuleRow], id_: str, title: str, note: str) -> Table:
+class OldVerdict(Opinion):
+    """What the rule of the published reports says of the whole.
+
+    Attributes:
+        differing: how many of the judged metrics differ by more than 10 %, of ``judged`` with a ratio.
+        disagreements: on how many both rules disagree.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    judged: int
+    differing: int
+    disagreements: int
+    sentence: str
+
+    def in_words(self) -> str:
+        """The sentence."""
+        return self.sentence
+
+    def about(self) -> list[str]:
+        """The rule, and ours."""
+        return [
+            "The published reports call a release worse if a result differs by more than 10 % from the release before. "
+            "They do not say by which statistic, in which direction, nor how much two runs of one release differ; "
+            "here the rule is applied to every judged figure, in both directions.",
+            "chainmark asks instead whether the candidate is worse by more than a margin with the noise between runs "
+            "taken into account, and says when it cannot tell.",
+        ]
+
+    def full_table(self, rows: Sequence[OpinionRow], id_: str, title: str) -> Table | None:
+        """Every figure by both rules."""
+        return old_rule_table(_own(rows), id_, title) if rows else None
+
+    def short_table(self, rows: Sequence[OpinionRow], id_: str, title: str) -> Table | None:
+        """The figures on which both do not agree."""
+        note = f"{len(rows)} judged figures; all of them stand in the JSON."
+        differing = [row for row in _own(rows) if row.agreement not in QUIET]
+        return old_rule_table(differing, id_, title, note) if differing else None
+
+
+def _own(rows: Sequence[OpinionRow]) -> Sequence[OldRuleRow]:
+    return cast(Sequence[OldRuleRow], rows)
+
+
+def old_rule_table(rows: Sequence[OldRuleRow], id_: str, title: str, note: str = "") -> Table:
     """The rule of the published reports beside ours."""
     made = [
         row_of(

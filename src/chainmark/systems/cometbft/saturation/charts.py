@@ -10,7 +10,7 @@ from typing import Any
 
 from chainmark.core import units
 from chainmark.report.chart import QUIET, Axis, Chart, Layer, Limit, Series, Tip, columns_of
-from chainmark.systems.cometbft.saturation.results import Cell, Figure, SaturationReport, SaturationVersion
+from chainmark.systems.cometbft.saturation.results import Cell, Figure, SaturationResult, SaturationVersion
 
 _WIDE_RATIO = 12.0  # more than a decade does not fit a linear axis
 _LOAD = "offered, connections × rate, tx/s"
@@ -23,18 +23,18 @@ def _drawn(value: float) -> float:
     return units.rounded(value, 5)
 
 
-def saturation_charts(report: SaturationReport) -> list[Chart]:
+def saturation_charts(report: SaturationResult) -> list[Chart]:
     """Processed against offered, the share that is processed, latency against throughput."""
     found = [_processed(report), _share(report), _latency(report)]
     return [one for one in found if one]
 
 
-def _labels(report: SaturationReport) -> tuple[list[str], list[str]]:
+def _labels(report: SaturationResult) -> tuple[list[str], list[str]]:
     connections = sorted({cell.connections for version in report.versions for cell in version.cells})
     return [version.label for version in report.versions], [f"c={number}" for number in connections]
 
 
-def _rows(report: SaturationReport, row_of: Callable[[SaturationVersion, Cell], Row | None]) -> list[Row]:
+def _rows(report: SaturationResult, row_of: Callable[[SaturationVersion, Cell], Row | None]) -> list[Row]:
     rows = []
     for version in report.versions:
         for cell in version.cells:
@@ -56,7 +56,7 @@ def _bar(figure: Figure, names: tuple[str, str], factor: float = 1.0) -> Row:
     return {names[0]: _drawn(low * factor), names[1]: _drawn(figure.high * factor)}
 
 
-def _processed(report: SaturationReport) -> Chart | None:
+def _processed(report: SaturationResult) -> Chart | None:
     def row(_: SaturationVersion, cell: Cell) -> Row | None:
         share = cell.efficiency
         if share is None or share.value <= 0.0:
@@ -95,7 +95,7 @@ def _processed(report: SaturationReport) -> Chart | None:
     )
 
 
-def _share(report: SaturationReport) -> Chart | None:
+def _share(report: SaturationResult) -> Chart | None:
     def row(_: SaturationVersion, cell: Cell) -> Row | None:
         share = cell.efficiency
         return None if share is None else {"x": float(cell.load_per_s), "y": _drawn(share.value),
@@ -125,14 +125,14 @@ def _share(report: SaturationReport) -> Chart | None:
     )
 
 
-def _shares(report: SaturationReport, load: float) -> str:
+def _shares(report: SaturationResult, load: float) -> str:
     """What each version processed of a load: "100.0, 98.2 / 97.1 %" where the first one bore it in two ways."""
     cells = [[cell.efficiency for cell in one.cells if cell.load_per_s == load] for one in report.versions]
     told = [", ".join(units.number(100.0 * share.value, 1) for share in one if share) for one in cells]
     return f"{' / '.join(text or units.UNSET for text in told)} %"
 
 
-def _latency(report: SaturationReport) -> Chart | None:
+def _latency(report: SaturationResult) -> Chart | None:
     def row(_: SaturationVersion, cell: Cell) -> Row | None:
         throughput, latency = cell.throughput_per_s, cell.latency_mean_s
         if throughput is None or latency is None or throughput.value <= 0.0 or latency.value <= 0.0:
@@ -171,7 +171,7 @@ def _latency(report: SaturationReport) -> Chart | None:
     )
 
 
-def _error_note(report: SaturationReport) -> str:
+def _error_note(report: SaturationResult) -> str:
     repeated = any(cell.used > 1 for version in report.versions for cell in version.cells)
     single = any(cell.used == 1 for version in report.versions for cell in version.cells)
     parts = ["Bars: 90 % intervals over the runs."] if repeated else []
@@ -185,7 +185,7 @@ def _axis(title: str) -> Axis:
 
 
 def _chart(
-    report: SaturationReport,
+    report: SaturationResult,
     id_: str,
     title: str,
     rows: list[Row],

@@ -11,7 +11,7 @@ from chainmark.systems.cometbft.saturation import text
 from chainmark.systems.cometbft.saturation.charts import saturation_charts
 from chainmark.systems.cometbft.saturation.results import (
     Saturation,
-    SaturationReport,
+    SaturationResult,
     SaturationVersion,
     candidate_verdict,
 )
@@ -25,7 +25,19 @@ from chainmark.systems.cometbft.saturation.tables import (
 )
 
 
-def saturation_document(report: SaturationReport) -> Document:
+class SaturationReport(SaturationResult):
+    """One saturation test, which lays itself out."""
+
+    def document(self) -> Document:
+        """As a document of its own."""
+        return saturation_document(self)
+
+    def blocks(self) -> list[Block]:
+        """As a part of a qualification."""
+        return saturation_blocks(self)
+
+
+def saturation_document(report: SaturationResult) -> Document:
     """Lay out a saturation test."""
     state = text.state_of(report)
     charts = saturation_charts(report)
@@ -56,7 +68,7 @@ def saturation_document(report: SaturationReport) -> Document:
     ).noted_once()
 
 
-def saturation_blocks(report: SaturationReport) -> list[Block]:
+def saturation_blocks(report: SaturationResult) -> list[Block]:
     """A saturation test as a part of another report: what was found, the plots, the published tables."""
     why = Remarks("why", "Why these loads", text.reasons(report))
     return [
@@ -70,7 +82,7 @@ def saturation_blocks(report: SaturationReport) -> list[Block]:
     ]
 
 
-def _suites(report: SaturationReport) -> list[Suite]:
+def _suites(report: SaturationResult) -> list[Suite]:
     """A case for each version's load, and one for each version that is held against the first."""
     versions = report.measured
     cases = [
@@ -100,7 +112,7 @@ def _figures(found: Saturation) -> dict[str, float | str]:
     return {"state": found.state, **{name: value for name, value in figures.items() if value is not None}}
 
 
-def _conditions(report: SaturationReport) -> list[Block]:
+def _conditions(report: SaturationResult) -> list[Block]:
     blocks: list[Block] = []
     runs = run_table(report)
     if runs is not None:
@@ -119,7 +131,7 @@ def _conditions(report: SaturationReport) -> list[Block]:
     return blocks
 
 
-def _versions(report: SaturationReport) -> Table:
+def _versions(report: SaturationResult) -> Table:
     """What the versions' figures are of, beside each other."""
     columns = [_facts(version) for version in report.versions]
     labels = list(dict.fromkeys(fact.label for facts in columns for fact in facts))

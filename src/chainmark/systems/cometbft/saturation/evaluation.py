@@ -17,6 +17,7 @@ from chainmark.lab.sweeping import SweepTest
 from chainmark.stats.intervals import LEVEL, mean_and_variance, wilson_limits
 from chainmark.stats.knee import DETECTOR, LEAST_POINTS, convex_knee, resampled_knee
 from chainmark.stats.special import t_quantile
+from chainmark.systems.cometbft.saturation.document import SaturationReport
 from chainmark.systems.cometbft.saturation.results import (
     Cell,
     CellComparison,
@@ -27,7 +28,6 @@ from chainmark.systems.cometbft.saturation.results import (
     RunFigure,
     Saturation,
     SaturationMetrics,
-    SaturationReport,
     SaturationVersion,
     Standing,
     State,
@@ -392,25 +392,13 @@ def evaluated(version: VersionRuns, tolerance: float, seed: int) -> SaturationVe
 _Read = Callable[[CellRun], RunFigure | None]
 
 
-def _mean_latency(run: CellRun) -> RunFigure | None:
-    return run.latency.mean if run.latency else None
-
-
-def _p50_latency(run: CellRun) -> RunFigure | None:
-    return run.latency.p50 if run.latency else None
-
-
-def _p99_latency(run: CellRun) -> RunFigure | None:
-    return run.latency.p99 if run.latency else None
-
-
 def _questions(metrics: SaturationMetrics) -> list[tuple[Metric, str, _Read]]:
     return [
         (metrics.committed, "mean", lambda run: RunFigure(value=run.efficiency)),
         (metrics.throughput, "mean", lambda run: run.throughput_per_s),
-        (metrics.latency, "mean", _mean_latency),
-        (metrics.latency, "p50", _p50_latency),
-        (metrics.latency, "p99", _p99_latency),
+        (metrics.latency, "mean", lambda run: run.latency.mean if run.latency else None),
+        (metrics.latency, "p50", lambda run: run.latency.p50 if run.latency else None),
+        (metrics.latency, "p99", lambda run: run.latency.p99 if run.latency else None),
     ]
 
 

@@ -6,9 +6,8 @@ of every rendering of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,10 +18,6 @@ from chainmark.core.comparison import Judgement
 from chainmark.core.manifest import Fact, Subject
 from chainmark.core.metric import Metric
 from chainmark.core.verdict import Verdict, worst
-
-if TYPE_CHECKING:
-    from chainmark.report.blocks import Block
-    from chainmark.report.document import Document
 
 SATURATION_SCHEMA = 2
 Measure = Literal["committed", "pace"]
@@ -104,9 +99,8 @@ class CellRun(_Part):
         return self.committed / self.offered if self.offered else 0.0
 
 
-@dataclass(frozen=True)
-class VersionRuns:
-    """All that one version did, before anything is concluded from it.
+class _Version(_Part):
+    """What is known of one version beside its runs.
 
     Attributes:
         label: what it is called, unique in the document.
@@ -116,7 +110,7 @@ class VersionRuns:
         latency_is: from when to when latencies run.
         latency_kind: latencies of equal kinds can be compared; "": with none, for it is not known what they are.
         throughput_is: what is divided by what.
-        conditions, facts, notes: what a reader must know beside the figures.
+        conditions, facts: what a reader must know beside the figures.
     """
 
     label: str
@@ -127,10 +121,15 @@ class VersionRuns:
     latency_is: str
     latency_kind: str
     throughput_is: str
-    runs: Sequence[CellRun]
-    conditions: dict[str, str] = field(default_factory=dict)
-    facts: Sequence[Fact] = ()
-    notes: Sequence[str] = ()
+    conditions: dict[str, str] = {}
+    facts: list[Fact] = []
+
+
+class VersionRuns(_Version):
+    """All that one version did, before anything is concluded from it."""
+
+    runs: list[CellRun]
+    notes: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,17 @@ class Figure(_Part):
     basis: str
 
 
-class Cell(_Part):
+class _AtLoad(_Part):
+    connections: int
+    rate_per_s: int
+
+    @property
+    def name(self) -> str:
+        """As reports write it: c=2, r=200."""
+        return f"c={self.connections}, r={self.rate_per_s}"
+
+
+class Cell(_AtLoad):
     """All runs at one load.
 
     Attributes:
@@ -172,8 +181,6 @@ class Cell(_Part):
         standing: on which side of the threshold, by efficiency; pace_standing by pace.
     """
 
-    connections: int
-    rate_per_s: int
     runs: list[CellRun]
     used: int
     committed: float | None
@@ -190,11 +197,6 @@ class Cell(_Part):
     def load_per_s(self) -> int:
         """Transactions offered per second over all connections."""
         return self.connections * self.rate_per_s
-
-    @property
-    def name(self) -> str:
-        """As reports write it: c=2, r=200."""
-        return f"c={self.connections}, r={self.rate_per_s}"
 
 
 class Saturation(_Part):
@@ -263,31 +265,9 @@ class Knee(_Part):
     basis: str
 
 
-class SaturationVersion(_Part):
-    """One version.
+class SaturationVersion(_Version):
+    """One version with what was found of it; the first one of its findings chooses the load."""
 
-    Attributes:
-        label: unique in the document.
-        published: whether its figures are from a published table.
-        source: where they are from.
-        expected: how the offered transactions were counted.
-        latency_is: from when to when latencies run.
-        latency_kind: latencies of equal kinds can be compared; "": with none, for it is not known what they are.
-        throughput_is: what is divided by what.
-        saturations: by each measure that is known; the first one chooses the load.
-        conditions, facts: what a reader must know beside the figures.
-    """
-
-    label: str
-    subject: Subject
-    published: bool
-    source: str
-    expected: str
-    latency_is: str
-    latency_kind: str
-    throughput_is: str
-    conditions: dict[str, str] = {}
-    facts: list[Fact] = []
     cells: list[Cell]
     saturations: list[Saturation]
     knee: Knee
@@ -304,17 +284,10 @@ class SaturationVersion(_Part):
         return Verdict.INFORMATIONAL if self.published else _OF_STATE[self.chosen.state]
 
 
-class CellComparison(_Part):
+class CellComparison(_AtLoad):
     """Two versions at one load; the judgements are of the report's metrics."""
 
-    connections: int
-    rate_per_s: int
     judgements: list[Judgement]
-
-    @property
-    def name(self) -> str:
-        """As reports write it: c=2, r=200."""
-        return f"c={self.connections}, r={self.rate_per_s}"
 
 
 class VersionComparison(_Part):
@@ -326,7 +299,7 @@ class VersionComparison(_Part):
     left_out: list[str] = []
 
 
-class SaturationReport(Attachment):
+class SaturationResult(Attachment):
     """One saturation test.
 
     Attributes:
@@ -387,15 +360,3 @@ class SaturationReport(Attachment):
             "whether that is less.",
         }[result]
         return Finding(result, told, reasons)
-
-    def document(self) -> Document:
-        """Laid out."""
-        from chainmark.systems.cometbft.saturation.document import saturation_document  # noqa: PLC0415 - a layout
-
-        return saturation_document(self)
-
-    def blocks(self) -> list[Block]:
-        """As a part of a qualification."""
-        from chainmark.systems.cometbft.saturation.document import saturation_blocks  # noqa: PLC0415 - a layout
-
-        return saturation_blocks(self)

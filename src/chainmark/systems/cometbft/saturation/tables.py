@@ -20,7 +20,7 @@ from chainmark.systems.cometbft.saturation import text
 from chainmark.systems.cometbft.saturation.results import (
     Cell,
     CellRun,
-    SaturationReport,
+    SaturationResult,
     SaturationVersion,
     VersionComparison,
 )
@@ -34,7 +34,7 @@ _OUTCOMES: dict[Outcome, Emphasis] = {
 _INTERVALS = "In brackets: 90 % intervals; of one run the noise between runs is assumed (3 %)."
 
 
-def found_table(report: SaturationReport) -> Table:
+def found_table(report: SaturationResult) -> Table:
     """The answer: one row a version, and below it the same by the other measure."""
     columns = [*words("version"), Column("keeps up with"), *words("sure", "configuration"),
                Column("knee", spare_tail=True), *words("state"), Column("runs")]  # fmt: skip
@@ -61,7 +61,7 @@ def found_table(report: SaturationReport) -> Table:
     return Table("found", "Where each version stops keeping up", columns, rows, notes, tails="intervals")
 
 
-def processed_tables(report: SaturationReport) -> list[Table]:
+def processed_tables(report: SaturationResult) -> list[Table]:
     """Rows r, columns c, processed transactions: the table of the published reports, version by version."""
     return [_processed_table(version, number) for number, version in enumerate(report.versions)]
 
@@ -89,7 +89,7 @@ def _processed_table(version: SaturationVersion, number: int) -> Table:
                  tails="shares")  # fmt: skip
 
 
-def diagonal_table(report: SaturationReport) -> Table:
+def diagonal_table(report: SaturationResult) -> Table:
     """Cells of equal connections × rate beside each other, version by version."""
     loads = sorted({cell.load_per_s for version in report.versions for cell in version.cells})
     rows = []
@@ -116,7 +116,7 @@ def _diagonal_cell(cells: Sequence[Cell]) -> TableCell:
     return TableCell(", ".join(told), emphasis=emphasis)
 
 
-def cell_tables(report: SaturationReport) -> list[Table]:
+def cell_tables(report: SaturationResult) -> list[Table]:
     """Every cell with its books and figures."""
     return [_cell_table(version, number) for number, version in enumerate(report.versions)]
 
@@ -157,7 +157,7 @@ def _latency_count(cell: Cell) -> str:
     return units.count(sum(found)) if found else units.UNSET
 
 
-def comparison_tables(report: SaturationReport) -> list[Table]:
+def comparison_tables(report: SaturationResult) -> list[Table]:
     """Two versions at equal loads: every change with its interval and outcome."""
     labels = {metric.id: metric.label for metric in report.metrics}
     return [_comparison_table(found, number, labels) for number, found in enumerate(report.comparisons)]
@@ -200,7 +200,7 @@ def _change_cells(judgement: Judgement | None) -> list[TableCell]:
     return [TableCell(change, f"({interval})"), TableCell(judgement.outcome.value, emphasis=emphasis)]
 
 
-def run_table(report: SaturationReport) -> Table | None:
+def run_table(report: SaturationResult) -> Table | None:
     """Every run in the order in which it was made, with what must be known of it."""
     runs = sorted(
         ((run, version.label) for version in report.versions for cell in version.cells for run in cell.runs

@@ -12,7 +12,7 @@ from chainmark.systems.cometbft.saturation.results import (
     Figure,
     Measure,
     Saturation,
-    SaturationReport,
+    SaturationResult,
     SaturationVersion,
     Standing,
     State,
@@ -42,7 +42,7 @@ MEASURES: dict[Measure, str] = {
 QUIET = TableCell(units.UNSET, emphasis="quiet")
 
 
-def state_of(report: SaturationReport) -> State:
+def state_of(report: SaturationResult) -> State:
     """The worst state of the versions that were measured, or, if none was, of all."""
     measured = report.measured or report.versions
     states = {version.chosen.state for version in measured}
@@ -75,7 +75,7 @@ def found_text(found: Saturation) -> str:
     return {"lower bound": "beyond the test", "contradictory": "undecided"}.get(found.state, "none")
 
 
-def sentence(report: SaturationReport) -> str:
+def sentence(report: SaturationResult) -> str:
     """What was found of every version."""
     parts = [f"{version.label} {_clause(version.chosen)}" for version in report.versions]
     return "; ".join(parts) + "." if parts else "Nothing was measured."
@@ -96,7 +96,7 @@ def _clause(found: Saturation) -> str:
     return "keeps up with no load that was tested" if found.state == "nothing kept up" else "has no run that counts"
 
 
-def reasons(report: SaturationReport) -> list[str]:
+def reasons(report: SaturationResult) -> list[str]:
     """Why, version by version and measure by measure."""
     return [
         f"{version.label}, {MEASURES[found.measure]}: {found_text(found)}: {found.reason}."
@@ -105,7 +105,7 @@ def reasons(report: SaturationReport) -> list[str]:
     ]
 
 
-def rule(report: SaturationReport) -> str:
+def rule(report: SaturationResult) -> str:
     """The rule that chooses the load."""
     return (
         "The saturation load is the largest connections × rate such that it and every smaller tested load have "

@@ -1,0 +1,97 @@
+"""Other machines: what a cluster is worth, and its workers for those who have work for them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from chainmark.api.context import Cancellation, Relay, relay
+from chainmark.api.systems import installed
+from chainmark.core.errors import ChainmarkError, UsageError
+from chainmark.core.parts import Machines
+from chainmark.core.progress import Progress
+from chainmark.lab.protocols import ImportableSystem, ImportOrder, SpreadSystem
+from chainmark.report.document import Document
+from chainmark.report.layouts import document_of
+
+if TYPE_CHECKING:
+    from chainmark.cluster.connection import Cluster
+
+VARIABLE = "CHAINMARK_CLUSTER"
+
+
+@contextmanager
+def machines_at(address: str | None, listener: Relay) -> Iterator[Machines | None]:
+    """The workers of the cluster that was asked for, as long as the context lasts; None: of none.
+
+    Raises:
+        UsageError: it is no address, or the extra `cluster` is not installed.
+        EnvironmentFailure: it cannot be reached, has no workers, or one of another version.
+    """
+    if not address:
+        yield None
+        return
+    from chainmark.cluster.connection import connected  # noqa: PLC0415 - nothing of it is loaded without a cluster
+
+    listener.stage(f"connecting to {address}")
+    with connected(address) as cluster:
+        cluster.check_alike()
+        for text in cluster.warnings():
+            listener.say(text)
+        yield cluster
+
+
+@contextmanager
+def machines_for(
+    system: ImportableSystem, order: ImportOrder, on: str | None, listener: Relay
+) -> Iterator[Machines | None]:
+    """The workers for an import; None where none were asked for, or the source is not one for them."""
+    address = on or os.environ.get(VARIABLE)
+    if address and not (isinstance(system, SpreadSystem) and system.is_spread(order)):
+        listener.say(f"{order.source} is read by this machine alone: the cluster at {address} has no use for it")
+        address = None
+    with machines_at(address, listener) as machines:
+        yield machines
+
+
+def cluster_check(
+    on: str | None = None, *, progress: Progress | None = None, cancel: Cancellation | None = None
+) -> Document:
+    """Look a cluster over before it is used: workers, versions, clocks with their errors, and the ways between them.
+
+    Args:
+        on: its scheduler's address, "tcp://10.0.0.1:8786"; `CHAINMARK_CLUSTER` if left out.
+        progress, cancel: as in `run`.
+
+    Returns:
+        A document whose verdict is a pass when every worker can be used, and a fail otherwise; it says why.
+
+    Raises:
+        UsageError: there is no address, or the extra `cluster` is not installed.
+        EnvironmentFailure: the scheduler cannot be reached.
+    """
+    address = on or os.environ.get(VARIABLE)
+    if not address:
+        raise UsageError("no cluster is given", f"`--on tcp://HOST:8786`, or the variable {VARIABLE}")
+    from chainmark.cluster.connection import connected  # noqa: PLC0415 - nothing of it is loaded without a cluster
+    from chainmark.cluster.survey import survey  # noqa: PLC0415
+
+    listener = relay(progress, cancel)
+    listener.stage(f"connecting to {address}")
+    with connected(address) as cluster:
+        return document_of(survey(cluster, _nodes(cluster), listener))
+
+
+def _nodes(cluster: Cluster) -> dict[str, list[str]]:
+    """The node binaries of every machine; of none where the machines cannot be asked, which the check says."""
+    try:
+        return cluster.ask_each(installed_there, None)
+    except (ChainmarkError, ImportError, AttributeError):
+        return {}
+
+
+def installed_there(_: None) -> list[str]:
+    """The node binaries in the cache of the machine that this runs on."""
+    return [f"{subject.name} {subject.version}" for subject, _ in installed()]

@@ -1,0 +1,27 @@
+"""`chainmark cluster`: other machines, as the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import typer
+
+import chainmark as cm
+from chainmark.cli.common import On, Output, shows_result
+from chainmark.cli.following import progress
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Other machines: check the workers that `--on` makes use of.",
+    epilog="Example: `chainmark cluster check --on tcp://10.0.0.1:8786`",
+)
+
+
+@app.command("check", epilog="Example: `chainmark cluster check --on tcp://10.0.0.1:8786 --html cluster.html`")
+@shows_result
+def check(on: On = None, *, output: Output) -> None:
+    """Look a cluster over: workers, versions, clocks with their errors, ways between workers, and what will not work.
+
+    It needs the extra `chainmark[cluster]` here and on every worker.
+    """
+    with progress() as listener:
+        document = cm.cluster_check(on, progress=listener)
+    output.finish(document)

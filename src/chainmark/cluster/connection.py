@@ -1,0 +1,368 @@
+"""A connection to a Dask cluster, and its workers as machines over which functions are mapped."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Executor, Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from chainmark.cluster.working import TOPIC
+from chainmark.core import units
+from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
+from chainmark.core.parts import Part, Result, Taken, map_parts
+from chainmark.core.tool import tool_version
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+CONNECT_S = 10.0
+# A worker that died is started again within seconds, by its nanny or by what started the nanny.
+LOST_S = 60.0
+LOOK_S = 1.0
+CLOSE_S = 2.0
+START_HINT = "`dask scheduler` starts a scheduler, `dask worker tcp://HOST:8786` a worker on every machine"
+TLS_HINT = (
+    "certificates come from Dask's own configuration: DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__TLS__CLIENT__CERT and "
+    "…__TLS__CLIENT__KEY, or a file in ~/.config/dask"
+)
+SCHEMES = ("tcp", "tls", "ws", "wss")
+
+Answer = TypeVar("Answer")
+
+
+def library() -> Any:
+    """Dask's package.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    try:
+        import distributed  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise UsageError(
+            "a cluster needs the library dask.distributed, which is not installed",
+            "`pip install 'chainmark[cluster]'`",
+        ) from error
+    return distributed
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What the engine would print of lost connections is said in an error of ours."""
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
+    levels = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def check_address(address: str) -> None:
+    """That an address is that of a scheduler.
+
+    Raises:
+        UsageError: it is none.
+    """
+    parts = urlsplit(address)
+    try:
+        is_whole = parts.scheme in SCHEMES and bool(parts.hostname) and parts.port is not None
+    except ValueError:
+        is_whole = False
+    if not is_whole:
+        raise UsageError(f"`{address}` is not the address of a cluster's scheduler", "e.g. `tcp://10.0.0.1:8786`")
+
+
+def machine_of(address: str) -> str:
+    """The machine of a worker's address."""
+    return urlsplit(address).hostname or address
+
+
+def is_open(address: str) -> bool:
+    """Whether what passes over an address can be read and changed by others: another machine's, and no TLS."""
+    parts = urlsplit(address)
+    host = parts.hostname or ""
+    try:
+        is_own = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_own = host == "localhost"
+    return parts.scheme not in ("tls", "wss") and not is_own
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A worker as its scheduler knows it; ``scratch`` is its folder."""
+
+    address: str
+    name: str
+    threads: int
+    memory_bytes: int
+    scratch: str
+
+    @property
+    def machine(self) -> str:
+        """The address of its machine."""
+        return machine_of(self.address)
+
+
+class Cluster:
+    """A cluster while a command uses it: `chainmark.core.parts.Machines`."""
+
+    def __init__(self, address: str, client: Client) -> None:
+        self.address = address
+        self._client = client
+
+    @property
+    def threads(self) -> int:
+        """How many parts its workers work on at the same time."""
+        return sum(worker.threads for worker in self.workers())
+
+    @property
+    def client(self) -> Client:
+        """Dask's client."""
+        return self._client
+
+    def workers(self) -> list[Worker]:
+        """The workers that are there now, by their machines and names.
+
+        Raises:
+            EnvironmentFailure: the scheduler is gone.
+        """
+        with self._failures():
+            known = self._client.scheduler_info(n_workers=-1)["workers"]
+        return sorted(
+            (
+                Worker(address, str(one["name"]), one["nthreads"], one["memory_limit"] or 0, one["local_directory"])
+                for address, one in known.items()
+            ),
+            key=lambda worker: (worker.machine, worker.name),
+        )
+
+    def warnings(self) -> list[str]:
+        """What a user must know of the network between the machines, in sentences."""
+        addresses = [self.address, *(worker.address for worker in self.workers())]
+        machines = sorted({machine_of(address) for address in addresses if is_open(address)})
+        if not machines:
+            return []
+        return [
+            f"the cluster at {self.address} uses no TLS, and passes over networks ({', '.join(machines)}): whoever "
+            "reaches a port of it can run programs there, and read what passes; use it inside a network of your own "
+            "only, or start it with `tls://`"
+        ]
+
+    def run(self, function: Callable[..., Answer], workers: Sequence[str], **arguments: Any) -> dict[str, Any]:
+        """What a function returns on workers, at once and beside their work, by their addresses; or its exception."""
+        with self._failures():
+            found: dict[str, Any] = self._client.run(function, workers=list(workers), on_error="return", **arguments)
+        return found
+
+    def check_alike(self) -> None:
+        """That every worker has this version of chainmark, so that a part is the same wherever it is worked on.
+
+        Raises:
+            EnvironmentFailure: there is no worker, or one is of another version.
+        """
+        workers = self.workers()
+        if not workers:
+            raise EnvironmentFailure(f"the cluster at {self.address} has no workers", START_HINT)
+        own = tool_version()
+        for address, version in self.run(tool_version, [worker.address for worker in workers]).items():
+            if version != own:
+                has = "no chainmark" if isinstance(version, Exception) else f"chainmark {version}"
+                raise EnvironmentFailure(
+                    f"the worker {address} has {has}, and this is chainmark {own}",
+                    f"`chainmark cluster check --on {self.address}` shows every worker",
+                )
+
+    def ask_each(self, function: Callable[[Part], Result], question: Part) -> dict[str, Result]:
+        """See `Machines`."""
+        machines = sorted({worker.machine for worker in self.workers()})
+        found = self.map(
+            partial(_ask, function, question),
+            machines,
+            at=lambda machine: [machine],
+            take=lambda _, answer: answer,
+            weight=lambda _: 0.0,
+            watch=lambda _: None,
+        )
+        return dict(zip(machines, found, strict=True))
+
+    def map(
+        self,
+        function: Callable[[Part], Result],
+        parts: Sequence[Part],
+        *,
+        at: Callable[[Part], Collection[str]],
+        take: Callable[[Part, Result], Taken],
+        weight: Callable[[Part], float],
+        watch: Callable[[Mapping[int, Any]], None],
+    ) -> list[Taken]:
+        """See `Machines`."""
+        prefix = f"chainmark-{uuid.uuid4().hex}"
+        executor = _OnWorkers(self._client, prefix, at)
+        lost = _Lost(self, [frozenset(at(part)) for part in parts])
+        reports: dict[int, Any] = {}
+
+        def hear(event: Any) -> None:
+            run, _, place = str(event[1].get("key")).rpartition("-")
+            if run == prefix:
+                reports[int(place)] = event[1]["report"]
+
+        def look() -> None:
+            lost.check()
+            watch(dict(reports))
+
+        def taken(numbered: tuple[int, Part], result: Result) -> Taken:
+            lost.done(numbered[0])
+            return take(numbered[1], result)
+
+        with self._failures(), self._reports(hear):
+            return map_parts(
+                partial(_named, function),
+                list(enumerate(parts)),
+                executor,
+                weight=lambda numbered: weight(numbered[1]),
+                watch=look,
+                take=taken,
+            )
+
+    @contextmanager
+    def _reports(self, hear: Callable[[Any], None]) -> Iterator[None]:
+        self._client.subscribe_topic(TOPIC, hear)
+        try:
+            yield
+        finally:
+            with suppress(Exception):  # the scheduler may be gone, and then nobody reports
+                self._client.unsubscribe_topic(TOPIC)
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """What the engine raises, as errors of ours."""
+        distributed = library()
+        try:
+            yield
+        except distributed.scheduler.KilledWorker as error:
+            raise EnvironmentFailure(
+                f"workers of the cluster died again and again at the same work, at last {error.last_worker.address}",
+                "their own logs say why; too little memory is the most frequent reason",
+            ) from error
+        except (CancelledError, OSError) as error:
+            if isinstance(error, OSError) and error.filename is not None:
+                raise  # a file of this machine
+            raise EnvironmentFailure(
+                f"the cluster's scheduler at {self.address} is gone: it was stopped or started again, or cannot be "
+                "reached any more",
+                "start the command again when the scheduler is there: what is on the disk is whole",
+            ) from error
+
+
+class _OnWorkers(Executor):
+    """Dask's own executor, with a key of each part's own and the machines that may work on it."""
+
+    def __init__(self, client: Client, prefix: str, at: Callable[[Any], Collection[str]]) -> None:
+        # Never taken from what an equal call returned before: the logs may have changed.
+        self._executor = client.get_executor(pure=False)
+        self._prefix, self._at = prefix, at
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **_: Any) -> Future[Any]:
+        ((place, part),) = arguments
+        submitted: Future[Any] = self._executor.submit(
+            function, (place, part), key=f"{self._prefix}-{place}", workers=sorted(self._at(part)) or None
+        )
+        return submitted
+
+
+class _Lost:
+    """Notices parts for which no machine has been there for a while."""
+
+    def __init__(self, cluster: Cluster, wanted: Sequence[frozenset[str]]) -> None:
+        self._cluster = cluster
+        self._open = dict(enumerate(wanted))
+        self._looked = self._seen = time.monotonic()
+
+    def done(self, place: int) -> None:
+        del self._open[place]
+
+    def check(self) -> None:
+        now = time.monotonic()
+        if now - self._looked < LOOK_S:
+            return
+        self._looked = now
+        there = {worker.machine for worker in self._cluster.workers()}
+        missing = [machines for machines in self._open.values() if not (machines & there if machines else there)]
+        if not missing:
+            self._seen = now
+        elif now - self._seen > LOST_S:
+            names = " or ".join(sorted(missing[0])) or "any machine"
+            raise EnvironmentFailure(
+                f"the cluster at {self._cluster.address} has had no worker on {names} for {units.duration(LOST_S)}, and only "
+                "that could go on",
+                f"{START_HINT}; then start the command again",
+            )
+
+
+def _named(function: Callable[[Part], Result], numbered: tuple[int, Part]) -> Result:
+    """A part on its worker, whose machine an error names."""
+    from distributed import get_worker  # noqa: PLC0415 - an extra, which every worker has
+
+    try:
+        return function(numbered[1])
+    except ChainmarkError as error:
+        error.message = f"{error.message} (on the worker {get_worker().address})"
+        raise
+
+
+def _ask(function: Callable[[Part], Result], question: Part, _machine: str) -> Result:
+    return function(question)
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Cluster]:
+    """A cluster as long as the context lasts.
+
+    Raises:
+        UsageError: the address is none, or Dask is not installed.
+        EnvironmentFailure: the scheduler cannot be reached.
+    """
+    check_address(address)
+    distributed = library()
+    is_tls = urlsplit(address).scheme in ("tls", "wss")
+    if is_tls and distributed.Security().get_connection_args("client")["ssl_context"] is None:
+        raise UsageError(f"{address} uses TLS, and no certificates are given", TLS_HINT)
+    with _quiet():
+        client = _client(address)
+        try:
+            yield Cluster(address, client)
+        finally:
+            with suppress(Exception):  # nothing is left of it to be closed where the scheduler is gone
+                client.close(timeout=CLOSE_S)
+
+
+def _client(address: str) -> Client:
+    try:
+        made: Client = library().Client(address, timeout=CONNECT_S, set_as_default=False, name="chainmark")
+    except (OSError, TypeError, ValueError, RuntimeError) as error:
+        hint = TLS_HINT if address.startswith(("tls:", "wss:")) else START_HINT
+        raise EnvironmentFailure(
+            f"the cluster's scheduler at {address} cannot be reached: {_reason(error)}", hint
+        ) from error
+    return made
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost reason that the network gave, on one line."""
+    reasons = [error]
+    while (inner := reasons[-1].__cause__ or reasons[-1].__context__) is not None:
+        reasons.append(inner)
+    told = [" ".join(str(one).split()) for one in reasons if isinstance(one, OSError)]
+    return next((text for text in reversed(told) if text), str(error) or type(error).__name__)

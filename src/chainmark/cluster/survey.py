@@ -1,0 +1,182 @@
+"""A cluster looked over before it is used: its workers, their clocks, and the ways between them."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from chainmark.cluster.connection import START_HINT, Cluster, Worker, machine_of
+from chainmark.cluster.probe import About, Passed, about, measure
+from chainmark.core import units
+from chainmark.core.cluster_report import ClusterClock, ClusterLink, ClusterReport, ClusterWorker
+from chainmark.core.progress import Progress
+from chainmark.core.times import utc_now
+from chainmark.core.verdict import Verdict
+
+EXCHANGES = 30
+PAYLOAD_BYTES = 4 << 20
+# All ways between so many are measured; among more, each to the next one.
+ALL_PAIRS_MAX = 12
+FREE_MIN_BYTES = 1 << 30
+THIS_MACHINE = "this machine"
+
+
+def survey(cluster: Cluster, nodes: dict[str, list[str]], progress: Progress) -> ClusterReport:
+    """Ask every worker, and measure.
+
+    Args:
+        nodes: node binaries by machine, as far as they are known.
+
+    Raises:
+        EnvironmentFailure: the scheduler is gone.
+    """
+    progress.stage("asking the workers")
+    known, own = cluster.workers(), about()
+    answers = cluster.run(about, [worker.address for worker in known])
+    workers = [_worker(worker, answers.get(worker.address), own, nodes.get(worker.machine, [])) for worker in known]
+    usable = [one for one, found in zip(known, workers, strict=True) if found.chainmark]
+    ends = _ends(usable)
+    progress.stage("measuring clocks and ways")
+    passed = {}
+    for place, (source, targets) in enumerate(_ways(ends)):
+        progress.update(place / len(ends), source)
+        asked = {"targets": targets, "exchanges": EXCHANGES, "payload_bytes": PAYLOAD_BYTES}
+        answer = cluster.run(measure, [source], **asked)[source]
+        for target in targets:
+            passed[source, target] = answer.get(target) if isinstance(answer, dict) else str(answer)
+    unusable = [worker for worker in workers if worker.problems]
+    verdict = Verdict.FAIL if unusable or not workers else Verdict.PASS
+    machines = len({worker.machine for worker in workers})
+    return ClusterReport(
+        **{name: str(own[name]) for name in ("chainmark", "python", "engine", "build")},
+        tool_version=own["chainmark"],
+        title=f"Cluster at {cluster.address}",
+        subtitle=f"{units.plural(len(workers), 'worker')} on {units.plural(machines, 'machine')}",
+        date=utc_now(),
+        verdict=verdict,
+        sentence=_sentence(workers, unusable),
+        scheduler=cluster.address,
+        workers=workers,
+        clocks=_clocks(cluster, ends, passed),
+        links=[_link(source, target, found) for (source, target), found in passed.items()],
+        warnings=cluster.warnings(),
+    )
+
+
+def _sentence(workers: Sequence[ClusterWorker], unusable: Sequence[ClusterWorker]) -> str:
+    if not workers:
+        return f"the scheduler has no workers: {START_HINT}"
+    if unusable:
+        one = unusable[0]
+        return f"{len(unusable)} of {units.plural(len(workers), 'worker')} cannot be used: {one.name} {one.problems[0]}"
+    threads = sum(worker.threads for worker in workers)
+    return f"every worker can be used; {units.plural(threads, 'part')} are worked on at the same time"
+
+
+def _worker(worker: Worker, answer: About | Exception | None, own: About, nodes: list[str]) -> ClusterWorker:
+    told: dict[str, Any] = {}
+    problems, remarks = [], []
+    if isinstance(answer, ImportError | AttributeError):
+        problems.append(f"has no chainmark, or one of an older version ({answer})")
+    elif answer is None or isinstance(answer, Exception):
+        problems.append(f"does not answer ({answer or 'it is gone'})")
+    else:
+        told = dict(answer)
+        problems, remarks = _differences(answer, own)
+        if 0 < worker.memory_bytes < FREE_MIN_BYTES:
+            remarks.append(f"may use {units.byte_size(worker.memory_bytes)} of memory only")
+        if worker.threads > answer["cores"]:
+            remarks.append(f"has {worker.threads} threads on {units.plural(answer['cores'], 'core')}")
+    return ClusterWorker(
+        address=worker.address,
+        name=worker.name,
+        machine=worker.machine,
+        threads=worker.threads,
+        memory_bytes=worker.memory_bytes,
+        nodes=nodes,
+        problems=problems,
+        remarks=remarks,
+        **told,
+    )
+
+
+def _differences(other: About, own: About) -> tuple[list[str], list[str]]:
+    """What keeps a worker from being used, and what may surprise."""
+    problems, remarks = [], []
+    if other["chainmark"] != own["chainmark"]:
+        problems.append(f"has chainmark {other['chainmark']}, and this is {own['chainmark']}")
+    elif other["build"] != own["build"]:
+        remarks.append("has another build of the same version of chainmark's core")
+    if other["free_bytes"] < FREE_MIN_BYTES:
+        problems.append(f"has {units.byte_size(other['free_bytes'])} left for temporary files")
+    if other["engine"] != own["engine"]:
+        remarks.append(f"has Dask {other['engine']}, and this is {own['engine']}: equal versions are safer")
+    if other["python"].split(".")[:2] != own["python"].split(".")[:2]:
+        remarks.append(f"has Python {other['python']}, and this is {own['python']}: equal versions are safer")
+    return problems, remarks
+
+
+def _ends(workers: Sequence[Worker]) -> list[Worker]:
+    """One worker of every machine; on one machine all workers."""
+    first: dict[str, Worker] = {}
+    for worker in workers:
+        first.setdefault(worker.machine, worker)
+    return list(first.values()) if len(first) > 1 else list(workers)
+
+
+def _ways(ends: Sequence[Worker]) -> list[tuple[str, list[str]]]:
+    """Whom each worker measures: all others, or the next one; and the first one all others, for their clocks."""
+    addresses = [worker.address for worker in ends]
+    if len(addresses) <= ALL_PAIRS_MAX:
+        return [(one, [other for other in addresses if other != one]) for one in addresses if len(addresses) > 1]
+    following = [(one, [other]) for one, other in itertools.pairwise([*addresses, addresses[0]])]
+    return [(addresses[0], addresses[1:]), *following[1:]]
+
+
+def offset(times: Sequence[tuple[int, int, int]]) -> tuple[float, float]:
+    """How far the other clock is ahead, and the most by which that may be wrong, both in seconds.
+
+    The exchange with the shortest round trip counts: the other clock was read at some moment of it, so the middle is
+    wrong by half of it at most.
+    """
+    sent, there, received = min(times, key=lambda one: one[2] - one[0])
+    return (2 * there - sent - received) / 2e9, (received - sent) / 2e9
+
+
+def _clocks(cluster: Cluster, ends: Sequence[Worker], passed: dict[tuple[str, str], Any]) -> list[ClusterClock]:
+    if not ends:
+        return []
+    reference, clocks = ends[0], []
+    for (source, target), found in passed.items():
+        is_another = machine_of(target) != reference.machine
+        if source == reference.address and is_another and not isinstance(found, str):
+            clocks.append(_clock(machine_of(target), reference.machine, found["times"]))
+    times = []
+    for _ in range(EXCHANGES):
+        sent = time.time_ns()
+        there = cluster.run(time.time_ns, [reference.address])[reference.address]
+        times.append((sent, there, time.time_ns()))
+    # Seen from here; seen from there it is as far behind.
+    here = _clock(THIS_MACHINE, reference.machine, times)
+    return [*clocks, here.model_copy(update={"offset_s": -here.offset_s})]
+
+
+def _clock(machine: str, reference: str, times: Sequence[tuple[int, int, int]]) -> ClusterClock:
+    offset_s, error_s = offset(times)
+    return ClusterClock(machine=machine, reference=reference, offset_s=offset_s, error_s=error_s, exchanges=len(times))
+
+
+def _link(source: str, target: str, found: Passed | str) -> ClusterLink:
+    if isinstance(found, str):
+        return ClusterLink(source=source, target=target, problem=found)
+    trips = [(received - sent) / 1e9 for sent, _, received in found["times"]]
+    return ClusterLink(
+        source=source,
+        target=target,
+        round_trip_s=min(trips),
+        median_s=median(trips),
+        bytes_per_s=found["bytes_per_s"],
+    )

@@ -1,0 +1,105 @@
+"""Progress of one run, passed on to whoever listens, and shown in the run's folder meanwhile."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from chainmark.core.progress import LiveSource, Progress, begin_step, live_figures, tell
+from chainmark.core.times import utc_now
+from chainmark.store.live import LivePoint, LiveState, remove_live, write_live
+
+EVERY_S = 2.0
+_MOST_POINTS = 300
+
+
+class Recorder:
+    """Shows how a run goes as long as the context lasts.
+
+    Args:
+        progress: who listens besides.
+        folder: of the run.
+        every_s: how often the figures of a load are looked at.
+    """
+
+    def __init__(self, progress: Progress, folder: Path, every_s: float = EVERY_S) -> None:
+        self._progress, self._folder, self._every_s = progress, folder, every_s
+        self._state, self._written = LiveState(), 0.0
+        self._points: deque[LivePoint] = deque(maxlen=_MOST_POINTS)
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """What is shown is for those who watch; nothing of it is kept."""
+        with self._lock:
+            self._written = float("inf")
+            remove_live(self._folder)
+
+    def stage(self, name: str) -> None:
+        """A new stage begins."""
+        self._progress.stage(name)
+        self._show(at_once=True, stage=name, fraction=0.0, detail="")
+
+    def step(self, name: str) -> None:
+        """One of many steps begins."""
+        begin_step(self._progress, name)
+        self._show(stage=name)
+
+    def tell(self, text: str) -> None:
+        """What the steps so far have found."""
+        tell(self._progress, text)
+
+    def say(self, text: str) -> None:
+        """Something that a reader must know now."""
+        if (method := getattr(self._progress, "say", None)) is not None:
+            method(text)
+
+    def update(self, fraction: float, detail: str = "") -> None:
+        """The stage stands at ``fraction``."""
+        self._progress.update(fraction, detail)
+        self._show(fraction=fraction, detail=detail)
+
+    @contextmanager
+    def live(self, source: LiveSource) -> Iterator[None]:
+        """Look at figures now and then, and offer them to who listens besides."""
+        ended = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(source, ended), name="showing", daemon=True)
+        with live_figures(self._progress, source):
+            watcher.start()
+            try:
+                yield
+            finally:
+                ended.set()
+                watcher.join()
+
+    def _watch(self, source: LiveSource, ended: threading.Event) -> None:
+        begun = time.monotonic()
+        while not ended.wait(self._every_s):
+            figures = source()
+            self._points.append(LivePoint(
+                at_s=round(time.monotonic() - begun, 1), offered=figures.offered, accepted=figures.accepted,
+                committed=figures.committed,
+            ))  # fmt: skip
+            self._show(
+                at_once=True, points=list(self._points), sent=figures.sent, failed=figures.failed,
+                in_flight=figures.in_flight, schedule_lag_s=figures.schedule_lag_s, heights=dict(figures.heights),
+                waiting=dict(figures.waiting),
+            )  # fmt: skip
+
+    def _show(self, *, at_once: bool = False, **known: object) -> None:
+        with self._lock:
+            self._state = self._state.model_copy(update={**known, "updated_at": utc_now()})
+            is_open = self._written != float("inf")
+            if is_open and (at_once or time.monotonic() - self._written >= self._every_s):
+                write_live(self._folder, self._state)
+                self._written = time.monotonic()

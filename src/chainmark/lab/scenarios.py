@@ -1,0 +1,188 @@
+"""What a qualification asks for: every scenario with its profiles, what it lacks, and its runs in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel
+
+from chainmark.core import units
+from chainmark.core.errors import UsageError
+from chainmark.core.qa_plan import QaPlan, Role, ScenarioKind, ScenarioPlan, SidePlan
+from chainmark.lab.profiles import read_profile
+from chainmark.lab.protocols import QualifiableSystem, SweptSystem, pinned
+from chainmark.lab.schedules import Arm, Step, grid_steps, interleaved
+from chainmark.lab.sweeping import Bisected
+from chainmark.network.host import host_facts
+from chainmark.store.runs import SealedRun
+
+# A single pair shows no noise of its own.
+LEAST_ROUNDS = 2
+_CORES = "cores:"
+_MEMORY = "memory:"
+
+
+@dataclass(frozen=True)
+class QaOrder:
+    """One qualification to make.
+
+    Attributes:
+        settings: of every scenario's profile, as `--set` takes them; of_version: of the sides that run that version.
+    """
+
+    plan: QaPlan
+    baseline: str
+    candidate: str
+    seed: int = 1
+    settings: tuple[str, ...] = ()
+    of_version: Mapping[Role, Sequence[str]] = field(default_factory=dict)
+    keep_homes: bool = False
+
+    def version(self, role: Role) -> str:
+        """The version that plays a role."""
+        return self.baseline if role == "baseline" else self.candidate
+
+
+@dataclass
+class ScenarioMade:
+    """What was made of a scenario.
+
+    Attributes:
+        lacking: clauses on what it needs and does not get; if there are any it was not run.
+        sides: the profile of each side.
+        steps: the runs to make, in their order; none where it lacks something. Where it goes on until it is decided,
+            as many as there may be at most; of a search by halves all that it may ask for.
+        search: which of the steps are made, where that follows from the results.
+        rounds: runs of each side after which it was decided; None: not before the last.
+        names: by side, what its runs' places call it; of a sweep, with the load.
+        done: the sealed runs by position; one that repeats an invalid run stands behind all that were planned.
+        failures: by side, why a run of it could not be made, not even at the second try.
+    """
+
+    plan: ScenarioPlan
+    experiment: str
+    lacking: list[str]
+    sides: dict[str, BaseModel]
+    steps: list[Step] = field(default_factory=list)
+    names: dict[str, set[str]] = field(default_factory=dict)
+    done: dict[int, SealedRun] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+    rounds: int | None = None
+    search: Bisected | None = None
+
+    @property
+    def wanted(self) -> list[Step]:
+        """The runs that are to be made, as far as is known."""
+        if self.search is not None:
+            made = [step for step in self.steps if step.position in self.done]
+            rest = [step for step in self.steps if step.position not in self.done]
+            return [*made, *rest[: max(0, self.search.most - len(made))]]
+        return [step for step in self.steps if self.rounds is None or step.repetition <= self.rounds]
+
+    @property
+    def may_end_sooner(self) -> bool:
+        """Whether a decision may make some of the wanted runs needless."""
+        if self.search is not None:
+            return sum(step.position in self.done for step in self.steps) < self.search.most
+        if not self.steps or not self.plan.goes_on or self.rounds is not None:
+            return False
+        last = self.of_round(self.plan.planned_runs)
+        return self.plan.planned_runs > LEAST_ROUNDS and not any(step.position in self.done for step in last)
+
+    @property
+    def runs(self) -> list[SealedRun]:
+        """Valid and invalid ones, in the order of their positions, repetitions of invalid ones last."""
+        return [run for _, run in sorted(self.done.items())]
+
+    @property
+    def repeats(self) -> dict[str, str]:
+        """By the id of a run that repeats an invalid one, the id of that one."""
+        planned = len(self.steps)
+        return {
+            run.run_id: self.done[position - planned].run_id
+            for position, run in sorted(self.done.items())
+            if position >= planned and position - planned in self.done
+        }
+
+    def of_round(self, repetition: int) -> list[Step]:
+        """The runs of a round, in their order."""
+        return [step for step in self.steps if step.repetition == repetition]
+
+    def of_side(self, side: str) -> list[SealedRun]:
+        """The runs of one side; of a sweep at all loads."""
+        return [run for run in self.runs if (place := run.manifest.experiment) and place.side in self.names[side]]
+
+
+def prepared(system: QualifiableSystem, order: QaOrder, scenario: ScenarioPlan, experiment_id: str) -> ScenarioMade:
+    """A scenario with its profiles checked, and what it lacks."""
+    lacking = [text for need in scenario.needs if (text := _lack(system, need, order, scenario))]
+    if scenario.kind is ScenarioKind.SWEEP and order.baseline == order.candidate:
+        lacking.append("two different versions")
+    sides = {} if lacking else {side.id: profile_of(system, order, scenario, side) for side in scenario.sides}
+    made = ScenarioMade(scenario, f"{experiment_id}-{scenario.id}", lacking, sides)
+    made.names = {side.id: {side.id} for side in scenario.sides}
+    if scenario.kind is ScenarioKind.SWEEP and not lacking:
+        _schedule_sweep(system, made, order)
+    elif not lacking:
+        arms = [Arm(side.id, order.version(side.version), sides[side.id]) for side in scenario.sides]
+        made.steps = interleaved(arms, scenario.planned_runs)
+    return made
+
+
+def profile_of(system: QualifiableSystem, order: QaOrder, scenario: ScenarioPlan, side: SidePlan) -> BaseModel:
+    """The profile that a side runs, checked."""
+    versions = {"baseline": order.baseline, "candidate": order.candidate}
+    given = [*scenario.settings, *order.settings, *order.of_version.get(side.version, ()), *side.settings]
+    settings = [_filled(text, versions) for text in given]
+    try:
+        return pinned(system, system.profile(read_profile(scenario.profile, settings)))
+    except UsageError as error:
+        raise UsageError(f"the scenario `{scenario.id}` cannot be made: {error.message}", error.hint) from error
+
+
+def _lack(system: QualifiableSystem, need: str, order: QaOrder, scenario: ScenarioPlan) -> str:
+    """What of a need is not there; "" if nothing."""
+    host = host_facts()
+    if need.startswith(_CORES):
+        wanted = _amount(need, _CORES)
+        return "" if host.cores >= wanted else f"{wanted} processors; this machine has {host.cores}"
+    if need.startswith(_MEMORY):
+        wanted = _amount(need, _MEMORY)
+        found = host.memory_bytes / 2**30
+        return "" if found >= wanted else f"{wanted} GiB of memory; this machine has {units.number(found, 1)}"
+    versions = dict.fromkeys(order.version(side.version) for side in scenario.sides)
+    return system.lacking(need, tuple(versions))
+
+
+def _schedule_sweep(system: QualifiableSystem, made: ScenarioMade, order: QaOrder) -> None:
+    """Every load with both versions, in the order and under the names of a saturation test."""
+    if not isinstance(system, SweptSystem):
+        raise UsageError(
+            f"chainmark cannot find the saturation of `{system.name}`",
+            f"leave the scenario `{made.plan.id}` out of the plan",
+        )
+    roles: dict[str, Role] = {order.candidate: "candidate", order.baseline: "baseline"}
+    plan, versions = system.sweep_plan(made.sides["baseline"]), (order.baseline, order.candidate)
+    if plan.search == "bisect":
+        made.search = Bisected(system, plan, versions, made.plan.planned_runs)
+        cells = made.search.cells
+    else:
+        cells = grid_steps(plan.loads, versions, made.plan.planned_runs, order.seed)
+    for position, cell in enumerate(cells):
+        side = roles[cell.version]
+        made.steps.append(cell.step(system.at_load(made.sides[side], cell.load), position))
+        made.names[side].add(made.steps[-1].side)
+
+
+def _amount(need: str, prefix: str) -> int:
+    text = need.removeprefix(prefix)
+    if not text.isdigit():
+        raise UsageError(f"`{need}` is no need of a scenario", "for example `cores:4` or `memory:8` (GiB)")
+    return int(text)
+
+
+def _filled(text: str, versions: Mapping[str, str]) -> str:
+    for name, version in versions.items():
+        text = text.replace(f"{{{name}}}", version)
+    return text

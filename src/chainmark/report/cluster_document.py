@@ -1,0 +1,127 @@
+"""What a cluster is worth, as a document: its workers, their clocks, and the ways between them."""
+
+from __future__ import annotations
+
+from chainmark.core import units
+from chainmark.core.cluster_report import ClusterClock, ClusterLink, ClusterReport, ClusterWorker
+from chainmark.core.verdict import Case, Suite, Verdict
+from chainmark.report.blocks import Block, Column, Remark, Remarks, Section, Table, TableCell, TableRow, row_of, words
+from chainmark.report.document import Document
+from chainmark.report.wording import prose
+
+USE = (
+    "`chainmark ingest --on` reads logs on the workers. All other commands work on this machine, also where they are "
+    "given networks: no nodes are started on workers."
+)
+CLOCKS = (
+    "A clock is read by repeated exchanges, of which the one with the shortest round trip counts: its offset is within "
+    "half of that of the truth. It is that of the moment of the check: a clock that drifts by 20 ppm is off by another "
+    "0.1 s after 80 minutes. A latency between two machines is not known better than the error of both clocks."
+)
+WAYS = (
+    "Round trips and speeds are those of the engine's own messages, which take longer than a ping: a message passes "
+    "through two Python processes."
+)
+
+
+def cluster_document(report: ClusterReport) -> Document:
+    """Lay out what was asked and measured."""
+    blocks: list[Block] = []
+    doubts = [Remark(prose(text), "!", "caution") for text in report.warnings]
+    doubts += [Remark(f"{worker.name} {text}", "✗", "worse") for worker in report.workers for text in worker.problems]
+    doubts += [Remark(f"{worker.name} {text}", "!", "caution") for worker in report.workers for text in worker.remarks]
+    if doubts:
+        blocks.append(Remarks("doubts", "What would not work, or may surprise", doubts))
+    if report.workers:
+        blocks.append(_workers(report))
+    if report.clocks:
+        blocks.append(_clocks(report.clocks))
+    if report.links:
+        blocks.append(_links(report))
+    is_ready = report.verdict is Verdict.PASS
+    return Document(
+        kind="cluster",
+        title=report.title,
+        subtitle=report.subtitle,
+        verdict=report.verdict,
+        word="READY" if is_ready else "NOT READY",
+        sentence=prose(report.sentence),
+        suites=[Suite(report.title, [_case(worker) for worker in report.workers], started_at=report.date)],
+        sections=[Section("cluster", "The cluster", blocks)] if blocks else [],
+        notes=[prose(text) for text in (USE, CLOCKS, WAYS)],
+        result=report,
+        date=report.date,
+        tool_version=report.tool_version,
+    )
+
+
+def _case(worker: ClusterWorker) -> Case:
+    verdict = Verdict.FAIL if worker.problems else Verdict.PASS
+    figures: dict[str, float | str] = {"threads": worker.threads, "memory_bytes": worker.memory_bytes}
+    return Case(worker.address, worker.name, verdict, "; ".join(worker.problems), figures=figures)
+
+
+def _workers(report: ClusterReport) -> Table:
+    columns = [
+        *words("worker", "machine"),
+        Column("threads"),
+        Column("cores"),
+        Column("memory"),
+        Column("free disk"),
+        *words("chainmark", "core", "Python", "Dask"),
+        Column("nodes", kind="words", below=True),
+    ]
+    own = ["this machine", "", "", "", "", "", report.chainmark, report.build, report.python, report.engine, ""]
+    rows = [*(_worker(worker) for worker in report.workers), row_of(*own)]
+    return Table("workers", "Workers", columns, rows)
+
+
+def _worker(worker: ClusterWorker) -> TableRow:
+    return row_of(
+        worker.name,
+        worker.machine,
+        units.count(worker.threads),
+        units.UNSET if worker.cores is None else units.count(worker.cores),
+        units.byte_size(worker.memory_bytes) if worker.memory_bytes else "no limit",
+        units.UNSET if worker.free_bytes is None else units.byte_size(worker.free_bytes),
+        *(text or units.UNSET for text in (worker.chainmark, worker.build, worker.python, worker.engine)),
+        ", ".join(worker.nodes) or units.UNSET,
+        emphasis="worse" if worker.problems else "plain",
+    )
+
+
+def _clocks(clocks: list[ClusterClock]) -> Table:
+    columns = [*words("machine"), Column("ahead by"), Column("error at most"), Column("exchanges")]
+    rows = [_clock(clock) for clock in clocks]
+    return Table("clocks", f"Clocks against that of {clocks[0].reference}", columns, rows)
+
+
+def _clock(clock: ClusterClock) -> TableRow:
+    shown = units.display_unit("s", [clock.offset_s, clock.error_s])
+    decimals = units.decimals_for([shown.of(clock.offset_s)], shown.of(clock.error_s))
+    offset, error = (units.number(shown.of(value), decimals) for value in (clock.offset_s, clock.error_s))
+    return row_of(
+        clock.machine,
+        TableCell(offset, shown.symbol),
+        TableCell(error, shown.symbol),
+        TableCell(units.count(clock.exchanges)),
+    )
+
+
+def _links(report: ClusterReport) -> Table:
+    names = {worker.address: worker.name for worker in report.workers}
+    columns = [*words("from", "to"), Column("round trip, shortest"), Column("median"), Column("speed")]
+    rows = [_link(link, names) for link in report.links]
+    return Table("ways", "Ways between workers", columns, rows)
+
+
+def _link(link: ClusterLink, names: dict[str, str]) -> TableRow:
+    ends = (names.get(link.source, link.source), names.get(link.target, link.target))
+    if link.round_trip_s is None or link.median_s is None or link.bytes_per_s is None:
+        return row_of(*ends, link.problem, "", "", emphasis="worse")
+    speed = f"{units.byte_size(round(link.bytes_per_s))}/s"
+    return row_of(*ends, _seconds(link.round_trip_s), _seconds(link.median_s), speed)
+
+
+def _seconds(value: float) -> TableCell:
+    return TableCell(units.quantity(value, "s"))

@@ -1,0 +1,171 @@
+"""A run while it is made: its load, the signs that it goes wrong, and how far the decision of its experiment is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from pydantic import BaseModel
+
+from chainmark.compare.decide import decide
+from chainmark.core import units
+from chainmark.core.errors import ChainmarkError
+from chainmark.lab.experimenting import is_evidence, read_record
+from chainmark.report.blocks import Block, Remarks, Section, Table, TableCell, row_of, words
+from chainmark.serve.reading import ReadStore
+from chainmark.stats.sequential import FIRST_LOOK
+from chainmark.store.experiments import experiment_folder
+from chainmark.store.live import LivePoint, LiveState
+from chainmark.store.runs import SealedRun
+
+_LAG_S, _BACKLOG_S, _APART, _SILENT_S, _FAILED = 1.0, 10.0, 3, 15.0, 0.001
+_RECENT = 10  # points that a rate is taken over
+_LIKELY = 0.5
+
+
+class Sign(BaseModel):
+    """Something of a running load that foretells a gate: amber while there is time to stop."""
+
+    label: str
+    now: str
+    limit: str
+    is_amber: bool
+
+
+class Standing(BaseModel):
+    """How far the decision of an experiment is.
+
+    Attributes:
+        rounds: runs per side that count; ``most`` are planned.
+        undecided: the gating metrics that keep the verdict open.
+        chances: by runs per side, the chance that it is decided by then.
+        expected_at: when that chance reaches one half, or the last planned run ends; "" where nobody knows.
+    """
+
+    experiment: str
+    rounds: int
+    most: int
+    verdict: str
+    undecided: list[str]
+    chances: dict[int, float]
+    expected_at: str = ""
+
+
+def signs_of(state: LiveState, now: datetime) -> list[Sign]:
+    """What is known of the load, against the limits beyond which a run is likely to be lost."""
+    return [sign for sign in _signs(state, now) if sign is not None]
+
+
+def _signs(state: LiveState, now: datetime) -> Iterator[Sign | None]:
+    silent = _age_s(state.updated_at, now)
+    yield Sign(label="last news", now=f"{units.duration(silent)} ago", limit=f"at most {units.duration(_SILENT_S)}",
+               is_amber=silent > _SILENT_S)  # fmt: skip
+    if state.schedule_lag_s is not None:
+        yield Sign(label="offered on schedule", now=f"{units.tidy(state.schedule_lag_s, 2)} s behind",
+                   limit=f"at most {units.duration(_LAG_S)}", is_amber=state.schedule_lag_s > _LAG_S)  # fmt: skip
+    if state.sent and state.failed is not None:
+        share = state.failed / state.sent
+        yield Sign(label="refused or failed", now=f"{units.count(state.failed)} ({units.plain_percent(share)})",
+                   limit=f"at most {units.plain_percent(_FAILED, decimals=1)}", is_amber=share > _FAILED)  # fmt: skip
+    yield _backlog(state.points)
+    if len(state.heights) > 1:
+        apart = max(state.heights.values()) - min(state.heights.values())
+        yield Sign(label="nodes at one height", now=f"{apart} apart", limit=f"at most {_APART}",
+                   is_amber=apart > _APART)  # fmt: skip
+
+
+def _backlog(points: Sequence[LivePoint]) -> Sign | None:
+    """What waits to be committed, in seconds of the rate at which it is: the mean latency by Little's law."""
+    known = [point for point in points[-_RECENT:] if point.accepted is not None and point.committed is not None]
+    if len(known) < 2:
+        return None
+    first, last = known[0], known[-1]
+    rate = ((last.committed or 0) - (first.committed or 0)) / max(last.at_s - first.at_s, 1e-9)
+    waiting = max((last.accepted or 0) - (last.committed or 0), 0)
+    seconds = waiting / rate if rate > 0.0 else (float("inf") if waiting else 0.0)
+    said = f"{units.count(waiting)} wait, {units.tidy(rate, 3)} per s" if rate > 0.0 else f"{waiting} wait, none"
+    return Sign(label="committed (waiting ÷ rate = latency)",
+                now=f"{said}: {units.tidy(seconds, 2)} s" if seconds != float("inf") else f"{said} committed",
+                limit=f"at most {units.duration(_BACKLOG_S)}", is_amber=seconds > _BACKLOG_S)  # fmt: skip
+
+
+def _age_s(text: str, now: datetime) -> float:
+    try:
+        return max((now - datetime.fromisoformat(text)).total_seconds(), 0.0)
+    except (ValueError, TypeError):
+        return float("inf")
+
+
+def standing(experiment: str, store: ReadStore) -> Standing | None:
+    """How far the decision of an experiment of two sides is; None of anything else."""
+    try:
+        record = read_record(experiment_folder(store, experiment))
+        runs = [run for run in store.members([experiment]) if is_evidence(run.manifest)]
+        sides = [[run for run in runs if _side(run) == side] for side in record.arms]
+        rounds, most = min(map(len, sides)), record.length.most + record.more
+        told = Standing(experiment=experiment, rounds=rounds, most=most, verdict="", undecided=[], chances={})
+        if rounds < FIRST_LOOK:
+            return told
+        found = decide(sides[0], sides[1], store.alike(runs), margins=record.margins)
+        chances = found.chances()
+    except ChainmarkError:
+        return None
+    enough = next((count for count, chance in chances.items() if chance >= _LIKELY), most)
+    return told.model_copy(update={
+        "verdict": found.finding.verdict.value, "undecided": found.undecided, "chances": chances,
+        "expected_at": _expected(runs, (enough - rounds) * len(sides)),
+    })  # fmt: skip
+
+
+def _side(run: SealedRun) -> str:
+    return run.manifest.experiment.side if run.manifest.experiment else ""
+
+
+def _expected(runs: Sequence[SealedRun], further: int) -> str:
+    """When so many further runs will have ended, if they take as long as those before."""
+    begun = sorted(datetime.fromisoformat(run.manifest.started_at) for run in runs)
+    if len(begun) < 2 or further <= 0:
+        return ""
+    each = (begun[-1] - begun[0]) / (len(begun) - 1)
+    return (begun[-1] + each * (further + 1)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def live_section(run_id: str, state: LiveState | None, signs: Sequence[Sign], decision: Standing | None) -> Section:
+    """One running run."""
+    blocks: list[Block] = []
+    if state is not None:
+        last = state.points[-1] if state.points else LivePoint(at_s=0.0)
+        facts = {
+            "stage": f"{state.stage} {units.plain_percent(state.fraction, decimals=0)} {state.detail}".strip(),
+            "offered": _count(last.offered), "accepted": _count(last.accepted), "committed": _count(last.committed),
+            "load for": units.duration(last.at_s) if state.points else "",
+        }  # fmt: skip
+        rows = [row_of(label, text) for label, text in facts.items() if text]
+        blocks.append(Table(f"state-{run_id}", "", words("", ""), rows))
+    if signs:
+        lines = [row_of(sign.label, sign.now, sign.limit, _status(sign)) for sign in signs]
+        blocks.append(Table(f"signs-{run_id}", "Signs", words("sign", "now", "limit", ""), lines))
+    if decision is not None:
+        blocks.append(Remarks(f"decision-{run_id}", f"Decision of {decision.experiment}", list(_told(decision))))
+    return Section(f"live-{run_id}", run_id, blocks)
+
+
+def _count(value: int | None) -> str:
+    return "" if value is None else units.count(value)
+
+
+def _status(sign: Sign) -> TableCell:
+    return TableCell("amber", emphasis="caution") if sign.is_amber else TableCell("fine", emphasis="quiet")
+
+
+def _told(decision: Standing) -> Iterator[str]:
+    yield f"{units.plural(decision.rounds, 'run')} per side of at most {decision.most}."
+    if decision.verdict:
+        yield f"So far: {decision.verdict}." + (
+            f" Open: {', '.join(decision.undecided)}." if decision.undecided else ""
+        )
+    if decision.chances:
+        shares = ", ".join(f"{count}: {units.plain_percent(share)}" for count, share in decision.chances.items())
+        yield f"Chance of a decision by runs per side: {shares}."
+    if decision.expected_at:
+        yield f"Expected at {units.utc(decision.expected_at)}, if every run takes as long as those before."

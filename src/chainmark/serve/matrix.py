@@ -1,0 +1,135 @@
+"""Every metric of a comparison against every side: one cell each, coloured by where its interval lies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from chainmark.core.comparison import Comparison, Judgement, Outcome
+from chainmark.core.side_by_side import SideBySide
+from chainmark.report.blocks import Section
+from chainmark.report.document import Document
+from chainmark.report.judged_rows import Row, RowMaker
+
+_LOOKS = {Outcome.WORSE: "worse", Outcome.BETTER: "better", Outcome.EQUAL: "within"}
+_MOST_RELEVANT = 99.0
+_STRONGEST = 3
+
+# What each tab shows, by the ids of sections; the last one shows what no other does.
+TABS: tuple[tuple[str, str, frozenset[str]], ...] = (
+    ("", "Overview", frozenset({"verdict", "verdicts", "validity"})),
+    ("metrics", "All metrics", frozenset({"metrics"})),
+    ("charts", "Charts", frozenset({"charts"})),
+    ("split", "Node or network", frozenset({"split"})),
+    ("why", "Why (profiles)", frozenset({"explained"})),
+    ("configuration", "Configuration", frozenset({"facts", "manifest", "configuration", "builds"})),
+    ("more", "More", frozenset()),
+)
+WHOLE = "all"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One metric on one side.
+
+    Attributes:
+        look: "worse", "better", "within" the margin, "moved" where neither direction is better, or "unknown".
+        strength: how many margins the change is, 0 to 3.
+    """
+
+    value: str
+    change: str
+    interval: str
+    outcome: str
+    look: str
+    strength: int
+
+
+@dataclass(frozen=True)
+class Line:
+    """One metric and statistic on all sides; ``relevance`` is its largest change in margins."""
+
+    id: str
+    label: str
+    baseline: str
+    gating: bool
+    relevance: float
+    cells: list[Cell]
+
+
+def comparisons_in(document: Document) -> list[Comparison]:
+    """The comparisons that a document was made of: one per candidate."""
+    result = document.result
+    if isinstance(result, SideBySide):
+        return result.comparisons
+    return [result] if isinstance(result, Comparison) else []
+
+
+def labels_of(document: Document) -> list[str]:
+    """What its sides are called, the baseline first."""
+    result = document.result
+    if isinstance(result, SideBySide):
+        return result.labels
+    return list(result.labels) if isinstance(result, Comparison) else []
+
+
+def matrix(comparisons: Sequence[Comparison]) -> list[Line]:
+    """A line for each metric and statistic, in the order of the comparisons' reports."""
+    found: dict[str, list[tuple[Judgement, Row] | None]] = {}
+    for place, comparison in enumerate(comparisons):
+        rows = RowMaker(comparison, comparisons).rows()
+        for judgement, row in zip(comparison.judgements, rows, strict=True):
+            sides = found.setdefault(f"{judgement.metric_id}.{judgement.statistic}", [None] * len(comparisons))
+            sides[place] = judgement, row
+    return [_line(id_, sides) for id_, sides in found.items()]
+
+
+def _line(id_: str, sides: Sequence[tuple[Judgement, Row] | None]) -> Line:
+    first = next(side for side in sides if side is not None)[1]
+    return Line(
+        id=id_,
+        label=first.label_with_unit,
+        baseline=first.baseline,
+        gating=any(side is not None and side[1].gating for side in sides),
+        relevance=round(max(_margins(side[0]) for side in sides if side is not None), 2),
+        cells=[_EMPTY if side is None else _cell(*side) for side in sides],
+    )
+
+
+_EMPTY = Cell("", "no data", "", "no data", "unknown", 0)
+
+
+def _cell(judgement: Judgement, row: Row) -> Cell:
+    return Cell(
+        value=row.candidate,
+        change=row.change_with_unit,
+        interval=row.interval,
+        outcome=row.outcome,
+        look="moved" if row.outcome == "moved" else _LOOKS.get(judgement.outcome, "unknown"),
+        strength=min(int(_margins(judgement)), _STRONGEST),
+    )
+
+
+def _margins(judgement: Judgement) -> float:
+    """The change in margins; 0 where either is not known."""
+    if judgement.change is None or not judgement.margin_high:
+        return 0.0
+    return min(abs(judgement.change) / judgement.margin_high, _MOST_RELEVANT)
+
+
+def tabs_of(document: Document) -> list[tuple[str, str]]:
+    """The tabs that have something to show: their names in addresses, and their titles."""
+    shown = [(name, title) for name, title, _ in TABS if _sections(document, name)]
+    return [*shown, (WHOLE, "Everything")]
+
+
+def tab_of(document: Document, tab: str) -> Document:
+    """What a tab shows of a document."""
+    return document if tab == WHOLE else replace(document, sections=_sections(document, tab), notes=[])
+
+
+def _sections(document: Document, tab: str) -> list[Section]:
+    claimed = {id_ for _, _, ids in TABS for id_ in ids}
+    wanted = next((ids for name, _, ids in TABS if name == tab), frozenset[str]())
+    seen = document.seen_on("html").sections
+    return [one for one in seen if (one.id in wanted if wanted else one.id not in claimed)]

@@ -1,0 +1,163 @@
+"""One metric of a comparison: its distribution, every run as a dot, every host on a strip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from markupsafe import Markup
+from pydantic import BaseModel
+
+from chainmark.core import units
+from chainmark.core.comparison import Breakdown, Comparison, Judgement
+from chainmark.core.errors import UsageError
+from chainmark.core.tool import tool_version
+from chainmark.core.wording import judged_name
+from chainmark.report.blocks import Block, Column, Section, Table, TableCell, TableRow, phrased, words
+from chainmark.report.document import Document
+from chainmark.report.judged_rows import RowMaker
+from chainmark.report.phrases import Phrase
+from chainmark.serve.drawn_lines import Dot, dots
+from chainmark.serve.matrix import comparisons_in, labels_of
+from chainmark.serve.pages import own_document, run_address
+
+
+class SideRuns(BaseModel):
+    """The judged runs of one side with their values, in the metric's unit."""
+
+    label: str
+    runs: list[str]
+    values: list[float | None]
+
+
+class MetricView(BaseModel):
+    """``metric.json``: one metric and statistic on all sides of a comparison."""
+
+    schema_version: int = 1
+    tool_version: str
+    metric: str
+    statistic: str
+    unit: str
+    sides: list[SideRuns]
+    judgements: list[Judgement]
+    breakdowns: list[Breakdown]
+
+
+def metric_document(document: Document, id_: str) -> Document:
+    """What a comparison says of one metric.
+
+    Args:
+        document: the comparison's.
+        id_: of the metric and its statistic: "tx_latency_s.p99".
+
+    Raises:
+        UsageError: it compares no such metric.
+    """
+    view, comparisons = view_of(document, id_), comparisons_in(document)
+    metric = comparisons[0].catalogue.metric(view.metric)
+    drawn = {chart.id for one in [document.result, *comparisons] for chart in getattr(one, "charts", [])
+             if chart.metric_id == view.metric}  # fmt: skip
+    charts: list[Block] = [chart for chart in document.seen_on("html").charts() if chart.id in drawn]
+    sections = [
+        Section("judged", "Judged", [_judged(comparisons, view, labels_of(document))]),
+        Section("distribution", "Distribution", charts),
+        Section("runs", "Runs", [_runs(view)]),
+        Section("hosts", "By key", [_by_key(one, comparison.labels, view.unit) for comparison in comparisons
+                                    for one in comparison.breakdowns if one.metric_id == view.metric]),
+    ]  # fmt: skip
+    title = judged_name(metric, view.statistic)
+    kept = [section for section in sections if section.blocks]
+    return own_document("metric", title, document.title, kept, view)
+
+
+def view_of(document: Document, id_: str) -> MetricView:
+    """The figures of one metric in a comparison.
+
+    Raises:
+        UsageError: it compares no such metric.
+    """
+    metric, _, statistic = id_.partition(".")
+    comparisons = comparisons_in(document)
+    found = [_judgement(one, metric, statistic) for one in comparisons]
+    judged = [(one, judgement) for one, judgement in zip(comparisons, found, strict=True) if judgement is not None]
+    if not judged:
+        raise UsageError(f"this comparison has no metric `{id_}`", "the matrix of the comparison lists all")
+    first, judgement = judged[0]
+    sides = [_side(first, judgement, 0), *(_side(one, own, 1) for one, own in judged)]
+    return MetricView(
+        tool_version=tool_version(), metric=metric, statistic=statistic, unit=first.catalogue.metric(metric).unit,
+        sides=sides, judgements=[own for _, own in judged],
+        breakdowns=[one for comparison in comparisons for one in comparison.breakdowns if one.metric_id == metric],
+    )  # fmt: skip
+
+
+def _judgement(comparison: Comparison, metric: str, statistic: str) -> Judgement | None:
+    items = comparison.judgements
+    return next((one for one in items if (one.metric_id, one.statistic) == (metric, statistic)), None)
+
+
+def _side(comparison: Comparison, judgement: Judgement, place: int) -> SideRuns:
+    side = (comparison.baseline, comparison.candidate)[place]
+    runs = [run.run_id for run in side.runs if run.excluded_because is None]
+    values = (judgement.baseline, judgement.candidate)[place].per_run
+    paired = list(zip(runs, values, strict=False))
+    return SideRuns(label=side.label, runs=[run for run, _ in paired], values=[value for _, value in paired])
+
+
+def _judged(comparisons: Sequence[Comparison], view: MetricView, labels: Sequence[str]) -> Table:
+    rows = []
+    for comparison in comparisons:
+        judgement = _judgement(comparison, view.metric, view.statistic)
+        if judgement is None:
+            continue
+        row = RowMaker(comparison, comparisons).row(judgement)
+        cells = [row.baseline, row.candidate, row.change_with_unit, row.interval]
+        told = [TableCell(row.margin), TableCell(row.outcome, emphasis=row.emphasis), TableCell(judgement.noise)]
+        rows.append(TableRow([TableCell(comparison.candidate.label), *map(TableCell, cells), *told]))
+    columns = [*words("side"), Column(labels[0]), Column("value"), Column("change"), Column("90 % interval"),
+               *words("margin", "outcome", "noise")]  # fmt: skip
+    return Table("judged", "", columns, rows)
+
+
+def _runs(view: MetricView) -> Table:
+    rows = [
+        TableRow(
+            [phrased(Phrase(run, address=run_address(run, ""))), TableCell(side.label),
+             TableCell(units.quantity(value, view.unit))],
+            anchor=f"key-{run}",
+        )
+        for side in view.sides for run, value in zip(side.runs, side.values, strict=True)
+    ]  # fmt: skip
+    return Table("runs", "", [*words("run", "side"), Column("value")], rows, sortable=True)
+
+
+def _by_key(found: Breakdown, labels: tuple[str, str], unit: str) -> Table:
+    rows = [
+        TableRow(
+            [TableCell(value), *(TableCell(units.quantity(mean, unit))
+                                 for mean in (found.baseline[place], found.candidate[place])),
+             TableCell(_beside(found.stands_out[place]), emphasis="caution" if found.stands_out[place] else "quiet")],
+            anchor=f"key-{value}",
+        )
+        for place, value in enumerate(found.values)
+    ]  # fmt: skip
+    columns = [*words(found.key), *map(Column, labels), *words("stands out")]
+    return Table(f"by-{found.key}-{labels[1]}", f"Mean by {found.key}", columns, rows, sortable=True)
+
+
+def _beside(side: str) -> str:
+    return f"in {side}" if side else ""
+
+
+def strips(document: Document, id_: str) -> Iterator[tuple[str, str, Markup]]:
+    """The runs of a metric as dots, then those of all that gate, then its hosts: title, metric and drawing."""
+    gating = [f"{one.metric_id}.{one.statistic}" for one in comparisons_in(document)[0].judgements if one.gating]
+    for one in dict.fromkeys([id_, *gating]):
+        view = view_of(document, one)
+        rows = [(side.label, [Dot(*pair) for pair in zip(side.runs, side.values, strict=True)]) for side in view.sides]
+        name = judged_name(comparisons_in(document)[0].catalogue.metric(view.metric), view.statistic)
+        yield name, one, dots(f"{name}: every run", rows, view.unit)
+    view = view_of(document, id_)
+    for found in view.breakdowns[:1]:
+        sides = zip(labels_of(document), (found.baseline, found.candidate), strict=False)
+        rows = [(label, [Dot(*pair) for pair in zip(found.values, means, strict=True)]) for label, means in sides]
+        yield f"mean by {found.key}", "", dots(f"mean by {found.key}", rows, view.unit)

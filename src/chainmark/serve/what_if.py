@@ -1,0 +1,85 @@
+"""What a model says a run's network would do under changes: a form of sliders, and the prediction as it is laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from chainmark.api.modelling import predict
+from chainmark.core import units
+from chainmark.core.errors import UsageError
+from chainmark.report.document import Document
+from chainmark.serve.reading import ReadStore
+from chainmark.systems.base import load_system, system_names
+from chainmark.systems.capabilities import ModelledSystem
+from chainmark.systems.offered import ChangeOption, Slider, offers
+
+_BLOCKS = 48  # simulated per network: the answer is awaited
+_MOST_SOURCES = 50
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A change that can be asked for: by a slider where it is one figure, else in words."""
+
+    name: str
+    help: str
+    amount: str | None
+    slider: Slider | None
+    value: str
+
+
+def modelled_names() -> list[str]:
+    """The systems of which there is a model."""
+    return [name for name in system_names() if isinstance(load_system(name), ModelledSystem)]
+
+
+def sources(store: ReadStore, profiles: Sequence[str]) -> list[str]:
+    """What a model can be fitted to: runs, the newest first, and profiles."""
+    known = set(modelled_names())
+    runs = [entry.run_id for entry in reversed(store.now().whole) if entry.system in known]
+    return [*runs[:_MOST_SOURCES], *(one for one in profiles if one.partition("/")[0] in known)]
+
+
+def knobs(system: str, asked: Mapping[str, Sequence[str]]) -> list[Knob]:
+    """The changes that a system's model understands, as they are set."""
+    options = [change for offer in offers() if offer.system == system for change in offer.changes]
+    return [Knob(one.name, one.help, one.amount, one.slider, _set(one, asked)) for one in options]
+
+
+def _set(option: ChangeOption, asked: Mapping[str, Sequence[str]]) -> str:
+    given = next(iter(asked.get(option.name, ())), "")
+    return given if given or option.slider is None else units.tidy(option.slider.neutral)
+
+
+def changes_of(settings: Sequence[Knob]) -> list[tuple[str, str]]:
+    """The changes that are not neutral, as the model takes them.
+
+    Raises:
+        UsageError: a slider's value is not a figure within its range.
+    """
+    made = []
+    for knob in settings:
+        if knob.slider is None:
+            made += [(knob.name, "" if knob.amount is None else knob.value)] if knob.value else []
+        elif (amount := _amount(knob, knob.slider)) is not None:
+            made.append((knob.name, amount))
+    return made
+
+
+def _amount(knob: Knob, slider: Slider) -> str | None:
+    try:
+        value = float(knob.value)
+    except ValueError:
+        return knob.value  # in words, as the command takes it
+    if not slider.low <= value <= slider.high:
+        low, high = (units.tidy(end) for end in (slider.low, slider.high))
+        raise UsageError(f"{knob.name} is {knob.value}", f"choose {low} to {high}")
+    text = knob.value.strip()
+    sign = "+" if slider.is_change and not text.startswith(("-", "+")) else ""
+    return None if value == slider.neutral else f"{sign}{text}{slider.behind}"
+
+
+def predicted(source: str, settings: Sequence[Knob], store: ReadStore) -> Document:
+    """The network of a source as it is and with all changes at once, beside what was measured."""
+    return predict(source, changes_of(settings), together=True, blocks=_BLOCKS, threads=1, store=store)

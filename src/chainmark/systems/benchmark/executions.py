@@ -1,0 +1,218 @@
+"""Executions of a command, one after the other, each by a launcher of its own; and the samples that they give."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from chainmark.core.errors import EnvironmentFailure
+from chainmark.core.progress import Progress
+from chainmark.core.storage import storage_errors
+from chainmark.store.files import write_bytes
+from chainmark.systems.benchmark.launcher import FIELDS
+from chainmark.systems.benchmark.profile import Workload
+
+# A process that holds hardly more than its launcher cannot be told from it: the kernel's counts are rounded.
+_OWN_SHARE = 1.1
+_OUTPUT_KEPT = 1 << 20
+_KIB = 1024
+_SCHEMA = {
+    "index": pl.UInt32,
+    "time_s": pl.Float64,
+    "wall_time_s": pl.Float64,
+    "cpu_time_s": pl.Float64,
+    "peak_memory_bytes": pl.Float64,
+    "preempted_count": pl.Float64,
+}
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """A command, ready to be started.
+
+    Attributes:
+        words: the program by its path, then its arguments.
+        environment: all of it.
+        folder: in which it runs; None: a new one for each execution.
+        exit_codes: with which it may end.
+    """
+
+    words: Sequence[str]
+    environment: Mapping[str, str]
+    folder: Path | None
+    exit_codes: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What one execution took.
+
+    Attributes:
+        began_s: since the first measured one began.
+        left: processes that still ran when it had ended.
+    """
+
+    began_s: float
+    wall_s: float
+    cpu_s: float
+    peak_bytes: float | None
+    preempted: int
+    exit_code: int
+    timed_out: bool
+    left: int
+
+
+@dataclass(frozen=True)
+class Executed:
+    """All measured executions of a run.
+
+    Attributes:
+        other_share: of all processors, what other programs used meanwhile.
+        failure: of the execution that ended the run, warm-up included; "" where all ended well.
+    """
+
+    executions: Sequence[Execution]
+    other_share: float
+    failure: str = ""
+
+    def samples(self) -> pl.DataFrame:
+        """A row for each; without the column of the memory where no execution's could be told."""
+        rows = [
+            [index, one.began_s, one.wall_s, one.cpu_s, one.peak_bytes, float(one.preempted)]
+            for index, one in enumerate(self.executions)
+        ]
+        frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+        return frame if self.has_memory else frame.drop("peak_memory_bytes")
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether the peak memory of any execution is known."""
+        return any(one.peak_bytes is not None for one in self.executions)
+
+
+def execute_all(command: Invocation, work: Workload, raw: Path, progress: Progress) -> Executed:
+    """Execute a command as often as the workload says; the first failure ends it, because the rest would fail alike.
+
+    Args:
+        command: what is started.
+        work: how often.
+        raw: where what the command printed is kept: of the last execution, or of that which failed.
+        progress: told each execution.
+
+    Raises:
+        EnvironmentFailure: the launcher cannot run.
+    """
+    made: list[Execution] = []
+    began_s, mark = time.monotonic(), _Mark.now()
+    total = work.warm_up + work.executions
+    progress.stage("executing the command")
+    for number in range(total):
+        if number == work.warm_up:
+            began_s, mark = time.monotonic(), _Mark.now()
+        progress.update(number / total, f"execution {number + 1} of {total}")
+        one = _execute(command, work.timeout_s, began_s, raw)
+        if failure := _failure(one, command, work):
+            return Executed(made, mark.share_of_others(), f"execution {number + 1} of {total} {failure}")
+        if number >= work.warm_up:
+            made.append(one)
+    return Executed(made, mark.share_of_others())
+
+
+def _failure(one: Execution, command: Invocation, work: Workload) -> str:
+    if one.timed_out:
+        return f"did not end within {work.timeout_s:g} s"
+    if one.exit_code < 0:
+        return f"was ended by signal {-one.exit_code}"
+    return "" if one.exit_code in command.exit_codes else f"ended with exit code {one.exit_code}"
+
+
+def _execute(command: Invocation, timeout_s: float, origin_s: float, raw: Path) -> Execution:
+    with tempfile.TemporaryDirectory(prefix="chainmark-", ignore_cleanup_errors=True) as folder:
+        empty = Path(folder) / "work"
+        empty.mkdir()
+        output, errors = Path(folder) / "stdout", Path(folder) / "stderr"
+        began_s = time.monotonic()
+        fields = _launched(command, timeout_s, command.folder or empty, (output, errors))
+        for path in (output, errors):
+            with path.open("rb") as file:
+                write_bytes(raw / f"{path.name}.txt", file.read(_OUTPUT_KEPT))
+    peak_kib = max(fields["largest_kib"], fields["together_kib"])
+    return Execution(
+        began_s=began_s - origin_s,
+        wall_s=fields["wall_ns"] / 1e9,
+        cpu_s=fields["cpu_us"] / 1e6,
+        peak_bytes=float(peak_kib * _KIB) if peak_kib > _OWN_SHARE * fields["own_kib"] else None,
+        preempted=fields["preempted"],
+        exit_code=fields["exit_code"],
+        timed_out=bool(fields["timed_out"]),
+        left=fields["left"],
+    )
+
+
+def _launched(command: Invocation, timeout_s: float, folder: Path, outputs: tuple[Path, Path]) -> dict[str, int]:
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        raise EnvironmentFailure("`setpriv` was not found", "it is part of util-linux: `apt install util-linux`")
+    launcher = [sys.executable, "-I", "-S", str(Path(__file__).with_name("launcher.py"))]
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as results, storage_errors(outputs[0]):
+        try:
+            with outputs[0].open("wb") as output, outputs[1].open("wb") as errors:
+                process = subprocess.Popen(
+                    [setpriv, "--pdeathsig", "TERM", "--", *launcher, str(writing), str(timeout_s), *command.words],
+                    cwd=folder,
+                    env=dict(command.environment),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=errors,
+                    pass_fds=[writing],
+                    start_new_session=True,
+                )
+        finally:
+            os.close(writing)
+        try:
+            told = results.read().split()
+        except BaseException:
+            process.terminate()  # it ends the command first
+            raise
+        finally:
+            process.wait()
+    if len(told) != len(FIELDS):
+        lines = outputs[1].read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["it said nothing"]
+        raise EnvironmentFailure(f"`{command.words[0]}` could not be started: {lines[-1]}", "can it run here?")
+    return dict(zip(FIELDS, map(int, told), strict=True))
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """A moment from which the processors' use is taken."""
+
+    at_s: float
+    busy_s: float
+    own_s: float
+
+    @classmethod
+    def now(cls) -> _Mark:
+        """This moment."""
+        with Path("/proc/stat").open(encoding="ascii") as file:
+            user, nice, system, _, _, irq, softirq, *_ = map(int, file.readline().split()[1:])
+        ticks = user + nice + system + irq + softirq
+        own = os.times()
+        own_s = own.user + own.system + own.children_user + own.children_system
+        return cls(time.monotonic(), ticks / os.sysconf("SC_CLK_TCK"), own_s)
+
+    def share_of_others(self) -> float:
+        """Of all processors since, what neither chainmark nor the command used."""
+        now = _Mark.now()
+        others_s = (now.busy_s - self.busy_s) - (now.own_s - self.own_s)
+        processors_s = (now.at_s - self.at_s) * (os.cpu_count() or 1)
+        return min(1.0, max(0.0, others_s / processors_s))

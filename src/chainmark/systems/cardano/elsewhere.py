@@ -1,0 +1,178 @@
+"""Logs on other machines: listed where they lie, with what is read of their beginnings and the documents beside them.
+
+Of the logs themselves nothing passes over the network: a machine that can open a host's logs decodes them. Machines
+that see the same logs share a storage; machines that see the logs of different hosts make one cluster together.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from chainmark.core.errors import UsageError
+from chainmark.core.parts import Machines
+from chainmark.store.files import write_bytes
+from chainmark.systems.cardano.documents import GENESIS_FILES, META_FILE, PING_FILES, TOPOLOGY_FILE, TRUTH_FILE
+from chainmark.systems.cardano.logs import ClusterLogs, HostLogs, LogFile, find_logs, listed
+from chainmark.systems.cardano.mixing import text_hash
+
+Named = TypeVar("Named")
+
+
+class Here:
+    """Logs of this machine."""
+
+    def __init__(self, source: Path) -> None:
+        self._source = source
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether they are in a folder, and not one file."""
+        return self._source.is_dir()
+
+    def find(self) -> ClusterLogs:
+        """See `find_logs`."""
+        return find_logs(self._source)
+
+    def text_hash(self, file: LogFile) -> str:
+        """See `chainmark.systems.cardano.mixing.text_hash`."""
+        return text_hash(file)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What a machine has of a source.
+
+    Attributes:
+        documents: those beside the logs, by their paths in the folder; of the truth about synthetic logs only the name.
+    """
+
+    cluster: ClusterLogs
+    is_folder: bool
+    documents: Mapping[str, bytes]
+
+
+def list_logs(source: Path) -> Listed | UsageError:
+    """What this machine has of a source; why it has nothing of it, if so.
+
+    Raises:
+        EnvironmentFailure: it may not be read.
+    """
+    try:
+        cluster = find_logs(source)
+    except UsageError as error:
+        return error
+    paths = {name: cluster.folder / name for name in (*GENESIS_FILES, META_FILE, TOPOLOGY_FILE, *PING_FILES)}
+    documents = {name: path.read_bytes() for name, path in paths.items() if path.is_file()}
+    if (cluster.folder / TRUTH_FILE).is_file():
+        documents[TRUTH_FILE] = b""
+    return Listed(cluster, source.is_dir(), documents)
+
+
+class Elsewhere:
+    """The same of other machines' logs.
+
+    Args:
+        source: their path there.
+        copies: a folder of this machine for the documents beside them.
+    """
+
+    def __init__(self, source: Path, machines: Machines, copies: Path) -> None:
+        self._source, self._machines, self._copies = source.absolute(), machines, copies
+        self.is_folder = True
+        self._owners: dict[str, HostLogs] = {}
+
+    def find(self) -> ClusterLogs:
+        """The logs of all machines as those of one cluster, and copies of the documents beside them.
+
+        Raises:
+            UsageError: no machine has such logs, or two have different ones under the same name.
+            EnvironmentFailure: they may not be read.
+        """
+        answers = self._machines.ask_each(list_logs, self._source)
+        found = {machine: answer for machine, answer in answers.items() if isinstance(answer, Listed)}
+        if not found:
+            reason = next(answer for answer in answers.values() if isinstance(answer, UsageError))
+            raise UsageError(f"{reason.message} (on {listed(sorted(answers))})", reason.hint)
+        self.is_folder = any(one.is_folder for one in found.values())
+        for name, content in _same({machine: one.documents for machine, one in found.items()}):
+            write_bytes(self._copies / name, content)
+        merged = replace(_merged({machine: one.cluster for machine, one in found.items()}), copied=self._copies)
+        self._owners = {file.name: host for host in merged.hosts for file in host.files}
+        return merged
+
+    def text_hash(self, file: LogFile) -> str:
+        """The hash of a log's text, made on a machine that has it."""
+        found: list[str] = self._machines.map(
+            text_hash,
+            [file],
+            at=lambda _: self._owners[file.name].at,
+            take=lambda _, made: made,
+            weight=lambda _: 0.0,
+            watch=lambda _: None,
+        )
+        return found[0]
+
+
+def _same(documents: Mapping[str, Mapping[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+    """Every document once.
+
+    Raises:
+        UsageError: two machines have different ones.
+    """
+    first: dict[str, tuple[str, bytes]] = {}
+    for machine, beside in documents.items():
+        for name, content in beside.items():
+            other, known = first.setdefault(name, (machine, content))
+            if known != content:
+                raise UsageError(
+                    f"{name} is another one on {machine} than on {other}",
+                    "the documents of one cluster are the same on every machine that has them",
+                )
+    return ((name, content) for name, (_, content) in first.items())
+
+
+def _merged(clusters: Mapping[str, ClusterLogs]) -> ClusterLogs:
+    """What several machines have, as one cluster.
+
+    Raises:
+        UsageError: two machines have different logs of one host.
+    """
+    seen: dict[str, dict[str, HostLogs]] = defaultdict(dict)
+    for machine, cluster in clusters.items():
+        for host in cluster.hosts:
+            seen[host.name][machine] = host
+    hosts = [_one_host(name, places) for name, places in sorted(seen.items())]
+    first = next(iter(clusters.values()))
+    return replace(
+        first,
+        hosts=tuple(hosts),
+        left_out=tuple(sorted({name for cluster in clusters.values() for name in cluster.left_out})),
+        unread=_once([one for cluster in clusters.values() for one in cluster.unread]),
+        repeated=_once([one for cluster in clusters.values() for one in cluster.repeated]),
+    )
+
+
+def _one_host(name: str, places: Mapping[str, HostLogs]) -> HostLogs:
+    """A host and the machines that have its logs: an empty folder of its name on another one says nothing."""
+    having = {machine: host for machine, host in places.items() if host.files} or places
+    first = next(iter(having))
+    stranger = next((machine for machine, host in having.items() if _described(host) != _described(having[first])), "")
+    if stranger:
+        raise UsageError(
+            f"the logs of {name} on {stranger} are not those on {first}",
+            "leave a host's logs on one machine, or on a storage that all of them share",
+        )
+    return replace(having[first], at=tuple(having))
+
+
+def _described(host: HostLogs) -> list[tuple[str, int, str]]:
+    """What tells whether two machines have the same logs, without reading them whole."""
+    return [(file.name, file.stored_bytes, file.head.model_dump_json()) for file in host.files]
+
+
+def _once(items: Sequence[Named]) -> tuple[Named, ...]:
+    return tuple(dict.fromkeys(items))

@@ -1,0 +1,123 @@
+"""A real Dask cluster on loopback: a scheduler and workers, each with an address of its own as if it were a machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chainmark.cluster.connection import Cluster, connected
+
+from tests.support import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class LocalCluster:
+    """The processes, each to be killed by whoever holds this.
+
+    Attributes:
+        options: of every process: certificates.
+        workers: by name; `w2` is at 127.0.0.2.
+    """
+
+    folder: Path
+    options: Sequence[str] = ()
+    scheduler: subprocess.Popen[bytes] = field(init=False)
+    workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        """The scheduler's."""
+        address: str = json.loads((self.folder / "scheduler.json").read_text(encoding="utf-8"))["address"]
+        return address
+
+    def start_scheduler(self) -> None:
+        """Start the scheduler, and wait until it has written its address."""
+        file = self.folder / "scheduler.json"
+        self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
+        wait_until(lambda: file.exists() or self.scheduler.poll() is not None, "the scheduler")
+        assert file.exists(), (self.folder / "scheduler.log").read_text(encoding="utf-8")
+
+    def start_worker(
+        self, number: int, *, before: Sequence[str] = (), environment: Mapping[str, str] | None = None
+    ) -> str:
+        """Start a worker at 127.0.0.NUMBER; its name."""
+        name = f"w{number}"
+        arguments = ["--scheduler-file", str(self.folder / "scheduler.json"), "--host", f"127.0.0.{number}"]
+        arguments += ["--name", name, "--nthreads", "1", "--no-nanny", "--local-directory", str(self.folder)]
+        self.workers[name] = self._start("worker", *arguments, before=before, environment=environment)
+        return name
+
+    def _start(
+        self, kind: str, *arguments: str, before: Sequence[str] = (), environment: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        command = [*before, sys.executable, "-m", f"distributed.cli.dask_{kind}", "--no-dashboard"]
+        paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+        with (self.folder / f"{kind}.log").open("ab") as log:
+            return subprocess.Popen(
+                [*command, *arguments, *self.options],
+                cwd=self.folder,
+                env={**os.environ, "PYTHONPATH": paths, **(environment or {})},
+                stdout=log,
+                stderr=log,
+            )
+
+    def kill(self, name: str) -> None:
+        """End a worker at once, however it is."""
+        process = self.workers.pop(name)
+        process.kill()
+        process.wait()
+
+    def stop(self, name: str) -> None:
+        """Let a worker do nothing from now on; to the others it is there."""
+        self.workers[name].send_signal(signal.SIGSTOP)
+
+    def close(self) -> None:
+        """End everything."""
+        for name in list(self.workers):
+            self.kill(name)
+        self.scheduler.kill()
+        self.scheduler.wait()
+
+
+@contextmanager
+def local_cluster(options: Sequence[str] = ()) -> Iterator[LocalCluster]:
+    """A scheduler without workers."""
+    with tempfile.TemporaryDirectory(prefix="dask-") as folder:
+        made = LocalCluster(Path(folder), options)
+        made.start_scheduler()
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+@contextmanager
+def watching(made: LocalCluster) -> Iterator[Cluster]:
+    """A connection of a test's own."""
+    with connected(made.address) as cluster:
+        yield cluster
+
+
+def wait_for_workers(cluster: Cluster, names: set[str]) -> None:
+    """Until the scheduler knows these workers and no other."""
+    wait_until(lambda: {worker.name for worker in cluster.workers()} == names, f"the workers {sorted(names)}")
+
+
+def processing(cluster: Cluster, machine: str) -> Callable[[], bool]:
+    """Whether the scheduler has given the worker of a machine something to do."""
+
+    def is_busy() -> bool:
+        given = cluster.client.processing()
+        return any(keys for address, keys in given.items() if f"//{machine}:" in address)
+
+    return is_busy

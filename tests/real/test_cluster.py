@@ -1,0 +1,227 @@
+"""Imports on a real cluster: the same run to the byte, whatever becomes of its workers, and errors that say why."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import dask
+import pytest
+
+import chainmark as cm
+from chainmark.cluster.connection import connected
+from chainmark.core.cluster_report import ClusterReport
+from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
+from chainmark.core.verdict import Verdict
+
+from tests.real.dask_cluster import ROOT, LocalCluster, local_cluster, processing, wait_for_workers, watching
+from tests.support import wait_until
+from tests.unit.systems.cardano.clusters import make_cluster
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cluster's logs with lines that cannot be read, in several files a host."""
+    folder = tmp_path_factory.mktemp("logs") / "cluster"
+    return make_cluster(folder, hosts=5, faults=("corrupt:node-1=1%", "restart:node-2@60-70"), rotation="4000")
+
+
+@pytest.fixture(scope="module")
+def expected(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The run of this machine alone."""
+    return imported(logs, tmp_path_factory.mktemp("here"), None)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """A cluster with one worker, which every test leaves to the next one."""
+    with local_cluster() as made:
+        made.start_worker(2)
+        with watching(made) as seen:
+            wait_for_workers(seen, {"w2"})
+        yield made
+
+
+def imported(logs: Path, store: Path, on: str | None, **options: object) -> dict[str, bytes]:
+    """Every file of a run by its name."""
+    (run,) = cm.ingest("cardano", logs, store=store, on=on, **options)  # type: ignore[arg-type]
+    folder = run.sealed.path
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def test_a_run_is_the_same_on_one_machine_two_and_four_and_after_one_was_lost(
+    cluster: LocalCluster, logs: Path, expected: dict[str, bytes], tmp_path: Path
+) -> None:
+    with watching(cluster) as seen:
+        assert imported(logs, tmp_path / "1", cluster.address) == expected
+        for number in (3, 4, 5):
+            cluster.start_worker(number)
+        wait_for_workers(seen, {"w2", "w3", "w4", "w5"})
+        assert imported(logs, tmp_path / "4", cluster.address) == expected
+        for name in ("w4", "w5"):
+            cluster.kill(name)
+        wait_for_workers(seen, {"w2", "w3"})
+        assert imported(logs, tmp_path / "2", cluster.address) == expected
+
+        # A worker that hangs with its part in hand, and dies.
+        is_given = threading.Event()
+        lister = Stopper(cluster, "w3", is_given)
+        made: list[dict[str, bytes]] = []
+        work = threading.Thread(
+            target=lambda: made.append(imported(logs, tmp_path / "lost", cluster.address, progress=lister))
+        )
+        work.start()
+        is_given.wait()
+        wait_until(processing(seen, "127.0.0.3"), "a part for the worker that hangs")
+        cluster.kill("w3")
+        work.join()
+        assert made == [expected]
+
+
+class Stopper:
+    """Stops a worker when the decoding begins."""
+
+    def __init__(self, cluster: LocalCluster, name: str, is_done: threading.Event) -> None:
+        self._cluster, self._name, self._is_done = cluster, name, is_done
+
+    def stage(self, name: str) -> None:
+        """A stage begins."""
+        if name.startswith("reading"):
+            self._cluster.stop(self._name)
+            self._is_done.set()
+
+    def update(self, fraction: float, detail: str = "") -> None:
+        """Of no interest."""
+
+
+def test_a_worker_of_another_version_is_named_and_not_used(cluster: LocalCluster, logs: Path, tmp_path: Path) -> None:
+    """Another version may make another run of the same logs, and nobody would know which host's part is which."""
+    about = tmp_path / "chainmark-9.9.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: chainmark\nVersion: 9.9\n", encoding="utf-8")
+    paths = os.pathsep.join([str(tmp_path), str(ROOT / "src")])
+    with watching(cluster) as seen:
+        before = {worker.name for worker in seen.workers()}
+        cluster.start_worker(9, environment={"PYTHONPATH": paths})
+        wait_for_workers(seen, before | {"w9"})
+        document = cm.cluster_check(cluster.address)
+        with pytest.raises(EnvironmentFailure, match=r"127\.0\.0\.9:\d+ has chainmark 9\.9, and this is"):
+            cm.ingest("cardano", logs, store=tmp_path / "store", on=cluster.address)
+        cluster.kill("w9")
+        wait_for_workers(seen, before)
+    report = document.result
+    assert isinstance(report, ClusterReport)
+    assert document.verdict is Verdict.FAIL
+    assert [case.label for case in document.cases if case.verdict is Verdict.FAIL] == ["w9"]
+    # Workers of one machine have one clock: what is measured of it is wrong by its error at most.
+    assert {clock.machine for clock in report.clocks} == {"127.0.0.9", "this machine"}
+    assert all(abs(clock.offset_s) <= clock.error_s < 1.0 for clock in report.clocks)
+    assert {(link.source, link.target) for link in report.links} == {
+        (one.address, other.address) for one in report.workers for other in report.workers if one != other
+    }
+    assert all(link.bytes_per_s and link.round_trip_s for link in report.links)
+    assert "w9 has chainmark 9.9" in document.text()
+
+
+def test_work_stops_on_its_worker_when_the_client_is_killed(cluster: LocalCluster, tmp_path: Path) -> None:
+    """A client that is gone must not leave its work on other people's machines."""
+    client = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from tests.real.dask_work import until_cancelled as work\n"
+            "from chainmark.cluster.connection import connected\n"
+            "with connected(sys.argv[1]) as cluster:\n"
+            "    cluster.map(work, [sys.argv[2]], at=lambda _: [], take=lambda _, made: made, weight=lambda _: 0.0,"
+            " watch=lambda _: None)",
+            cluster.address,
+            str(tmp_path),
+        ],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+    wait_until((tmp_path / "begun").exists, "the work")
+    client.kill()
+    client.wait()
+    wait_until((tmp_path / "cancelled").exists, "the end of the work")
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("openssl"),
+    reason="only root may give a process a disk of its own; openssl makes certificates",
+)
+def test_logs_are_read_where_they_lie_and_over_tls(logs: Path, tmp_path: Path) -> None:
+    """Each machine has the logs of some hosts under one path, where the client has an empty folder."""
+    hosts = sorted(path.name for path in logs.glob("node-*"))
+    place = tmp_path / "cluster"
+    shutil.copytree(logs, place)
+    expected = imported(place, tmp_path / "here", None)
+    for child in place.iterdir():
+        shutil.rmtree(child) if child.is_dir() else child.unlink()
+    files = own_certificate(tmp_path)
+    options = ["--protocol", "tls", *(text for name, path in files.items() for text in (f"--tls-{name}", str(path)))]
+    with local_cluster(options) as made:
+        for number, absent in ((2, hosts[:2]), (3, hosts[2:])):
+            view = tmp_path / f"view-{number}"
+            shutil.copytree(logs, view, ignore=shutil.ignore_patterns(*absent))
+            mount = f"mount --bind '{view}' '{place}' && exec \"$@\""
+            made.start_worker(number, before=["unshare", "--mount", "sh", "-c", mount, "sh"])
+        with pytest.raises(UsageError, match="uses TLS, and no certificates are given"):
+            cm.cluster_check(made.address)
+        with trusted(files), watching(made) as seen:
+            wait_for_workers(seen, {"w2", "w3"})
+            assert imported(place, tmp_path / "there", made.address) == expected
+
+
+def own_certificate(folder: Path) -> dict[str, Path]:
+    """A certificate that is its own authority, by the names of Dask's options."""
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=cluster"]
+    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    return {"ca-file": certificate, "cert": certificate, "key": key}
+
+
+def trusted(files: dict[str, Path]) -> AbstractContextManager[object]:
+    """Dask's own configuration of certificates."""
+    keys = {f"distributed.comm.tls.client.{name}": str(files[name]) for name in ("cert", "key")}
+    keys["distributed.comm.tls.ca-file"] = str(files["ca-file"])
+    setting: AbstractContextManager[object] = dask.config.set(keys)
+    return setting
+
+
+def test_a_scheduler_that_is_gone_ends_an_import_with_nothing_left_of_it(logs: Path, tmp_path: Path) -> None:
+    with local_cluster() as made:
+        made.start_worker(2)
+        with watching(made) as seen:
+            wait_for_workers(seen, {"w2"})
+        is_given = threading.Event()
+        failed: list[ChainmarkError] = []
+
+        def work() -> None:
+            try:
+                imported(logs, tmp_path, made.address, progress=Stopper(made, "w2", is_given))
+            except ChainmarkError as error:
+                failed.append(error)
+
+        importing = threading.Thread(target=work)
+        importing.start()
+        is_given.wait()
+        made.scheduler.kill()
+        importing.join()
+    assert [str(error.message) for error in failed if "is gone" in error.message]
+    assert cm.runs(store=tmp_path).is_empty()
+
+
+def test_what_cannot_be_used_is_said_with_what_to_do(logs: Path, tmp_path: Path) -> None:
+    with local_cluster() as made, pytest.raises(EnvironmentFailure, match="has no workers") as nobody:
+        cm.ingest("cardano", logs, store=tmp_path, on=made.address)
+    assert "dask worker" in str(nobody.value.hint)
+    with pytest.raises(UsageError, match="is not the address of a cluster's scheduler"), connected("10.0.0.1"):
+        pass

@@ -1,0 +1,255 @@
+"""What a search follows, run by run and change by change, where no runs need be compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from chainmark.compare.bisect import FAILING, Followed, Known, archived, differs, is_equal, judgement_of, steps_of
+from chainmark.compare.decide import Decided
+from chainmark.core.bisect_report import SideFound
+from chainmark.core.comparison import Judgement, Outcome, Scale, SideValue
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import ExperimentPlace, Status
+from chainmark.lab.bisecting import Bisection, Built, Visit
+from chainmark.stats.change_place import DOUBT, Row, Seen
+from chainmark.stats.intervals import Spread, Working
+from chainmark.store.runs import SealedRun
+
+from tests.unit.compare.metric_cases import metric, stub_run
+from tests.unit.compare.searched_runs import InMemory
+from tests.unit.compare.synthetic_runs import SyntheticRun
+from tests.unit.lab.line_system import LineSystem
+
+
+def _judgement(**settings: Any) -> Judgement:
+    nothing = SideValue(value=None, per_run=[], samples=0)
+    given = {"metric_id": "a_s", "statistic": "mean", "gating": True, "scale": Scale.RELATIVE, "outcome": Outcome.EQUAL}
+    return Judgement.model_validate({"baseline": nothing, "candidate": nothing, **given, **settings})
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.01, 0.2, True), (-0.2, -0.01, True), (-0.1, 0.1, False), (0.0, 0.1, False), (-0.1, 0.0, False),
+        (None, -0.1, False), (0.1, None, False), (None, None, False),
+    ],
+)  # fmt: skip
+def test_a_change_is_known_where_its_interval_leaves_out_none(
+    low: float | None, high: float | None, expected: bool
+) -> None:
+    assert differs(_judgement(low=low, high=high)) is expected
+
+
+def test_equal_is_what_is_shown_to_be_so_and_not_known_to_differ() -> None:
+    within: dict[str, Any] = {"equivalent": True, "low": -0.01, "high": 0.01}
+    assert is_equal(_judgement(**within))
+    assert not is_equal(_judgement(**within | {"low": 0.005}))
+    assert not is_equal(_judgement(**within | {"equivalent": False}))
+    assert not is_equal(_judgement(**within | {"outcome": Outcome.BETTER}))
+
+
+def test_a_metric_is_named_alone_or_with_its_statistic_and_an_unknown_one_with_those_that_gate() -> None:
+    items = [
+        _judgement(statistic="p50"),
+        _judgement(statistic="p99"),
+        _judgement(metric_id="b_s", gating=False),
+        _judgement(metric_id="c_s"),
+    ]
+    decided = Decided.__new__(Decided)
+    object.__setattr__(decided, "judgements", items)
+    assert judgement_of(decided, "a_s") is items[0]
+    assert judgement_of(decided, "a_s.p50") is items[0]
+    assert judgement_of(decided, "a_s.p99") is items[1]
+    assert judgement_of(decided, "b_s") is items[2]
+    with pytest.raises(UsageError, match=r"^`d_s` is no metric that is judged$") as refused:
+        judgement_of(decided, "d_s")
+    assert refused.value.hint == "gating are a_s, c_s"
+
+
+def test_a_value_has_the_bad_side_up_on_the_scale_on_which_runs_are_compared() -> None:
+    run = stub_run("v1", 4.0, 1)
+    assert Followed(metric(), "mean", Working.LOG, 1.0).value(run) == pytest.approx(math.log(4.0))
+    assert Followed(metric(), "mean", Working.DIFFERENCE, -1.0).value(run) == -4.0
+    assert Followed(metric(), "p99", Working.LOG, 1.0).value(run) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "working", "expected"),
+    [
+        (0.0, Working.LOG, None), (-1.0, Working.LOG, None), (math.inf, Working.DIFFERENCE, None),
+        (0.0, Working.DIFFERENCE, 0.0), (-1.0, Working.DIFFERENCE, -1.0), (0.5, Working.LOG, math.log(0.5)),
+    ],
+)  # fmt: skip
+def test_a_run_without_a_value_on_the_scale_has_none(value: float, working: Working, expected: float | None) -> None:
+    assert Followed(metric(), "mean", working).value(stub_run("v1", value, 1)) == expected
+
+
+def test_a_run_that_is_not_valid_has_no_value_and_counts_where_failing_is_what_is_followed() -> None:
+    run = stub_run("v1", 4.0, 1)
+    assert Followed().value(run) == 0.0
+    run.manifest.status = Status.FAILED
+    assert Followed().value(run) == 1.0
+    assert Followed(metric(), "mean", Working.LOG).value(run) is None
+    run.manifest.status = Status.INVALID
+    assert Followed().value(run) is None, "it says nothing of its subject"
+    assert Followed(metric(), "mean", Working.LOG).value(run) is None
+
+
+def test_a_change_is_told_as_a_share_or_in_the_unit_with_its_own_sign() -> None:
+    ratio = Followed(metric(label="size", statistics=["mean", "p99"]), "p99", Working.LOG, -1.0)
+    assert (ratio.name, ratio.scale) == ("size p99", Scale.RELATIVE)
+    assert ratio.told(math.log(2.0)) == pytest.approx(-0.5)
+    plain = Followed(metric(), "mean", Working.DIFFERENCE, -1.0)
+    assert (plain.scale, plain.told(3.0)) == (Scale.ABSOLUTE, -3.0)
+    assert (Followed().name, Followed().scale, Followed().told(1.0)) == (FAILING, Scale.ABSOLUTE, 1.0)
+
+
+def test_failing_runs_have_no_noise_of_an_archive_and_no_levels() -> None:
+    search = InMemory(LineSystem(), {})
+    search.run(0)
+    assert archived(search.made, Followed(), []) is None
+    known = _known([0, 1, 1, 3], fails=True)
+    assert known.levels() == {}
+
+
+class Kept(SyntheticRun):
+    """A run in memory with its id."""
+
+    @property
+    def run_id(self) -> str:
+        """As a sealed run has it."""
+        return self.manifest.run_id
+
+
+def _add(made: Bisection, place: int, value: float, status: Status = Status.VALID) -> None:
+    position, label = len(made.runs), made.record.revisions[place].label
+    run = stub_run(label, value, position)
+    run.manifest.experiment = ExperimentPlace(id=made.id, side=label, repetition=1, position=position)
+    run.manifest.status = status
+    made.runs[position] = cast(SealedRun, Kept(run.manifest, run.catalogue, run.frames, run.summaries()))
+
+
+def _search(good: Sequence[float], bad: Sequence[float]) -> Bisection:
+    """A search whose ends have runs with these values."""
+    made = InMemory(LineSystem(), {}).made
+    for place, values in ((0, good), (made.last, bad)):
+        for value in values:
+            _add(made, place, value)
+    return made
+
+
+def _visited(failed: Status = Status.VALID) -> Bisection:
+    """Both ends, then 6, 3 (whose run says nothing), 9, and 6 again; from 5 on everything is twice as large."""
+    made = InMemory(LineSystem(), {}).made
+    again = [(12, [0, 12, 12, 0]), (6, [6, 0, 6, 12]), (3, [3]), (9, [9, 0]), (6, [12, 6])]
+    for visit, places in again:
+        made.record.visits.append(Visit(place=visit, position=len(made.runs)))
+        for place in places:
+            noise = 1.0 + 0.1 * ((len(made.runs) * 7) % 5)
+            says = Status.INVALID if place == 3 else failed if place >= 5 else Status.VALID
+            _add(made, place, noise * (2.0 if place >= 5 else 1.0), says)
+    return made
+
+
+def test_a_step_says_what_was_known_at_its_end_by_its_own_runs_and_those_before() -> None:
+    made, followed, archive = _visited(), Followed(metric(), "mean", Working.LOG), Spread(3.0, 30.0)
+    steps = steps_of(made, followed, archive)
+    assert [(step.place, step.pairs) for step in steps] == [(6, 2), (9, 1), (6, 1)]
+    for step, visits in zip(steps, (2, 4, 5), strict=True):
+        known = Known.of(made, followed, archive, visits)
+        level = known.levels()[step.place]
+        assert (step.change, step.low, step.high) == (level.change, level.low, level.high)
+        assert step.chance == known.chance_at(step.place)
+        assert step.outcome is known.side_of(step.place)
+        likely = known.row.likely(known.found)
+        assert step.left == likely.at - likely.before
+    assert steps[0].chance != steps[2].chance
+    first = Known.of(made, followed, archive, 2).levels()[6]
+    assert (first.place, first.runs) == (6, 2)
+    assert first.low < first.change < first.high
+    assert first.change == pytest.approx(1.0, abs=0.5)
+    alone = Known.of(made, followed, None, 2)
+    assert alone.levels()[6].low != first.low, "the noise of other runs counts"
+    assert alone.chance_at(6) != steps[0].chance
+
+
+def test_steps_by_failing_runs_have_no_changes() -> None:
+    steps = steps_of(_visited(Status.FAILED), Followed(), None)
+    assert [(step.place, step.pairs, step.change, step.low, step.high) for step in steps] == [
+        (6, 2, None, None, None), (9, 1, None, None, None), (6, 1, None, None, None),
+    ]  # fmt: skip
+    assert all(step.outcome is SideFound.BAD for step in steps[1:])
+
+
+def test_what_is_known_is_of_the_visits_that_are_asked_for_and_of_revisions_that_can_be_measured() -> None:
+    made, followed, archive = _visited(), Followed(metric(), "mean", Working.LOG), Spread(0.02, 30.0)
+    known = Known.of(made, followed, archive, 1)
+    assert known.seen.places.tolist() == [0, 12, 12, 0]
+    assert known.seen.values.tolist() == pytest.approx([followed.value(run) for run in list(made.runs.values())[:4]])
+    assert (known.row.last, known.row.archive, known.row.fails, known.row.equal) == (12, archive, False, ())
+    assert Known.of(made, Followed(), None).row.fails
+    made.record.builds = {
+        place: Built(version=f"v{place}", sha256=sha) for place, sha in ((4, "a"), (5, "a"), (7, "b"))
+    }
+    assert Known.of(made, followed, None).row.equal == ((4, 5),)
+    made.record.skipped[5] = "it does not build"
+    skipped = Known.of(made, followed, None).row
+    assert (skipped.equal, skipped.skipped) == ((), {5})
+
+
+def test_a_revision_in_doubt_is_measured_on_though_another_would_halve_what_is_left() -> None:
+    known = _known([0, 3, 1], [0.3, 0.2, 0.5])
+    assert known.turn() == 1
+    assert _known([0, 3], [0.3, 0.2, 0.5]).turn() == 2
+
+
+def test_noise_of_other_runs_helps_unless_the_ends_differ_more() -> None:
+    """Of runs of equal builds outside the search; a quiet archive says nothing of a machine that became noisy."""
+    made = _search([1.0, 1.02], [2.0, 2.04])
+    other = [stub_run("old", value, number) for number, value in enumerate((100.0, 104.0))]
+    history = [*other, *(cast(SyntheticRun, run) for run in made.runs.values())]
+    for working, squares in ((Working.LOG, math.log(1.04) ** 2 / 2.0), (Working.DIFFERENCE, 8.0)):
+        found = archived(made, Followed(metric(), "mean", working), history)
+        assert found is not None
+        assert (found.squares, found.degrees_of_freedom) == (pytest.approx(squares), 1.0)
+    ratio = Followed(metric(), "mean", Working.LOG)
+    assert archived(_search([1.0], [2.0]), ratio, other) is not None
+    assert archived(_search([1.0, 1.02], []), ratio, other) is None
+    assert archived(_search([], [2.0, 2.04]), ratio, other) is None
+    assert archived(_search([], []), ratio, other) is None
+    assert archived(made, ratio, []) is None
+    assert archived(made, Followed(metric(), "p99", Working.LOG), history) is None
+    quiet = [stub_run("old", 100.0 + 0.001 * number, number) for number in range(30)]
+    assert archived(made, ratio, quiet) is None
+
+
+def _known(places: list[int], found: list[float] | None = None, *, fails: bool = False) -> Known:
+    """A search among three revisions after the good one."""
+    visits = np.zeros(len(places), dtype=int)
+    seen = Seen(np.array(places), visits, np.array([float(place > 1) for place in places]))
+    row = Row(3, frozenset(), (), None, fails)
+    return Known(row, seen, np.array(found or [1.0, 0.0, 0.0]), Followed())
+
+
+def test_the_last_revision_between_the_ends_is_the_current_one() -> None:
+    assert _known([0, 3, 0]).current is None
+    assert _known([0, 3, 1, 2, 0, 3]).current == 2
+    assert _known([0, 3, 2, 1, 3]).current == 1
+
+
+@pytest.mark.parametrize(
+    ("chance", "expected"),
+    [
+        (0.0, SideFound.GOOD), (DOUBT, SideFound.GOOD), (2.0 * DOUBT, SideFound.DOUBTFUL), (0.5, SideFound.DOUBTFUL),
+        (1.0 - 2.0 * DOUBT, SideFound.DOUBTFUL), (1.0 - DOUBT, SideFound.BAD), (1.0, SideFound.BAD),
+    ],
+)  # fmt: skip
+def test_a_revision_is_good_or_bad_where_hardly_any_doubt_is_left(chance: float, expected: SideFound) -> None:
+    known = _known([0, 3], [chance, 1.0 - chance, 0.0])
+    assert known.chance_at(1) == pytest.approx(chance)
+    assert known.side_of(1) is expected

@@ -1,0 +1,265 @@
+"""What a qualification says of all its scenarios: the verdict, what to do next, what to know, how it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from chainmark.compare.qa import advice, method, notices, overall, qa_report, verdict_row
+from chainmark.compare.qa_scenarios import QaRuns, ScenarioRuns
+from chainmark.core.attachment import Opinion, OpinionRow
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.caveats import A_A, Caveats
+from chainmark.core.comparison import Comparison, ConditionDifference, ConfigurationDifference
+from chainmark.core.manifest import BESIDE, Fact, Gate, GateKind, GateStatus, Subject
+from chainmark.core.qa_plan import ScenarioKind
+from chainmark.core.qa_report import Incomparable, QaScenario, RunLine
+from chainmark.core.verdict import Verdict
+
+from tests.unit.compare import qa_runs
+from tests.unit.compare.metric_cases import stub_run
+
+CANDIDATE = Subject(system="x", name="X", version="v2")
+GATE = Gate(id="g", label="load met", status=GateStatus.FAIL, measured="9", limit="10")
+
+
+def scenario(title: str, result: Verdict, **changes: Any) -> QaScenario:
+    base: dict[str, Any] = {
+        "id": title, "title": title, "question": "?", "method": "m", "kind": ScenarioKind.COMPARISON, "gating": True,
+        "profile_name": "p", "repetitions": 2, "result": result, "sentence": f"{title} {result.value}.",
+    }  # fmt: skip
+    return QaScenario(**{**base, **changes})
+
+
+def made(*beside: str) -> QaRuns:
+    """A plan whose scenarios have one run a side; those that are named had another network beside them."""
+    plan = qa_runs.plan()
+    scenarios = []
+    for number, one in enumerate(plan.scenarios):
+        run = stub_run("v1", 1.0, number)
+        run.manifest.facts = [Fact(label=BESIDE if one.id in beside else "other", value="1 more network")]
+        scenarios.append(ScenarioRuns(one, f"qa-{one.id}", {"baseline": [run]}))
+    empty = Catalogue(system="x", title="X", populations=[], tables=[], metrics=[])
+    base = Subject(system="x", name="X", version="v1")
+    return QaRuns(plan, "qa-1", 7, base, CANDIDATE, scenarios, ("", ""), [], empty, "0.1.0")
+
+
+@pytest.mark.parametrize(
+    ("results", "verdict"),
+    [
+        ([Verdict.PASS, Verdict.PASS], Verdict.PASS),
+        ([Verdict.PASS, Verdict.NOT_RUN], Verdict.INCONCLUSIVE),
+        ([Verdict.PASS, Verdict.INCONCLUSIVE], Verdict.INCONCLUSIVE),
+        ([Verdict.INCONCLUSIVE, Verdict.INVALID], Verdict.INVALID),
+        ([Verdict.INVALID, Verdict.FAIL, Verdict.PASS], Verdict.FAIL),
+        ([], Verdict.INCONCLUSIVE),
+    ],
+)
+def test_the_worst_gating_scenario_decides_and_nothing_is_no_pass(results: list[Verdict], verdict: Verdict) -> None:
+    judged = [scenario(f"s{number}", result) for number, result in enumerate(results)]
+    shown = scenario("shown", Verdict.FAIL, gating=False)
+    assert overall([*judged, shown], CANDIDATE)[0] is verdict
+
+
+def test_every_gating_scenario_is_named_with_its_result_and_why() -> None:
+    """A reader of the first page must see which scenario it was, and a scenario without reasons has its sentence."""
+    scenarios = [
+        scenario("A", Verdict.PASS, reasons=["fine"]),
+        scenario("B", Verdict.INCONCLUSIVE, reasons=["noise"]),
+        scenario("C", Verdict.FAIL, reasons=["slower", "larger"]),
+        scenario("D", Verdict.INVALID),
+        scenario("E", Verdict.NOT_RUN),
+        scenario("F", Verdict.FAIL),
+    ]
+    _, sentence, reasons = overall(scenarios, CANDIDATE)
+    assert sentence == (
+        "X v2 fails C and F; it could not be judged in D; it is undecided in B; it was not tested in E; it passes A."
+    )
+    assert reasons == ["C: slower", "C: larger", "F: F fail.", "D: D invalid.", "B: noise", "E: E not run."]
+    assert overall([scenario("A", Verdict.FAIL, gating=False)], CANDIDATE)[1:] == ("Nothing was judged.", [])
+
+
+def test_advice_is_of_what_keeps_a_release_from_passing() -> None:
+    scenarios = [
+        scenario("A", Verdict.PASS, advice=["nothing"]),
+        scenario("B", Verdict.INCONCLUSIVE, advice=["more runs", "less noise"]),
+        scenario("C", Verdict.FAIL, gating=False, advice=["nothing"]),
+        scenario("D", Verdict.NOT_RUN, lacking=["4 processors", "a Linux"]),
+        scenario("E", Verdict.NOT_RUN, lacking=["a Linux"]),
+    ]
+    told = ["B: more runs", "B: less noise", "what was not run needs 4 processors", "what was not run needs a Linux"]
+    assert advice(scenarios, "qa-1") == told
+    resumed = "`--resume qa-1` makes what is still missing"
+    assert advice([*scenarios, scenario("F", Verdict.INVALID, gating=False)], "qa-1") == [*told, resumed]
+
+
+def test_notices_tell_each_thing_once_before_any_figure() -> None:
+    held = [Incomparable(metric_id=name, label=name, because="the time differs") for name in ("a", "b")]
+    other = Incomparable(metric_id="c", label="c", because="another clock")
+    scenarios = [
+        scenario("A", Verdict.INVALID, incomparable=[*held, other]),
+        scenario("B", Verdict.NOT_RUN, lacking=["4 processors", "a Linux"], repeated=["v1, repetition 2, was invalid"]),
+        scenario("C", Verdict.PASS, incomparable=held),
+    ]
+    end = "Such a difference is no regression, and none is called one."
+    assert notices(scenarios) == [
+        f"Not comparable: a and b. The time differs. {end}",
+        f"Not comparable: c. Another clock. {end}",
+        "Invalid: A. A invalid.",
+        "Not run: B. It needs 4 processors and a Linux. What was not run is not passed.",
+        "Run again: B, v1, repetition 2, was invalid.",
+    ]
+
+
+def _runs(*gates: Gate | None) -> list[RunLine]:
+    return [
+        RunLine(run_id=f"r{number}", side="baseline", repetition=1, position=number, started_at="", valid=gate is None,
+                gates=[gate] if gate else [])
+        for number, gate in enumerate(gates)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("gates", "told"),
+    [
+        ([None], "1 run on one machine", ),
+        ([None, None], "none of them was invalid by a gate"),
+        ([None, GATE], "1 of them was invalid by a gate and is not counted"),
+        ([GATE, GATE], "2 of them were invalid by a gate and are not counted"),
+    ],
+)  # fmt: skip
+def test_invalid_runs_are_counted_in_words(gates: list[Gate | None], told: str) -> None:
+    assert told in method(made(), [scenario("A", Verdict.PASS, runs=_runs(*gates))])[1]
+
+
+def test_runs_that_the_release_failed_are_no_invalid_ones() -> None:
+    failed = GATE.model_copy(update={"kind": GateKind.SUBJECT, "conclusive": True})
+    one, two = ([scenario("A", Verdict.PASS, runs=_runs(None, *[failed] * count))] for count in (1, 2))
+    assert method(made(), one)[1].endswith(
+        "none of them was invalid by a gate; 1 was failed by the version under test, which counts against it."
+    )
+    assert "; 2 were failed by the version under test" in method(made(), two)[1]
+    several = [*one, scenario("B", Verdict.PASS, runs=_runs(GATE))]
+    assert method(made(), several)[1].startswith("3 runs on one machine, each on a fresh network and each sealed with")
+
+
+def test_the_method_says_how_it_was_made() -> None:
+    lines = method(made(), [])
+    assert lines[0] == "Plan “sample”: Made up."
+    assert lines[1:] == [
+        "0 runs on one machine, each on a fresh network and each sealed with everything that was collected; none of "
+        "them was invalid by a gate.",
+        "The runs of both versions follow each other in turn (A B B A A B …), so that a slow drift of the machine hits "
+        "both alike.",
+        "Every run is estimated by itself; the verdict rests on the differences between runs, with a 90 % interval "
+        "against one margin for each metric: 10 %, or the metric's own where that is larger.",
+        "Seed 7; a run's seed is that plus its place.",
+    ]
+
+
+def test_scenarios_that_shared_the_machine_are_named() -> None:
+    """Their latencies are not those of a machine without anything else to do."""
+    lines = method(made("emulation", "big"), [])
+    assert len(lines) == 6
+    assert lines[3] == (
+        "Two networks ran at a time in With latency emulation and 200 nodes: there it is asked whether and when "
+        "something happens, and not how fast the network is under a load. The two sides of such a scenario ran "
+        "together. Their latencies and their use of the processors are not those of a machine without anything else to "
+        "do."
+    )
+
+
+def test_a_row_has_the_commit_or_as_much_of_the_sum_as_tells_it_from_others() -> None:
+    one = scenario("A", Verdict.PASS, date="2026-01-02")
+    known = replace(made(), commits=("older", "4ced46d"))
+    row = verdict_row(one, known)
+    assert (row.scenario, row.date, row.version, row.result, row.reason) == (
+        "A", "2026-01-02", "v2 (4ced46d)", Verdict.PASS, "A pass.",
+    )  # fmt: skip
+    summed = CANDIDATE.model_copy(update={"revision": "h1:0123456789abcdefgh"})
+    assert verdict_row(one, replace(made(), candidate=summed)).version == "v2 (h1:0123456789abc)"
+    assert verdict_row(one, made()).version == "v2"
+
+
+def test_a_report_of_what_could_not_be_run_is_of_its_plan_and_of_the_time_of_its_runs() -> None:
+    known = made()
+    times = ["2026-01-02T10:00:00Z", "2026-01-03T09:00:00Z", "2026-01-01T11:00:00Z"]
+    scenarios = []
+    for one, moment in zip(known.scenarios, times, strict=True):
+        (run,) = one.sides["baseline"]
+        run.manifest.started_at, run.manifest.ended_at = moment, moment.replace(":00Z", ":40Z")
+        run.manifest.contradictions = ["the label says v3"] if moment is times[0] else []
+        scenarios.append(replace(one, lacking=["a Linux"]))
+    machine = [Fact(label="Processor", value="one")]
+    report = qa_report(replace(known, scenarios=scenarios, commits=("a", "b"), machine=machine))
+    assert (report.tool_version, report.title) == ("0.1.0", "QA of X v2 against v1")
+    assert (report.system, report.plan, report.plan_title, report.plan_description) == (
+        "cometbft", "sample", "A sample", "Made up.",
+    )  # fmt: skip
+    assert (report.experiment, report.seed, report.commits, report.machine) == ("qa-1", 7, ("a", "b"), machine)
+    assert (report.date, report.started_at, report.ended_at) == ("2026-01-03", times[2], "2026-01-03T09:00:40Z")
+    assert (report.baseline.version, report.candidate.version) == ("v1", "v2")
+    assert (report.verdict, report.sentence) == (Verdict.INCONCLUSIVE, "X v2 was not tested in Fixed load.")
+    assert report.reasons == ["Fixed load: it needs a Linux"]
+    assert report.advice == ["what was not run needs a Linux"]
+    assert [one.result for one in report.scenarios] == [Verdict.NOT_RUN] * 3
+    assert [row.scenario for row in report.rows] == [one.title for one in report.scenarios]
+    assert report.notices == notices(report.scenarios)
+    assert report.method == method(known, report.scenarios)
+    assert report.caveats.sentences == ("the label says v3",)
+    assert (report.second_opinion, report.configuration_differences, report.condition_rows) == (None, [], [])
+    assert report.catalogue == known.catalogue
+    empty = qa_report(replace(known, scenarios=[]))
+    assert (empty.date, empty.started_at, empty.ended_at, empty.scenarios) == ("", "", "", [])
+
+
+def test_a_report_takes_from_its_first_comparison_what_the_versions_differ_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And says that all of it is one build with itself, where that is so of every comparison."""
+    settings = [
+        ConfigurationDifference(file="f", key=key, baseline=1, candidate=2, is_default_change=own)
+        for key, own in (("of the profile", False), ("of the version", True))
+    ]
+    condition = ConditionDifference(id="c", label="clock", baseline="a", candidate="b", explanation="why")
+    compared = Comparison.model_construct(
+        configuration_differences=settings, condition_differences=[condition], caveats=Caveats(badges=(A_A,))
+    )
+    other = Comparison.model_construct(
+        configuration_differences=[], condition_differences=[], caveats=Caveats(badges=(A_A,))
+    )
+    rows = [OpinionRow(metric_id=name, statistic="mean") for name in "ab"]
+    judged = iter(
+        [
+            scenario("A", Verdict.INVALID, comparison=compared, second_rule=rows[:1]),
+            scenario("B", Verdict.NOT_RUN, lacking=["a Linux"]),
+            scenario("C", Verdict.PASS, comparison=other, second_rule=rows[1:]),
+        ]
+    )
+    history = [stub_run("v0", 1.0, 9)]
+
+    class Known:
+        def __init__(self, _made: QaRuns, archived: object) -> None:
+            assert archived is history
+
+        def judged(self, _one: ScenarioRuns) -> QaScenario:
+            return next(judged)
+
+    class Rule:
+        def rows(self, _comparison: Comparison) -> list[OpinionRow]:
+            return []
+
+        def verdict(self, of: Sequence[OpinionRow]) -> Opinion:
+            assert list(of) == rows
+            return Opinion(fails=True)
+
+    monkeypatch.setattr(import_module("chainmark.compare.qa"), "Scenarios", Known)
+    report = qa_report(replace(made(), second_rule=Rule()), history)
+    assert [one.key for one in report.configuration_differences] == ["of the version"]
+    assert report.condition_rows == [("clock", "a", "b", "why")]
+    assert report.title.endswith("QA of X v2 against v1")
+    assert report.title.startswith("A/A: ")
+    assert report.second_opinion == Opinion(fails=True)
+    assert report.advice == ["what was not run needs a Linux", "`--resume qa-1` makes what is still missing"]

@@ -1,0 +1,215 @@
+"""What a plan asks for: which runs, of which profiles, and what is missing for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal, cast
+
+import pytest
+from pydantic import BaseModel
+
+from chainmark.compare.inputs import LoadedRun
+from chainmark.core.errors import UsageError
+from chainmark.core.qa_plan import QaPlan, ScenarioPlan
+from chainmark.lab.scenarios import QaOrder, ScenarioMade, prepared, profile_of
+from chainmark.lab.schedules import Standing, SweepLoad, SweepPlan, grid_steps
+from chainmark.lab.sweeping import Bisected
+from chainmark.network.host import host_facts
+from chainmark.store.runs import SealedRun
+
+from tests.unit.compare.metric_cases import stub_run
+from tests.unit.compare.synthetic_runs import manifest
+from tests.unit.lab.stand_in import Profile, StandIn, two_scenarios
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> QaPlan:
+    return two_scenarios(tmp_path)
+
+
+def _scenario(plan: QaPlan, **changes: Any) -> ScenarioPlan:
+    return ScenarioPlan.model_validate(plan.scenarios[0].model_dump() | changes)
+
+
+def _made(plan: QaPlan, system: StandIn | None = None, **changes: Any) -> ScenarioMade:
+    return prepared(system or StandIn(), QaOrder(plan, "v1", "v2"), _scenario(plan, **changes), "qa-1")
+
+
+def _done(made: ScenarioMade, *positions: int) -> None:
+    """Runs of these positions, on the sides of their steps."""
+    for position in positions:
+        step = made.steps[position % len(made.steps)]
+        run = stub_run(step.version, 1.0, position)
+        run.manifest = manifest(step.version, step.repetition, side=step.side, run_id=f"run-{position}")
+        made.done[position] = cast(SealedRun, LoadedRun(run))
+
+
+def test_a_scenario_has_its_runs_in_turn_under_a_name_of_its_own(plan: QaPlan) -> None:
+    made = _made(plan)
+    assert (made.experiment, made.lacking) == ("qa-1-first", [])
+    assert [(one.side, one.version, one.repetition, one.position) for one in made.steps] == [
+        ("baseline", "v1", 1, 0), ("candidate", "v2", 1, 1), ("candidate", "v2", 2, 2), ("baseline", "v1", 2, 3),
+    ]  # fmt: skip
+    assert made.names == {"baseline": {"baseline"}, "candidate": {"candidate"}}
+    assert {side: cast(Profile, profile).rate for side, profile in made.sides.items()} == {
+        "baseline": 2,
+        "candidate": 2,
+    }
+    assert [one.position for one in made.of_round(2)] == [2, 3]
+
+
+def test_what_is_set_last_counts_and_stands_for_the_versions(plan: QaPlan) -> None:
+    """Settings of the plan, then the order's, then those of the version, then the side's own."""
+    sides = [
+        {"id": "baseline", "version": "baseline", "settings": ["rate=6"]},
+        {"id": "candidate", "version": "candidate"},
+    ]
+    scenario = _scenario(plan, settings=["rate=3", "name={baseline} and {candidate}"], sides=sides)
+
+    def profile(side: int, **changes: Any) -> Profile:
+        order = QaOrder(plan, "v1", "v2", **changes)
+        return cast(Profile, profile_of(StandIn(), order, scenario, scenario.sides[side]))
+
+    assert (profile(1).rate, profile(1).name) == (3, "v1 and v2")
+    assert profile(1, settings=("rate=4",)).rate == 4
+    of_version: Any = {"candidate": ["rate=5"]}
+    assert profile(1, settings=("rate=4",), of_version=of_version).rate == 5
+    assert profile(0, settings=("rate=4",), of_version=of_version).rate == 6
+    with pytest.raises(
+        UsageError, match=r"^the scenario `first` cannot be made: `--set rate` is not `key=value`$"
+    ) as refused:
+        profile(1, settings=("rate",))
+    assert refused.value.hint is not None
+
+
+@dataclass
+class Asked(StandIn):
+    """A system that keeps what it is asked, and calls the rate of a profile by its own number."""
+
+    asked: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+
+    def lacking(self, need: str, versions: Sequence[str]) -> str:
+        """Keep it."""
+        self.asked.append((need, tuple(versions)))
+        return super().lacking(need, versions)
+
+    def pinned(self, profile: BaseModel) -> BaseModel:
+        """A profile as it is once its versions are installed."""
+        return profile.model_copy(update={"rate": 17})
+
+
+def test_what_a_machine_or_a_version_lacks_is_told_and_nothing_is_run(
+    plan: QaPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = host_facts().model_copy(update={"cores": 4, "memory_bytes": 8 * 2**30})
+    monkeypatch.setattr("chainmark.lab.scenarios.host_facts", lambda: host)
+    system = Asked()
+    enough = _made(plan, system, needs=["cores:4", "memory:8", "namespaces"])
+    assert (enough.lacking, len(enough.steps)) == ([], 4)
+    assert system.asked == [("namespaces", ("v1", "v2"))]
+    assert cast(Profile, enough.sides["baseline"]).rate == 17
+    few = _made(plan, StandIn(lacks="namespaces"), needs=["cores:5", "memory:9", "other"])
+    assert few.lacking == [
+        "5 processors; this machine has 4", "9 GiB of memory; this machine has 8.0", "namespaces",
+    ]  # fmt: skip
+    assert (few.steps, few.sides) == ([], {})
+    with pytest.raises(UsageError, match=r"^`cores:many` is no need of a scenario$") as refused:
+        _made(plan, needs=["cores:many"])
+    assert refused.value.hint == "for example `cores:4` or `memory:8` (GiB)"
+
+
+@dataclass
+class Sweeping(StandIn):
+    """A system whose loads are rates, of which none is kept up yet."""
+
+    search: Literal["grid", "bisect"] = "grid"
+
+    def sweep_plan(self, profile: BaseModel) -> SweepPlan:
+        """Three loads."""
+        assert isinstance(profile, Profile)
+        loads = tuple(self.load_of(None, per_s) for per_s in (10, 20, 30))
+        return SweepPlan(loads, 0.05, 10, 10, 30, 0.5, self.search)
+
+    def load_of(self, _plan: SweepPlan | None, per_s: int) -> SweepLoad:
+        """By its rate."""
+        return SweepLoad((per_s,), f"r{per_s}", per_s)
+
+    def at_load(self, profile: BaseModel, load: SweepLoad) -> BaseModel:
+        """At that rate."""
+        return profile.model_copy(update={"rate": load.per_s})
+
+    def standings(self, runs: Sequence[SealedRun], tolerance: float) -> Sequence[Mapping[SweepLoad, Standing]]:
+        """Nothing is known."""
+        return [{}]
+
+
+@pytest.mark.parametrize("search", ["grid", "bisect"])
+def test_a_sweep_has_every_load_with_both_versions(plan: QaPlan, search: Literal["grid", "bisect"]) -> None:
+    """Each run at its load, under the name of a saturation test, and found again as a run of its side."""
+    system = Sweeping(search=search)
+    made = _made(plan, system, kind="sweep", repetitions=1)
+    assert [step.position for step in made.steps] == list(range(6 if search == "grid" else 12))
+    wanted = {(version, rate) for version in ("v1", "v2") for rate in (10, 20, 30)}
+    assert {(step.version, cast(Profile, step.profile).rate) for step in made.steps} == wanted
+    assert all(step.side == f"{step.version}/r{cast(Profile, step.profile).rate}" for step in made.steps)
+    assert made.names["baseline"] == {"baseline", "v1/r10", "v1/r20", "v1/r30"}
+    assert made.names["candidate"] == {"candidate", "v2/r10", "v2/r20", "v2/r30"}
+    if search == "grid":
+        order = grid_steps(system.sweep_plan(made.sides["baseline"]).loads, ("v1", "v2"), 1, 1)
+        assert [(step.version, step.side) for step in made.steps] == [
+            (cell.version, f"{cell.version}/{cell.load.name}") for cell in order
+        ]
+        assert made.search is None
+        return
+    assert made.search is not None
+    assert made.search.most == Bisected(system, system.sweep_plan(made.sides["baseline"]), ("v1", "v2"), 1).most
+    assert [cell.version for cell in made.search.cells] == [step.version for step in made.steps]
+    assert made.search.asked([], {"v1": [], "v2": []})
+
+
+def test_a_sweep_needs_two_versions_and_a_system_that_can_be_swept(plan: QaPlan) -> None:
+    one = prepared(StandIn(), QaOrder(plan, "v1", "v1"), _scenario(plan, kind="sweep"), "qa-1")
+    assert one.lacking == ["two different versions"]
+    with pytest.raises(UsageError, match="chainmark cannot find the saturation of `cometbft`") as refused:
+        _made(plan, kind="sweep")
+    assert refused.value.hint == "leave the scenario `first` out of the plan"
+    assert prepared(StandIn(), QaOrder(plan, "v1", "v1"), _scenario(plan), "qa-1").lacking == []
+
+
+def test_runs_are_told_apart_by_side_and_those_that_repeat_others_stand_last(plan: QaPlan) -> None:
+    made = _made(plan)
+    _done(made, 5, 0, 1, 3, 6)
+    assert [run.run_id for run in made.runs] == ["run-0", "run-1", "run-3", "run-5", "run-6"]
+    assert made.repeats == {"run-5": "run-1"}, "the run at 6 repeats one that is not there"
+    assert [run.run_id for run in made.of_side("baseline")] == ["run-0", "run-3"]
+    assert [run.run_id for run in made.of_side("candidate")] == ["run-1", "run-5", "run-6"]
+
+
+def test_a_scenario_that_goes_on_ends_with_its_last_round(plan: QaPlan) -> None:
+    made = _made(plan, repetitions=None, most_runs=3)
+    assert len(made.wanted) == 6
+    assert made.may_end_sooner
+    _done(made, *range(5))
+    assert not made.may_end_sooner, "a run of the last round was made"
+    made.rounds = 2
+    assert [step.position for step in made.wanted] == [0, 1, 2, 3]
+    assert not _made(plan).may_end_sooner, "its number is fixed"
+    assert not _made(plan, repetitions=None, most_runs=2).may_end_sooner, "it is looked at after two rounds first"
+    settled = _made(plan, repetitions=None, most_runs=3)
+    settled.rounds = 2
+    assert not settled.may_end_sooner
+
+
+def test_of_a_search_no_more_is_wanted_than_it_may_ask_for(plan: QaPlan) -> None:
+    made = _made(plan)
+    made.search = cast(Bisected, SimpleNamespace(most=3))
+    _done(made, 3)
+    assert [step.position for step in made.wanted] == [3, 0, 1]
+    assert made.may_end_sooner
+    _done(made, 0, 1)
+    assert not made.may_end_sooner
+    _done(made, 2)
+    assert [step.position for step in made.wanted] == [0, 1, 2, 3]

@@ -1,0 +1,112 @@
+"""What an execution takes is that of all its processes, and of nothing else."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from pathlib import Path
+
+import psutil
+import pytest
+
+from chainmark.core.errors import EnvironmentFailure
+from chainmark.core.progress import Silent
+from chainmark.systems.benchmark.executions import Executed, Invocation, execute_all
+from chainmark.systems.benchmark.profile import Workload
+
+MIB = 1 << 20
+# A process that waits until the launcher has looked at the memory some times more: it waits between two looks.
+LOOKED_AT = """
+def looks():
+    with open(f"/proc/{launcher}/status") as file:
+        return int(file.read().split("voluntary_ctxt_switches:")[1].split()[0])
+
+def wait_for_looks():
+    begin = looks()
+    while looks() < begin + 5:
+        time.sleep(0.005)
+"""
+
+
+def _executed(tmp_path: Path, *words: str, work: Workload | None = None) -> Executed:
+    command = Invocation(words, dict(os.environ), None, frozenset({0}))
+    return execute_all(command, work or Workload(executions=1, warm_up=0), tmp_path, Silent())
+
+
+def _python(code: str) -> tuple[str, str, str]:
+    return sys.executable, "-c", textwrap.dedent(code)
+
+
+def test_processes_that_hold_memory_together_are_counted_together(tmp_path: Path) -> None:
+    """The kernel's peak is that of one process: a command that spreads its work would seem to need a third of it."""
+    code = f"""
+import os, subprocess, sys, time
+launcher = int(sys.argv[1]) if len(sys.argv) > 1 else os.getppid()
+{LOOKED_AT}
+held = bytearray(os.urandom(1)) * (40 * 2**20)
+if len(sys.argv) == 1:
+    children = [subprocess.Popen([sys.executable, "-c", CODE, str(launcher)], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE) for _ in range(2)]
+    for child in children:
+        child.stdout.read(1)
+    wait_for_looks()
+    for child in children:
+        child.communicate()
+else:
+    print(1, end="", flush=True)
+    sys.stdin.read()
+"""
+    code = f"CODE = {code!r}\n{code}"
+    (one,) = _executed(tmp_path, sys.executable, "-c", code).executions
+    assert one.peak_bytes is not None
+    assert 120 * MIB < one.peak_bytes < 240 * MIB
+
+
+def test_a_peak_is_seen_however_short_it_is(tmp_path: Path) -> None:
+    """The kernel counts it, so that nothing depends on when the sampling looks."""
+    (one,) = _executed(tmp_path, *_python("bytearray(b'x') * (60 * 2**20)")).executions
+    assert one.peak_bytes is not None
+    assert 60 * MIB < one.peak_bytes < 110 * MIB
+
+
+def test_a_command_smaller_than_its_launcher_has_no_figure_of_memory(tmp_path: Path) -> None:
+    """Its kernel figure is the launcher's: told as the command's, two tools of 1 and 7 MiB would be equal."""
+    executed = _executed(tmp_path, "/bin/true")
+    assert [one.peak_bytes for one in executed.executions] == [None]
+    assert "peak_memory_bytes" not in executed.samples().columns
+
+
+def test_processes_left_running_are_ended_and_counted(tmp_path: Path) -> None:
+    """A daemon would run beside the next execution; its work, and that of its own children, is the command's."""
+    code = """
+    import os, subprocess, sys, time
+    work = "import time\\nwhile time.process_time() < 0.3: pass\\nopen(1, 'w').write('done')\\ntime.sleep(600)"
+    reading, writing = os.pipe()
+    subprocess.Popen([sys.executable, "-c", work], stdout=writing, start_new_session=True)
+    os.read(reading, 4)
+    """
+    (one,) = _executed(tmp_path, *_python(code)).executions
+    assert one.left == 1
+    assert one.cpu_s >= 0.3
+    assert not [process for process in psutil.process_iter(["cmdline"]) if "process_time() < 0.3" in str(process.info)]
+
+
+def test_a_command_that_never_ends_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    command = ("/bin/sh", "-c", "echo begun; sleep 98765 & sleep 98765")
+    executed = _executed(tmp_path, *command, work=Workload(executions=3, warm_up=0, timeout_s=0.3))
+    assert executed.failure == "execution 1 of 3 did not end within 0.3 s"
+    assert (tmp_path / "stdout.txt").read_text() == "begun\n"
+    assert not [process for process in psutil.process_iter(["cmdline"]) if "98765" in str(process.info["cmdline"])]
+
+
+def test_failures_are_named(tmp_path: Path) -> None:
+    work = Workload(executions=1, warm_up=1)
+    assert _executed(tmp_path, "/bin/false", work=work).failure == "execution 1 of 2 ended with exit code 1"
+    killed = _executed(tmp_path, "/bin/sh", "-c", "kill -9 $$", work=work)
+    assert killed.failure == "execution 1 of 2 was ended by signal 9"
+    script = tmp_path / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    with pytest.raises(EnvironmentFailure, match="could not be started"):
+        _executed(tmp_path, str(script))
