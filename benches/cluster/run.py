@@ -163,7 +163,7 @@ def main() -> None:
 
 def least(costs: Sequence[Cost], name: str) -> float:
     """The least of one figure: other work of the machine only adds to it."""
-    return min(getattr(cost, name) for cost in costs)
+    return min(float(getattr(cost, name)) for cost in costs)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ PAYLOAD_BYTES = 4 << 20
 ALL_PAIRS_MAX = 12
 FREE_MIN_BYTES = 1 << 30
 THIS_MACHINE = "this machine"
+# By the two workers' addresses, what passed between them, or why nothing did.
+_Ways = dict[tuple[str, str], Passed | str]
 
 
 def survey(cluster: Cluster, nodes: dict[str, list[str]], progress: Progress) -> ClusterReport:
@@ -40,13 +42,13 @@ def survey(cluster: Cluster, nodes: dict[str, list[str]], progress: Progress) ->
     usable = [one for one, found in zip(known, workers, strict=True) if found.chainmark]
     ends = _ends(usable)
     progress.stage("measuring clocks and ways")
-    passed = {}
+    passed: _Ways = {}
     for place, (source, targets) in enumerate(_ways(ends)):
         progress.update(place / len(ends), source)
         asked = {"targets": targets, "exchanges": EXCHANGES, "payload_bytes": PAYLOAD_BYTES}
         answer = cluster.run(measure, [source], **asked)[source]
         for target in targets:
-            passed[source, target] = answer.get(target) if isinstance(answer, dict) else str(answer)
+            passed[source, target] = answer[target] if isinstance(answer, dict) else str(answer)
     unusable = [worker for worker in workers if worker.problems]
     verdict = Verdict.FAIL if unusable or not workers else Verdict.PASS
     machines = len({worker.machine for worker in workers})
@@ -78,7 +80,8 @@ def _sentence(workers: Sequence[ClusterWorker], unusable: Sequence[ClusterWorker
 
 def _worker(worker: Worker, answer: About | Exception | None, own: About, nodes: list[str]) -> ClusterWorker:
     told: dict[str, Any] = {}
-    problems, remarks = [], []
+    problems: list[str] = []
+    remarks: list[str] = []
     if isinstance(answer, ImportError | AttributeError):
         problems.append(f"has no chainmark, or one of an older version ({answer})")
     elif answer is None or isinstance(answer, Exception):
@@ -146,7 +149,9 @@ def offset(times: Sequence[tuple[int, int, int]]) -> tuple[float, float]:
     return (2 * there - sent - received) / 2e9, (received - sent) / 2e9
 
 
-def _clocks(cluster: Cluster, ends: Sequence[Worker], passed: dict[tuple[str, str], Any]) -> list[ClusterClock]:
+def _clocks(
+    cluster: Cluster, ends: Sequence[Worker], passed: dict[tuple[str, str], Passed | str]
+) -> list[ClusterClock]:
     if not ends:
         return []
     reference, clocks = ends[0], []

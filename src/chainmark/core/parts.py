@@ -13,13 +13,11 @@ PERIOD_S = 0.1
 
 
 class Machines(Protocol):
-    """Other machines that work on parts, such as the workers of a cluster.
+    """Other machines that work on parts, such as the workers of a cluster."""
 
-    Attributes:
-        threads: how many parts they work on at the same time.
-    """
-
-    threads: int
+    @property
+    def threads(self) -> int:
+        """How many parts they work on at the same time."""
 
     def ask_each(self, function: Callable[[Part], Result], question: Part) -> dict[str, Result]:
         """What an importable function returns on each machine, by the machine's address.
