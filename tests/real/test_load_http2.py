@@ -154,8 +154,8 @@ def test_the_protocol_is_chosen_once_and_part_of_the_workload(tmp_path: Path) ->
         assert workload(server, "2", "known") == told
     with serving_http2(tls=context) as server:
         assert workload(server, "auto", "chosen") == told
-    with serving(always(Reply(b"right"))) as server:
-        one = Http2Server(port=int(server.url.rsplit(":", 1)[1]))
+    with serving(always(Reply(b"right"))) as older:
+        one = Http2Server(port=int(older.url.rsplit(":", 1)[1]))
         assert workload(one, "auto", "older") == (None, None, ["HTTP/1.1"])
 
 

@@ -134,7 +134,9 @@ class LoadProfile(BaseModel):
         if self.mix and self.mix_from:
             raise UsageError("the profile has both `mix` and `mix_from`", "give only one of them")
         if self.steps.streams > 1 and self.steps.http_version == "1.1":
-            raise UsageError("`steps.streams` needs HTTP/2, but the profile asks for HTTP/1.1", "add `--http2`, or remove it")
+            raise UsageError(
+                "`steps.streams` needs HTTP/2, but the profile asks for HTTP/1.1", "add `--http2`, or remove it"
+            )
         return self
 
     def agreement(self, endpoint_id: str) -> Sla:

@@ -58,7 +58,7 @@ def test_the_query_beside_every_figure_computes_it(store: Path, monkeypatch: pyt
 @pytest.mark.parametrize("suffix", ["csv", "json", "parquet"])
 def test_figures_are_exported_as_they_are(store: Path, tmp_path: Path, suffix: str) -> None:
     path = cm.export_figures("v1.0.1", tmp_path / f"figures.{suffix}", store)
-    read = {"csv": pl.read_csv, "json": pl.read_json, "parquet": pl.read_parquet}[suffix](path)
+    read: pl.DataFrame = getattr(pl, f"read_{suffix}")(path)
     known = cm.figures("v1.0.1", store)
     assert read.columns == known.columns
     assert read["value"].to_list() == pytest.approx(known["value"].to_list(), nan_ok=True)
