@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 import shutil
 import subprocess
@@ -11,13 +13,15 @@ import pytest
 
 # The page reports on itself, because the browser's own log mixes in the machine's troubles.
 _PROBE = (
-    "<script>const tell = (text) => { document.title += text; };"
+    "const tell = (text) => { document.title += text; };"
     "document.addEventListener('securitypolicyviolation', (e) => tell(' VIOLATION ' + e.blockedURI));"
     "window.addEventListener('error', (e) => tell(' ERROR ' + e.message));"
     # Dumping a page paints no frame, so nothing would ever scroll into view.
     "window.IntersectionObserver = class { constructor(f) { this.f = f; } unobserve() {}"
-    " observe(target) { setTimeout(() => this.f([{ isIntersecting: true, target }])); } };</script>"
+    " observe(target) { setTimeout(() => this.f([{ isIntersecting: true, target }])); } };"
 )
+# The page allows its own scripts alone.
+_ALLOWED = f"script-src 'sha256-{base64.b64encode(hashlib.sha256(_PROBE.encode()).digest()).decode()}'"
 
 
 def page_without_complaints(html: str, folder: Path) -> str:
@@ -26,7 +30,9 @@ def page_without_complaints(html: str, folder: Path) -> str:
     if chromium is None:
         pytest.skip("chromium is not installed")
     page = folder / "report.html"
-    page.write_text(html.replace("<style>", _PROBE + "<style>", 1), encoding="utf-8")
+    assert "script-src " in html
+    probed = html.replace("script-src", _ALLOWED, 1).replace("<style>", f"<script>{_PROBE}</script><style>", 1)
+    page.write_text(probed, encoding="utf-8")
     arguments = [
         chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
         "--disable-background-networking", "--disable-component-update", "--disable-sync",

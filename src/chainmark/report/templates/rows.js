@@ -16,7 +16,8 @@ function followRows() {
 
   // What is wider than the window is reached by the keyboard; what is not keeps its headings in sight.
   const contents = document.querySelector(".contents");
-  const fitted = new ResizeObserver((entries) => entries.forEach(({ target }) => {
+  // In a frame of its own: what changes sizes while they are observed is an error of the page.
+  const fitted = new ResizeObserver((entries) => requestAnimationFrame(() => entries.forEach(({ target }) => {
     if (target.dataset.width === String(target.clientWidth)) return;
     target.dataset.width = target.clientWidth;
     target.classList.remove("fits", "tight");
@@ -26,7 +27,7 @@ function followRows() {
     if (fits) target.removeAttribute("tabindex");
     else target.tabIndex = 0;
     document.documentElement.style.setProperty("--stuck", `${contents?.offsetHeight ?? 0}px`);
-  }));
+  })));
   document.querySelectorAll(".scroll").forEach((part) => fitted.observe(part));
 
   // Every row, with what belongs to it, is a body of its own.
