@@ -1,6 +1,7 @@
 //! What carries the requests of a thread's clients: a connection each, or streams of shared connections.
 
-use super::connection::{Body, Buffers, Connection, Io, Outcome};
+use super::connection::{Body, Connection, Outcome};
+use super::io::{Buffers, Io};
 use super::order::Protocol;
 use super::plan::Plan;
 use super::sessions::Sessions;

@@ -1,7 +1,7 @@
 //! Connecting to whichever of the target's addresses takes a connection.
 
-use super::connection::Io;
 use super::failure::{Failure, Refusals};
+use super::io::Io;
 use super::target::Address;
 use crate::clock::monotonic_ns;
 use rustix::event::epoll::{self, EventData, EventFlags};

@@ -19,6 +19,7 @@ mod dial;
 mod error;
 mod failure;
 mod histogram;
+mod io;
 mod judge;
 mod load;
 mod order;

@@ -1,9 +1,9 @@
 //! One HTTP/2 connection: its socket, its TLS, and what speaks HTTP/2 over them.
 
 use super::classes::Kind;
-use super::connection::{HUNG_UP, Io};
 use super::dial::Dial;
 use super::failure::{Failure, reason, tls_reason};
+use super::io::{HUNG_UP, Io};
 use super::pipe::Port;
 use super::request::Framed;
 use super::tls::HTTP2;

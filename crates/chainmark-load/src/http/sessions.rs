@@ -1,8 +1,9 @@
 //! The HTTP/2 connections of a thread, and the clients that share them.
 
 use super::classes::Kind;
-use super::connection::{Io, Outcome};
+use super::connection::Outcome;
 use super::failure::Failure;
+use super::io::{HUNG_UP, Io};
 use super::plan::Plan;
 use super::session::Session;
 use super::stream::{self, Circumstances, Stream, Woken};
@@ -164,7 +165,7 @@ impl Sessions {
             }
         }
         self.drive(index, io);
-        if flags.intersects(EventFlags::IN | super::connection::HUNG_UP) {
+        if flags.intersects(EventFlags::IN | HUNG_UP) {
             self.receive(index, io, flags);
         }
     }

@@ -276,7 +276,7 @@ impl Tally {
         }
     }
 
-    pub fn finish(self, counts: super::connection::IoCounts, end_ns: i64) -> Part {
+    pub fn finish(self, counts: super::io::IoCounts, end_ns: i64) -> Part {
         let cpu_ns = thread_cpu_ns() - self.begin_cpu_ns;
         Part { tally: self, counts, end_ns, cpu_ns, server: None }
     }
@@ -293,7 +293,7 @@ pub(super) struct Gauges {
 /// What a thread has to show at its end.
 pub(super) struct Part {
     pub tally: Tally,
-    pub counts: super::connection::IoCounts,
+    pub counts: super::io::IoCounts,
     pub end_ns: i64,
     pub cpu_ns: i64,
     /// What the server calls itself.
@@ -312,7 +312,7 @@ pub(super) struct Whole {
     pub wake: Recorder,
     pub records: Records,
     pub records_left_out: u64,
-    pub counts: super::connection::IoCounts,
+    pub counts: super::io::IoCounts,
     pub end_ns: i64,
     pub cpu_ns: i64,
     pub server: Option<String>,
@@ -332,7 +332,7 @@ impl Whole {
             wake: Recorder::default(),
             records: Records::default(),
             records_left_out: 0,
-            counts: super::connection::IoCounts::default(),
+            counts: super::io::IoCounts::default(),
             end_ns: 0,
             cpu_ns: 0,
             server: None,

@@ -2,8 +2,9 @@
 
 use super::carrier::Carrier;
 use super::classes::{Class, Kind};
-use super::connection::{Answered, Io, Outcome};
+use super::connection::{Answered, Outcome};
 use super::failure::Failure;
+use super::io::Io;
 use super::judge::{Judge, Received};
 use super::pace::{Pace, Thinking, draw};
 use super::plan::{Load, Plan};

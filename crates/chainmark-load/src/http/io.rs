@@ -1,0 +1,50 @@
+//! What the connections of a thread share: the event queue, the buffers of a read and the counts.
+
+use super::plan::Plan;
+use rustix::event::epoll::EventFlags;
+use std::os::fd::OwnedFd;
+
+/// One read takes a whole answer of the usual size.
+const WIRE_BYTES: usize = 64 * 1024;
+/// The server's side of the connection has ended.
+pub(super) const HUNG_UP: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
+
+/// What the connections of a thread share.
+pub(super) struct Io<'p> {
+    pub plan: &'p Plan,
+    pub epoll: OwnedFd,
+    pub buffers: Buffers,
+    pub counts: IoCounts,
+    /// Which address of the target the next connection tries first: the last that worked.
+    pub address: usize,
+    /// The shortest time that connecting has taken.
+    pub round_trip_ns: i64,
+}
+
+pub(super) struct Buffers {
+    pub wire: Box<[u8]>,
+    /// What TLS makes of it.
+    pub plain: Box<[u8]>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct IoCounts {
+    pub opened: u64,
+    pub failed: u64,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    /// Connections that the server closed while they rested, or told to go away, and requests that were sent again for
+    /// it.
+    pub idle_closed: u64,
+    pub told_to_go: u64,
+    pub repeated: u64,
+}
+
+impl<'p> Io<'p> {
+    pub fn new(plan: &'p Plan, epoll: OwnedFd) -> Self {
+        let plain_bytes = if plan.tls.is_some() { WIRE_BYTES } else { 0 };
+        let buffers =
+            Buffers { wire: vec![0; WIRE_BYTES].into_boxed_slice(), plain: vec![0; plain_bytes].into_boxed_slice() };
+        Self { plan, epoll, buffers, counts: IoCounts::default(), address: 0, round_trip_ns: i64::MAX }
+    }
+}
