@@ -25,7 +25,7 @@ enum Form {
         keep_alive: Box<[u8]>,
         close: Box<[u8]>,
     },
-    Framed(Framed),
+    Framed(Box<Framed>),
 }
 
 /// A request as HTTP/2 frames it.
@@ -45,7 +45,7 @@ impl Request {
                 let close = if with_close { content.serialise("Connection: close\r\n") } else { Box::default() };
                 Form::Bytes { keep_alive: content.serialise(""), close }
             }
-            Protocol::Http2 => Form::Framed(content.frame(index)?),
+            Protocol::Http2 => Form::Framed(Box::new(content.frame(index)?)),
         };
         let expectation = Expectation::new(index, &order.expect)?;
         let repeatable = order.repeatable.unwrap_or_else(|| IDEMPOTENT.contains(&order.method.as_str()));
