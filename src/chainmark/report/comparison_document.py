@@ -79,7 +79,9 @@ def comparison_document(comparison: Comparison) -> Document:
         Section("run-by-run", "Run by run", [run_by_run(comparison, rows)], media=PDF),
         Section("how-judged", "How each metric was judged", [how_judged(rows)], media=PDF),
         Section("distributions", "Distributions", [distributions(comparison, rows)], media=PDF),
-        Section("gates", "Gates, runs and machine", validity.validity_blocks(comparison), closed=True, media=IN_FULL),
+        Section(
+            "gates-section", "Gates, runs and machine", validity.validity_blocks(comparison), closed=True, media=IN_FULL
+        ),
         *_facts(comparison),
         *_configuration(comparison),
         *build_sections(comparison),

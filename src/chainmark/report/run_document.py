@@ -71,8 +71,8 @@ def run_document(record: RunRecord) -> Document:
     notes = [*(one.what for one in manifest.incidents), *(text for text in manifest.warnings if text not in said)]
     short = in_short(manifest.counts)
     sections = [
-        Section("gates", "Gates", [_gates(manifest)] if manifest.gates else []),
-        Section("counts", "Accounts", [_counts("counts", "What became of everything", short)] if short else []),
+        Section("gates-section", "Gates", [_gates(manifest)] if manifest.gates else []),
+        Section("counts-section", "Accounts", [_counts("counts", "What became of everything", short)] if short else []),
         Section("facts", "Manifest", [_facts(manifest)]),
         Section("metrics", "Metrics", _metrics(record)),
         Section("counts-in-full", "Accounts in full", _all_counts(manifest)),
