@@ -14,6 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
+from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
@@ -129,7 +130,7 @@ def execute_all(command: Invocation, work: Workload, raw: Path, progress: Progre
 
 def _failure(one: Execution, command: Invocation, work: Workload) -> str:
     if one.timed_out:
-        return f"did not end within {work.timeout_s:g} s"
+        return f"did not end within {units.duration(work.timeout_s)}"
     if one.exit_code < 0:
         return f"was ended by signal {-one.exit_code}"
     return "" if one.exit_code in command.exit_codes else f"ended with exit code {one.exit_code}"
