@@ -53,6 +53,7 @@ EXCEPTIONS = {
     ("trail", "core/catalogue.py"): "a part of every catalogue, which only the system reads",
     ("trails", "core/catalogue.py"): "a part of every catalogue, which only the system reads",
     ("trails", "compare/decide.py"): "that part, passed on unread",
+    ("rpc", "cluster/probe.py"): "Dask's name for a connection to another worker",
     ("slots", "report/blocks.py"): "Python's word for how a class keeps its fields",
     ("stories", "core/comparison.py"): "a name of schema 1, which is read",
     ("old_rule", "core/qa_report.py"): "a name of schema 1, which is read",

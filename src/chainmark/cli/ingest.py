@@ -41,7 +41,7 @@ def ingest(
             show_default="as stated in the description",
         ),
     ] = None,
-    no_filters: Annotated[bool, typer.Option("--no-filters", help="Analyse all blocks and slots.")] = False,
+    no_filters: Annotated[bool, typer.Option("--no-filters", help="Analyse everything, without a filter.")] = False,
     published_rules: Annotated[
         bool,
         typer.Option(

@@ -13,7 +13,7 @@ from chainmark.cli.console import say
 
 @shows_result
 def publish(
-    system: Annotated[str, typer.Argument(help="The system, e.g. `mesh`.")],
+    system: Annotated[str, typer.Argument(help="The system whose page it is.")],
     runs: Annotated[
         list[str] | None,
         typer.Argument(
