@@ -250,6 +250,6 @@ def test_what_is_resumed_was_ordered_already(profile: Path, monkeypatch: pytest.
     lab = _Lab(LineSystem(), profile, monkeypatch)
     with pytest.raises(UsageError, match="`x` already has its settings") as given:
         cm.bisect(resume="x", good="v1", store=lab.store)
-    assert given.value.hint == "leave out `--good` when you resume"
+    assert given.value.hint == "omit `--good` when you resume"
     with pytest.raises(UsageError, match="requires a profile, a good version and a bad version"):
         cm.bisect(profile, good="v1", store=lab.store)

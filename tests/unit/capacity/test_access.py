@@ -57,7 +57,7 @@ def test_a_command_is_run_again_when_its_value_may_be_too_old(tmp_path: Path) ->
     ("headers", "message"),
     [
         (["Authorization Bearer"], "is not a header"),
-        (["X-Token: ${NO_SUCH}"], "has no `NO_SUCH`"),
+        (["X-Token: ${NO_SUCH}"], "`NO_SUCH`, which `[$][{]NO_SUCH[}]` uses, is not set"),
         (["X-Token: @/no/such/file"], "cannot be read"),
         (["X-Token: ${BROKEN}"], "line break"),
         (["X-Name: ü"], "not ASCII"),

@@ -181,5 +181,5 @@ def test_the_classes_of_records_have_names() -> None:
         "ok",
         "timeout",
         "wrong answer",
-        ["generator", "idle close", "unsent"],
+        ["generator", "idle close", "stream reset", "refused stream", "goaway", "unsent"],
     )

@@ -277,7 +277,7 @@ def test_a_shipped_plan_can_be_used(name: str) -> None:
 
 
 def test_the_command_refuses_what_is_of_one_load_test() -> None:
-    with pytest.raises(UsageError, match="`--repeat` is for a single load test"):
+    with pytest.raises(UsageError, match="`--repeat` applies to a single load test"):
         command("load", "--plan", "mesh/matrix", "--target", "http://127.0.0.1:1", "--repeat", "2")
     with pytest.raises(UsageError, match="`PROFILE` is missing"):
         command("load", "--target", "http://127.0.0.1:1")

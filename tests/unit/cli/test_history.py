@@ -48,7 +48,7 @@ def test_what_cannot_be_noted_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a time"):
         cm.note("cardano", "last summer", "new hosts", store=tmp_path)
     cm.note("cardano", "2025-08-01", "new hosts", store=tmp_path)
-    with pytest.raises(UsageError, match="noted already"):
+    with pytest.raises(UsageError, match="there is already a note of a change"):
         cm.note("cardano", "2025-08-01", "again", store=tmp_path)
     with pytest.raises(UsageError, match="no note of a change of `mesh`"):
         cm.unnote("mesh", "2025-08-01", store=tmp_path)

@@ -66,9 +66,9 @@ def test_a_metric_is_named_alone_or_with_its_statistic_and_an_unknown_one_with_t
     assert judgement_of(decided, "a_s.p50") is items[0]
     assert judgement_of(decided, "a_s.p99") is items[1]
     assert judgement_of(decided, "b_s") is items[2]
-    with pytest.raises(UsageError, match=r"^`d_s` is no metric that is judged$") as refused:
+    with pytest.raises(UsageError, match=r"^`d_s` is not a judged metric$") as refused:
         judgement_of(decided, "d_s")
-    assert refused.value.hint == "gating are a_s, c_s"
+    assert refused.value.hint == "gating metrics: a_s, c_s"
 
 
 def test_a_value_has_the_bad_side_up_on_the_scale_on_which_runs_are_compared() -> None:

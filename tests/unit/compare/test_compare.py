@@ -71,7 +71,7 @@ def test_every_judged_statistic_of_every_metric_is_listed_in_the_reports_order(e
 def test_a_regression_fails_and_names_the_metrics() -> None:
     found = compared(*sides({"tx_latency_s": 1.38, "block_interval_s": 1.37}))
     assert found.verdict is Verdict.FAIL
-    assert found.sentence.startswith("v1.0.1 is worse than v0.38.17: tx latency p50 +3")
+    assert found.sentence.startswith("v1.0.1 is worse than v0.38.17: tx latency p99 +38.1 % (90 % interval +3")
     assert "block interval +3" in found.sentence
     assert "90 % interval" in found.sentence
     assert judgement(found, "tx_latency_s", "p99").outcome is Outcome.WORSE
@@ -145,7 +145,9 @@ def test_machines_and_binaries_that_nobody_stated_are_no_difference(stated: int)
     hardware, builds = gate(found, "hardware_equal"), gate(found, "one_build_a_side")
     assert found.verdict is not Verdict.INVALID
     text = comparison_document(found).text()
-    assert "? same hardware class" in text  # a tick would say that somebody looked
+    assert (
+        "? 2 gates could not be checked: same hardware class, one build a side" in text
+    )  # a tick would say that somebody looked
     assert "✓ not stated" not in comparison_document(found).markdown()
     assert "2 could not be checked" in summary(found)[0]
     assert hardware.status is GateStatus.UNKNOWN

@@ -77,7 +77,8 @@ def test_every_gating_scenario_is_named_with_its_result_and_why() -> None:
     ]
     _, sentence, reasons = overall(scenarios, CANDIDATE)
     assert sentence == (
-        "X v2 fails C and F; it could not be judged in D; it is undecided in B; it was not tested in E; it passes A."
+        "X v2 fails C and F; it could not be judged in D; it is undecided in B; it was not tested in E; it passes A. "
+        "C: C fail."
     )
     assert reasons == ["C: slower", "C: larger", "F: F fail.", "D: D invalid.", "B: noise", "E: E not run."]
     assert overall([scenario("A", Verdict.FAIL, gating=False)], CANDIDATE)[1:] == ("Nothing was judged.", [])

@@ -40,7 +40,8 @@ def test_what_is_no_duration_is_told(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("yesterday", "is not a time"), ("", "is not a time"), ("2026-01-01T10:00:00", "has no zone")]
+    ("text", "told"),
+    [("yesterday", "is not a time"), ("", "is not a time"), ("2026-01-01T10:00:00", "has no time zone")],
 )
 def test_what_is_no_time_is_told(text: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):

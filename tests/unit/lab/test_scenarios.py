@@ -114,7 +114,7 @@ def test_what_a_machine_or_a_version_lacks_is_told_and_nothing_is_run(
         "5 processors; this machine has 4", "9 GiB of memory; this machine has 8.0", "namespaces",
     ]  # fmt: skip
     assert (few.steps, few.sides) == ([], {})
-    with pytest.raises(UsageError, match=r"^`cores:many` is no need of a scenario$") as refused:
+    with pytest.raises(UsageError, match=r"^`cores:many` is not a valid requirement of a scenario$") as refused:
         _made(plan, needs=["cores:many"])
     assert refused.value.hint == "for example `cores:4` or `memory:8` (GiB)"
 
@@ -173,7 +173,7 @@ def test_a_sweep_needs_two_versions_and_a_system_that_can_be_swept(plan: QaPlan)
     assert one.lacking == ["two different versions"]
     with pytest.raises(UsageError, match="chainmark cannot find the saturation of `cometbft`") as refused:
         _made(plan, kind="sweep")
-    assert refused.value.hint == "leave the scenario `first` out of the plan"
+    assert refused.value.hint == "remove the scenario `first` from the plan"
     assert prepared(StandIn(), QaOrder(plan, "v1", "v1"), _scenario(plan), "qa-1").lacking == []
 
 

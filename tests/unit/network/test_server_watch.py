@@ -248,7 +248,7 @@ def test_a_control_group_and_the_limits_of_those_above_it(tmp_path: Path) -> Non
 
 
 def test_what_is_no_control_group(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no control group"):
+    with pytest.raises(UsageError, match="is not a cgroup v2 directory"):
         CgroupUsage(tmp_path)
 
 

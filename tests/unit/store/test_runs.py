@@ -106,7 +106,7 @@ def test_an_unfinished_run_is_listed_and_never_compared(tmp_path: Path) -> None:
     run = store.create("toy", "toy/demo", "v1", {"pid": 1})
     assert [left.run_id for left in store.unfinished()] == [run.run_id]
     assert store.sealed() == []
-    with pytest.raises(InvalidRunError, match="was not finished"):
+    with pytest.raises(InvalidRunError, match="is unfinished and cannot be compared"):
         store.select(run.run_id)
     found = store.find(run.run_id)
     assert isinstance(found, UnfinishedRun)
@@ -168,7 +168,7 @@ def test_an_import_is_no_run_until_it_has_its_name(tmp_path: Path) -> None:
     staged.seal(_manifest("toy-final", "v1", None, "2026-01-01T00:00:00Z"), CATALOGUE, summarise(CATALOGUE, {}, 1))
     assert store.sealed() == []
     assert [run.run_id for run in store.unfinished()] == ["importing-0"]
-    with pytest.raises(InvalidRunError, match="was not finished"):
+    with pytest.raises(InvalidRunError, match="is unfinished and cannot be compared"):
         store.select("importing-0")
     run, is_new = staged.settle("toy-final")
     assert is_new

@@ -207,7 +207,9 @@ def test_a_module_is_replaced_by_a_folder(cache: Cache, repository: Path, tmp_pa
     assert first.subject.version != second.subject.version
     assert "+replaced-" in first.subject.version
     assert "=> ../replaced/0" in first.build.modules["example.com/dep"]
-    with pytest.raises(UsageError, match=r"`example.com/deb` is no module that these sources need") as caught:
+    with pytest.raises(
+        UsageError, match=r"these sources do not depend on `example.com/deb`, so it cannot be replaced"
+    ) as caught:
         made(cache, f"git:{repository}?replace=example.com/deb={folder}")
     assert caught.value.hint == "did you mean `example.com/dep`?"
     with pytest.raises(UsageError, match=r"has no `go.mod`"):
@@ -269,8 +271,8 @@ def script(path: Path, content: str, mode: int = 0o755) -> str:
         ("missing", "there is no binary"),
         ("folder", "is a folder, not a binary"),
         ("not executable", "is not readable and executable"),
-        ("silent", "says nothing when it is asked for its version"),
-        ("chatty", "says `hello` when it is asked"),
+        ("silent", "reports nothing as its version"),
+        ("chatty", "reports `hello` as its version"),
         ("failing", "failed, so .* is not Node: no such thing"),
         ("hanging", "did not end within 500 ms"),
         ("garbage", "cannot be started"),
@@ -278,7 +280,7 @@ def script(path: Path, content: str, mode: int = 0o755) -> str:
         ("other machine", "is built for riscv64, but this machine is"),
         ("no repository", "cannot be read as a git repository"),
         ("no folder", "there is no folder"),
-        ("unknown ref", "`mian` is no branch, tag or commit"),
+        ("unknown ref", "`mian` is not a branch, tag or commit"),
         ("no module", "is not a Go module"),
         ("no program", "is not Node: it has no `cmd/node`"),
         ("no commit", "has no commit yet"),

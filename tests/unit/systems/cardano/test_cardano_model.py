@@ -311,7 +311,7 @@ def test_a_run_in_two_reports_counts_once(tmp_path: Path) -> None:
     ]
     assert found.rows[-1].overall == 0.0
     assert [run.label for run in found.runs] == ["10.2, value-only", "10.6, value-only"]
-    assert any("1 of 3 files are no published reports" in note for note in found.notes)
+    assert any("1 of 3 files are not published reports" in note for note in found.notes)
     with pytest.raises(UsageError, match="none of the files is a published report"):
         evidence(paths[2:], order(), QUIET, SYSTEM.catalogue())
 

@@ -34,7 +34,7 @@ def _refusal(*settings: str) -> tuple[str, str]:
         ("stages.ticked_s=-1", "`stages.ticked_s` is -1, but must be at least 0", "0.02142"),
         ("stages.ticking_s=1", "`stages.ticking_s` is not a key", "stages.ticked_s"),
         ("network.hosts=1", "`network.hosts` is 1, but must be at least 2", "52"),
-        ("network.topology=ring", "the topology `ring` is no rule and cannot be read", "torus-dense"),
+        ("network.topology=ring", "the topology `ring` is neither a rule nor a readable file", "torus-dense"),
         ("network.rtt_s=[[1]]", "`network.rtt_s` must hold 3 rows of 3 values", "EU, US, AP"),
         (
             "network.rtt_s=[[0.1,0.1,0.1],[0.1,0.1,-0.1],[0.1,0.1,0.1]]",

@@ -113,7 +113,7 @@ def test_a_topology_comes_before_a_number_of_hosts(tmp_path: object) -> None:
         ("block-size", "-1MB", "makes blocks of", "120kB"),
         ("nodes", "many", "`many` is not a whole number from 2", "nodes 40"),
         ("nodes", "1", "is not a whole number from 2 to 100,000", "nodes"),
-        ("topology", "ring", "the topology `ring` is no rule", "torus-dense"),
+        ("topology", "ring", "the topology `ring` is neither a rule nor a readable file", "torus-dense"),
         ("lose-region", "MARS", "there is no region `MARS`", "known regions: EU, US, AP"),
         ("fetch-concurrency", "100", "from 1 to 64", "fetch-concurrency"),
         ("initial-window", "0", "from 1 to", "initial-window"),

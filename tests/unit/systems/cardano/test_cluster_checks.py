@@ -126,7 +126,7 @@ def test_a_host_without_a_line_is_named_with_why() -> None:
 def test_a_log_that_stands_on_its_head_is_named() -> None:
     one = cluster(("a", [log("a/1"), log("a/2", backward=9)]))
     assert refused(one) == (
-        "the lines of a/2 stand the newest first",
+        "the lines of a/2 are in reverse order",
         "logs must start with the oldest line: `tac FILE` reverses a file",
     )
 

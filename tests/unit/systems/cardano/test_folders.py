@@ -217,7 +217,7 @@ REFUSED: list[tuple[str, h.Change, str, str]] = [
     (
         "the newest line first, as log stores print",
         _turned,
-        "the lines of node-1/stdout stand the newest first",
+        "the lines of node-1/stdout are in reverse order",
         "tac",
     ),
     (

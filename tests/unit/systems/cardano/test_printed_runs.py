@@ -106,7 +106,7 @@ def test_a_report_is_judged_and_without_history_says_why_it_is_open(folder: Path
     assert judged.filter(judged["id"] == "peer_fetch_s.mean")["verdict"].to_list() == ["inconclusive"]
     alone = cm.compare(f"{report}@10.5.4", f"{report}@10.6.2-pre", store=folder / "store")
     assert alone.result == document.result
-    with pytest.raises(UsageError, match="one version alone"):
+    with pytest.raises(UsageError, match="is only one version"):
         cm.compare(f"{report}@10.5.4", store=folder / "store")
 
 

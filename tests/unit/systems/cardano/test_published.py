@@ -204,7 +204,7 @@ def test_digits_that_were_cut_cannot_be_shown_in_the_other_style() -> None:
 
 def test_one_version_alone_is_refused() -> None:
     """There is nothing to compare it with."""
-    with pytest.raises(UsageError, match="one version alone"):
+    with pytest.raises(UsageError, match="at least two versions are required"):
         compare_published([[run("1.0")]], TYPST, tool_version="test")
 
 

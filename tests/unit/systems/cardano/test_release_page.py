@@ -220,7 +220,7 @@ def test_figures_keep_their_numbers_and_show_where_the_samples_lie(store: Path) 
         ({"candidate": None}, "requires a candidate"),
         ({"candidate": "9.1.0"}, "no run of a release before 9.1.0"),
         ({"baseline": "8.0"}, "no run matches `8.0`"),
-        ({"signature": cm.Signature(date="yesterday")}, "`yesterday` is no day"),
+        ({"signature": cm.Signature(date="yesterday")}, "`yesterday` is not a valid date"),
     ],
 )
 def test_what_cannot_be_asked_of_imported_runs_is_said(store: Path, options: dict[str, Any], message: str) -> None:

@@ -183,7 +183,7 @@ def test_a_malformed_file_is_refused_by_its_place(
     ("text", "name", "message"),
     [
         ("{", "blockprop.json", "is not JSON"),
-        ('{"cdfSize": NaN}', "blockprop.json", "NaN is no number"),
+        ('{"cdfSize": NaN}', "blockprop.json", "NaN is not a number"),
         ("[1]", "blockprop.json", "is not a file of the published analysis"),
         ("{}", "blockprop.json", "is not a file of the published analysis"),
         ("# runs\n", "cdfForgerStart.cdf", "holds no centile"),
@@ -210,7 +210,7 @@ def test_of_several_runs_is_refused(run: SealedRun, tmp_path: Path) -> None:
 
 def test_a_file_without_any_figure_of_the_run_is_refused(run: SealedRun, tmp_path: Path) -> None:
     """Nothing compared would else be "all agree"."""
-    with pytest.raises(UsageError, match="tells no figure that the run"):
+    with pytest.raises(UsageError, match="has no figure in common with the run"):
         _verified(run, tmp_path, _cdf(STARTED), "cdfUnheardOf.json")
 
 

@@ -109,7 +109,7 @@ def test_a_table_becomes_a_run_for_every_cell(tmp_path: Path) -> None:
     assert told["published_per_s"] is None  # from a count
     assert first.verify() == []
     assert [one.is_new for one in importer.make_all(order, Silent())] == [False, False]
-    with pytest.raises(UsageError, match="which version"):
+    with pytest.raises(UsageError, match="the measured version is unknown"):
         importer.make_all(ImportOrder(source=path), Silent())
 
 

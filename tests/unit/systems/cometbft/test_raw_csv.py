@@ -120,7 +120,7 @@ def test_what_cannot_be_used_is_named(tmp_path: Path, rows: list[Row], told: str
 def test_another_csv_is_none(tmp_path: Path) -> None:
     path = tmp_path / "raw.csv"
     path.write_text("height,time\n1,2\n", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"no `raw\.csv`"):
+    with pytest.raises(UsageError, match=r"is not a `raw\.csv`"):
         read_index(path)
 
 

@@ -261,7 +261,7 @@ def test_another_test_is_not_resumed(tmp_path: Path) -> None:
 
 
 def test_a_version_named_twice_and_a_sweep_without_a_run_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="named twice"):
+    with pytest.raises(UsageError, match="the version `a` is given twice"):
         _made(tmp_path, SweepOrder(("a", "a"), 1, 1))
     with pytest.raises(KeyboardInterrupt):
         _made(tmp_path, SweepOrder(("a",), 1, 1), interrupted_at=0)
