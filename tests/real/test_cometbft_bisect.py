@@ -23,7 +23,7 @@ def test_broken_off_in_the_second_run_it_goes_on_and_says_what_is_left(lab: Lab)
     assert broken.returncode == 130
     wait_until(lambda: not lab.node_processes(), "the end of all nodes")
     (experiment,) = (path.name for path in (lab.store_path / "experiments").iterdir())
-    assert f"go on with `--resume {experiment}`" in broken.stderr
+    assert f"continue with `--resume {experiment}`" in broken.stderr
 
     ended = lab.run("bisect", "--resume", experiment, "--json", code=3)
     found = json.loads(ended.stdout)

@@ -197,7 +197,7 @@ def test_what_cannot_be_watched_is_said_before_anything_is_asked(profile: Path, 
             cm.load(profile, url, sources=ServerSources(scrapes=[nowhere]))
         with pytest.raises(EnvironmentFailure, match="no page of metrics"):
             cm.load(profile, url, sources=ServerSources(scrapes=[f"{url}/work"]))
-        with pytest.raises(UsageError, match="no control group"):
+        with pytest.raises(UsageError, match="is not a cgroup v2 directory"):
             cm.load(profile, url, sources=ServerSources(cgroup=tmp_path))
         with pytest.raises(UsageError, match="no process with ID"):
             cm.load(profile, url, sources=ServerSources(pids=[2**22 + 1]))
