@@ -204,6 +204,6 @@ def test_what_cannot_be_watched_is_said_before_anything_is_asked(profile: Path, 
         with pytest.raises(UsageError, match="not a valid connection string") as refused:
             cm.load(profile, url, sources=ServerSources(postgres="secret words"))
         assert "secret" not in str(refused.value)
-        with pytest.raises(UsageError, match="of one server"):
+        with pytest.raises(UsageError, match="can be monitored for one server only"):
             cm.load(profile, {"a": url, "b": url}, sources=ServerSources(scrapes=[nowhere]))
     assert _sealed(profile) == []
