@@ -71,6 +71,7 @@ class _Connection(asyncio.Protocol):
         self.bodies: Counter[int] = Counter()
         self.open: set[int] = set()
         self.transport: asyncio.Transport | None = None
+        self.is_ended = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -82,6 +83,8 @@ class _Connection(asyncio.Protocol):
         self._send()
 
     def data_received(self, data: bytes) -> None:
+        if self.is_ended:
+            return
         try:
             for event in self.speech.receive_data(data):
                 self._take(event)
@@ -107,7 +110,7 @@ class _Connection(asyncio.Protocol):
             self._close()
 
     def _do(self, stream: int) -> None:
-        if stream not in self.open or self.transport is None or self.transport.is_closing():
+        if stream not in self.open or self.is_ended or self.transport is None or self.transport.is_closing():
             return
         what = self.server.turns[min(self.number, len(self.server.turns) - 1)]
         self.number += 1
@@ -139,11 +142,17 @@ class _Connection(asyncio.Protocol):
             self.speech.end_stream(stream)
 
     def _send(self) -> None:
-        if self.transport is not None:
+        if self.transport is not None and not self.is_ended:
             self.transport.write(self.speech.data_to_send())
 
     def _close(self) -> None:
-        if self.transport is not None:
+        if self.transport is None or self.is_ended:
+            return
+        self.is_ended = True
+        if self.transport.can_write_eof():
+            # The client ends its side too, which closes the socket: closed with bytes unread, it would send a reset.
+            self.transport.write_eof()
+        else:
             self.transport.close()
 
 

@@ -84,8 +84,9 @@ def test_a_rate_is_due_by_its_schedule_and_bodies_come_whole() -> None:
     ],
 )
 def test_failures_by_their_kind(does: Does, kind: str, detail: str) -> None:
+    # A busy machine may need longer than a short timeout for any other end.
     with serving_http2(does) as server:
-        result = _loaded(server, timeout_s=0.1)
+        result = _loaded(server, timeout_s=0.1 if does is Does.HANG else 5.0)
     assert (result.books.ok, _kinds(result)) == (0, {(kind, detail)})
     assert result.books.failed > 0
 
@@ -173,5 +174,5 @@ def test_a_server_that_does_not_agree_to_http_2(tmp_path: Path) -> None:
         target = Target("known", server.url, Tls(ca_file=str(certificate), server_name="localhost"))
         with pytest.raises(EnvironmentFailure, match="does not agree to HTTP/2"):
             made(Store(tmp_path / "store"), HTTP, profile, ServiceOrder(target))
-    with pytest.raises(UsageError, match=r"`steps\.streams` is for HTTP/2"):
+    with pytest.raises(UsageError, match=r"`steps\.streams` needs HTTP/2"):
         known_profile(steps={"streams": 4})
