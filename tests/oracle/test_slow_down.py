@@ -62,7 +62,7 @@ def test_a_slow_down_of_the_fetch_is_found_and_named(made: dict[str, tuple[list[
     assert 0.13 < slower < 0.17, f"{slower:.1%} were put in"
     comparison = judged(made, "baseline", "slowed")
     assert comparison.verdict is Verdict.FAIL, comparison.reasons
-    assert "Fetch duration" in comparison.sentence
+    assert "fetching a block takes" in comparison.sentence
     (fetch,) = (one for one in comparison.judgements if (one.metric_id, one.statistic) == (FETCH, "mean"))
     assert fetch.outcome is Outcome.WORSE
     assert fetch.low is not None

@@ -176,7 +176,7 @@ def test_what_no_metrics_page_tells_has_no_data(imported: Imported) -> None:
 
 
 def test_the_same_range_is_the_same_run(imported: Imported) -> None:
-    assert "imported before" in imported.here.run(*imported.arguments).stdout
+    assert "already imported" in imported.here.run(*imported.arguments).stdout
     assert len(imported.here.store.sealed()) == 1
 
 
@@ -196,7 +196,7 @@ def test_a_partial_answer_makes_the_run_invalid(imported: Imported, here: Here, 
     content["answer"]["warnings"] = ["store-3 did not answer"]
     first.write_bytes(zstandard.compress(json.dumps(content).encode()))
     told = here.run("ingest", "cometbft", str(kept), code=4).stderr
-    assert "the server answered in full: store-3 did not answer" in told.replace("\n", " ")
+    assert "the server answered in full: measured store-3 did not answer" in told.replace("\n", " ")
 
 
 def test_other_answers_than_those_kept_are_not_invented(imported: Imported, here: Here) -> None:
@@ -226,7 +226,7 @@ def test_rates_over_20_s_equal_the_servers(server: str, imported: Imported) -> N
 def test_a_node_that_started_anew_makes_the_run_invalid(server: str, here: Here) -> None:
     told = here.run("ingest", "cometbft", server, "--from", "2026-01-01T10:00:00Z", "--to", "2026-01-01T10:02:00Z",
                    "--as", "v1.0.1", code=4)  # fmt: skip
-    assert "no node started anew: node2" in told.stderr.replace("\n", " ")
+    assert "no node started anew: measured node2" in told.stderr.replace("\n", " ")
     run = here.store.sealed()[0]
     assert [incident.what for incident in run.manifest.incidents] == ["node2 started anew"]
     # The count of transactions that began at zero again is no negative rate.
@@ -265,7 +265,7 @@ def test_the_servers_own_errors_are_told(server: str) -> None:
     [
         (("--from", "2020-01-01T00:00:00Z", "--duration", "90s"), "has no consensus height of CometBFT"),
         ((), "no time range was given"),
-        (("--exclude", "node2"), "`--exclude` means nothing"),
+        (("--exclude", "node2"), "`--exclude` does not apply to measurements of a Prometheus server"),
         (("--from", "2026-01-01T10:00:00Z"), "requires two of"),
         (("--from", "2026-01-01T10:00:00Z", "--duration", "80s", "--set", "host_label=chain_id"), "does not tell"),
         (
