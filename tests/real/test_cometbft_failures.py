@@ -272,4 +272,4 @@ def test_commits_that_take_four_times_as_long_fail_by_their_interval(made: Maker
     assert all(_gate(run, "blocks").status is GateStatus.WARN for run in slow)
     document = _compared(shared_lab, usual, slow)
     assert document.verdict.value == "fail", _told(document)
-    assert "block interval" in document.sentence
+    assert "blocks take" in document.sentence
