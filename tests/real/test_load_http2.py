@@ -94,9 +94,9 @@ def test_failures_by_their_kind(does: Does, kind: str, detail: str) -> None:
 def test_what_a_server_ends_with_its_connection_has_failed() -> None:
     """Requests that it had begun are lost with the connection; it says that it did not begin the others, and why."""
     with serving_http2(Does.CALM) as server:
-        result = _loaded(server, timeout_s=0.1)
-    assert result.books.ok == 0
-    assert {error.kind for error in result.errors} <= {"goaway", "closed", "reset", "timeout"}
+        result = _loaded(server, timeout_s=5.0)
+    assert (result.books.ok, result.books.failed > 0) == (0, True)
+    assert {error.kind for error in result.errors} <= {"goaway", "closed", "reset"}
 
 
 def test_what_a_server_had_not_begun_when_it_went_away_is_asked_once_more_whatever_its_method() -> None:
