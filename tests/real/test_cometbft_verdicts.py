@@ -15,6 +15,13 @@ pytestmark = pytest.mark.quiet
 # Blocks follow each other so quickly that a short load has as many of them as a usual one.
 SHORT = ("--set", QUICK, "--set", "load.warm_up_s=2", "--set", "load.duration_s=8", "--set", "gates.blocks_min=5")
 DEMO = ("cometbft/demo", "--version", "v1.0.1", *SHORT)
+# Runs as short as these differ by 5 to 10 %, and two of them agree by chance: by margins of 10 % an equal version fails
+# about once in a hundred tries. How often it does by the margins that users have is measured in `benches/verdict`.
+WIDE = tuple(
+    part
+    for metric in ("tx_latency_s", "block_interval_s", "node_cpu_per_transaction_s")
+    for part in ("--margin", f"{metric}=60%")
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +36,8 @@ def _experiment(lab: Lab, *arguments: str) -> str:
     return place.id
 
 
-def _compare(lab: Lab, baseline: str, candidate: str) -> tuple[int, dict[str, Any]]:
-    outcome = lab.run("compare", baseline, candidate, "--json", code=None)
+def _compare(lab: Lab, baseline: str, candidate: str, *options: str) -> tuple[int, dict[str, Any]]:
+    outcome = lab.run("compare", baseline, candidate, *options, "--json", code=None)
     comparison: dict[str, Any] = json.loads(outcome.stdout)
     return outcome.returncode, comparison
 
@@ -45,7 +52,7 @@ def _outcomes(comparison: dict[str, Any]) -> dict[str, str]:
 
 def test_the_same_version_never_fails(shared_lab: Lab, baseline: str) -> None:
     again = _experiment(shared_lab, *DEMO, "--repeat", "2", "--seed", "50")
-    code, comparison = _compare(shared_lab, baseline, again)
+    code, comparison = _compare(shared_lab, baseline, again, *WIDE)
     assert comparison["verdict"] in ("pass", "inconclusive"), comparison["sentence"]
     assert code in (0, 3)
     assert "worse" not in _outcomes(comparison).values()
