@@ -5,29 +5,34 @@ from __future__ import annotations
 import json
 import os
 import signal
-
-import pytest
+from subprocess import CompletedProcess
 
 from tests.real.test_cometbft_qa import ANYHOW
-from tests.support import Lab, wait_until
+from tests.support import Lab, Started, wait_until
 
 SHORT = ("load.warm_up_s=1", "load.duration_s=4", *ANYHOW)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["SIGINT", "SIGKILL"])
-def test_broken_off_in_the_second_run_it_goes_on_and_says_what_is_left(lab: Lab, number: signal.Signals) -> None:
+def _broken_off(lab: Lab, started: Started, runs: int, number: signal.Signals) -> CompletedProcess[str]:
+    """What is left of a search that a signal ends under load, in so many runs of its own."""
+    wait_until(lambda: started.errors().count("offering") == runs, "the load")
+    os.kill(started.process.pid, number)
+    broken = started.finish()
+    wait_until(lambda: not lab.node_processes(), "the end of all nodes")
+    return broken
+
+
+def test_broken_off_in_two_of_its_runs_it_goes_on_and_says_what_is_left(lab: Lab) -> None:
     """v1.0.1 has more goroutines than v0.38.17; four runs show that, and cannot tell since when."""
     settings = [part for setting in SHORT for part in ("--set", setting)]
     ends = ("--good", "v0.38.17", "--bad", "v1.0.1", "--metric", "node_goroutines", "--most-runs", "4")
-    started = lab.start("bisect", "cometbft/demo", *ends, *settings)
-    wait_until(lambda: started.errors().count("offering") == 2, "the second run's load")
-    os.kill(started.process.pid, number)
-    broken = started.finish()
-    assert broken.returncode == (130 if number is signal.SIGINT else -signal.SIGKILL)
-    wait_until(lambda: not lab.node_processes(), "the end of all nodes")
+    asked = _broken_off(lab, lab.start("bisect", "cometbft/demo", *ends, *settings), 2, signal.SIGINT)
     (experiment,) = (path.name for path in (lab.store_path / "experiments").iterdir())
-    if number is signal.SIGINT:
-        assert f"continue with `--resume {experiment}`" in broken.stderr
+    assert asked.returncode == 130
+    assert f"continue with `--resume {experiment}`" in asked.stderr
+    killed = _broken_off(lab, lab.start("bisect", "--resume", experiment), 1, signal.SIGKILL)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(lab.store.unfinished()) == 1
 
     ended = lab.run("bisect", "--resume", experiment, "--json", code=3)
     found = json.loads(ended.stdout)

@@ -16,18 +16,17 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 COMMON = ("core", "store", "stats", "network", "cluster", "capacity", "lab", "compare", "report")
 SYSTEMS = ("benchmark", "cardano", "cometbft", "http", "mesh")
-# A part of the common rooms' tests that runs through each of them: sessions and schedules, judging, whole comparisons
-# with every chart, tails and their stories, versions side by side, and renderings, but those that
-# take seconds each.
+# A part of the common rooms' tests that runs through each of them: manifests and catalogues, the store, sessions and
+# schedules, whole comparisons with every chart, tails and their stories, versions side by side, and renderings, but
+# those that take seconds each.
 TESTED = (
-    "core",
-    "store",
+    "core/test_catalogue.py",
+    "core/test_manifest.py",
+    "store/test_runs.py",
     "lab/test_schedules.py",
     "lab/test_session.py",
-    "compare/test_judge.py",
     "compare/test_side_by_side.py",
     "compare/test_breakdowns.py",
-    "compare/test_verdict.py",
     "compare/test_worked_example.py",
     "compare/test_compare.py::test_an_equal_release_passes_and_says_how",
     "compare/test_compare.py::test_every_chart_that_a_metric_asks_for_is_there",
