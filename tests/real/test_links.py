@@ -31,8 +31,6 @@ from chainmark.network.processes import ProcessGroup
 from chainmark.network.round_trips import measured_round_trips, round_trip_gate
 from chainmark.network.zones import load_zone_table
 
-pytestmark = pytest.mark.quiet
-
 AWS = load_zone_table("aws")
 FAR = EmulationPlan(
     ("a", "b", "c"), {"a": "N_Virginia", "b": "Canada", "c": "London"}, AWS, jitter_share=0.02, backend="switch", seed=3
@@ -75,6 +73,7 @@ def _device(name: str) -> Path:
     return Path("/sys/class/net") / name
 
 
+@pytest.mark.quiet
 @needs_switch
 def test_nodes_see_the_delays_of_their_zones_and_the_books_are_kept(tmp_path: Path) -> None:
     with emulated_links(FAR, tmp_path) as links:

@@ -29,8 +29,6 @@ from tests.real.mesh_servers import MeshServer
 from tests.support import ATTEMPTS, Lab, wait_until
 from tests.unit.cli.commands import chainmark as command
 
-pytestmark = pytest.mark.quiet
-
 PROFILE = """
 system = "http"
 sla = { p99_s = 1.0 }
@@ -189,6 +187,7 @@ def _interrupted(lab: Lab, profile: Path, behaviour: Behaviour) -> Iterator[Load
         yield server
 
 
+@pytest.mark.quiet
 def test_ctrl_c_during_a_step(profile: Path, lab: Lab) -> None:
     """Partial results are kept, sealed as such, and never compared; nothing goes on in the background."""
     with _interrupted(lab, profile, always(RIGHT)) as server:

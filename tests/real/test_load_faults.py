@@ -39,8 +39,6 @@ from tests.real.load_servers import (
     serving,
 )
 
-pytestmark = pytest.mark.quiet
-
 ONE = {"clients_first": 1, "clients_last": 1}
 MESH_ERROR = mesh_error(12, "block not found", retriable=True)
 TOLD = {"code": "12", "message": "block not found", "retriable": "true"}
@@ -123,6 +121,7 @@ def test_a_server_that_goes_down_while_it_is_measured(tmp_path: Path) -> None:
     assert "was gone at" in test.gone
 
 
+@pytest.mark.quiet
 def test_a_stall_is_seen_from_the_due_time_on(tmp_path: Path) -> None:
     """A server that stands still for 2 s of 4 s at 100/s: half of the requests wait, up to 2 s, and so says p99.
 
@@ -145,6 +144,7 @@ def test_a_stall_is_seen_from_the_due_time_on(tmp_path: Path) -> None:
     assert max(second.in_flight + second.queued for second in seconds) > 90
 
 
+@pytest.mark.quiet
 def test_a_limit_that_only_the_rate_breaks_is_said_so(tmp_path: Path) -> None:
     """A server that stalls for longer than its agreement keeps none, whatever its median."""
     search = {"kinds": ["rate"], "rate_first": 100, "rate_last": 100, "rate_floor": 100}

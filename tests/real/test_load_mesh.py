@@ -29,8 +29,6 @@ from tests.real.mesh_servers import NETWORK, MeshServer
 from tests.unit.cli.commands import chainmark as command
 from tests.unit.systems.mesh.scripted_server import chain, serving
 
-pytestmark = pytest.mark.quiet
-
 PROFILE: dict[str, Any] = {
     "system": "mesh",
     "name": "short",
