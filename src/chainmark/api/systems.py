@@ -52,10 +52,10 @@ def install(system: str, version: str) -> Subject:
 
 
 def installed() -> list[tuple[Subject, Path]]:
-    """The cached node binaries of all systems, and where they are.
+    """The cached builds of all systems, and where each is: a binary, or the folder of a whole checkout.
 
     Example:
-        >>> all(path.is_file() for subject, path in cm.installed())
+        >>> all(path.exists() for subject, path in cm.installed())
         True
     """
     systems = [load_system(name) for name in system_names()]
