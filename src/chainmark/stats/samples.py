@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from typing import Protocol
@@ -15,6 +15,7 @@ from chainmark.core.metric import Population
 from chainmark.stats.centiles import FloatArray, IntArray
 
 _CHUNK_ROWS = 1 << 18  # compared at a time: bounds the memory
+_KEPT_BYTES = 1 << 19  # of a compressed file that is kept in memory
 _PLACE = "place in the file"  # no column of samples has a blank in its name
 
 
@@ -42,19 +43,32 @@ class FrameSamples:
 
 @dataclass(frozen=True)
 class ParquetSamples:
-    """Samples in a folder, ``<population>.parquet`` each; a column is read when it is asked for, and not kept."""
+    """Samples in a folder, ``<population>.parquet`` each, which nobody changes meanwhile.
+
+    A column is read when it is asked for, and not kept: a hundred of them would not fit in memory. A small file is kept
+    whole, because opening it for every column costs more than its columns.
+    """
 
     folder: Path
+    _small: dict[str, pl.DataFrame] = field(default_factory=dict, compare=False, repr=False)
 
     def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """See `SampleSource`."""
         path = self.folder / f"{population_id}.parquet"
         if not path.is_file():
             return pl.DataFrame()
-        if columns is None:
-            return pl.read_parquet(path)
-        present = pl.read_parquet_schema(path)
-        return pl.read_parquet(path, columns=[name for name in columns if name in present])
+        if path.stat().st_size > _KEPT_BYTES:
+            return _read(path, columns)
+        if population_id not in self._small:
+            self._small[population_id] = pl.read_parquet(path)
+        return FrameSamples(self._small).samples(population_id, columns)
+
+
+def _read(path: Path, columns: Sequence[str] | None) -> pl.DataFrame:
+    if columns is None:
+        return pl.read_parquet(path)
+    present = pl.read_parquet_schema(path)
+    return pl.read_parquet(path, columns=[name for name in columns if name in present])
 
 
 def _is_strictly_ascending(keys: pl.DataFrame) -> bool:
