@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 
 from chainmark.compare import compare
+from chainmark.compare.decide import decide
 from chainmark.compare.inputs import LoadedRun
-from chainmark.compare.split import PartEffect
+from chainmark.compare.split import PartEffect, splits_of
 from chainmark.core.comparison import Comparison, Split, Splits
 from chainmark.lab.synthetic import SyntheticOrder
 from chainmark.store.runs import SealedRun
@@ -67,7 +68,9 @@ def _compared(baseline: list[SealedRun], candidate: list[SealedRun]) -> Comparis
 
 
 def _splits(baseline: SealedRun, candidate: SealedRun) -> Splits:
-    splits = _compared([baseline], [candidate]).splits
+    """Those of a comparison, without its charts."""
+    decided = decide([baseline], [candidate])
+    splits = splits_of(causes_of((decided.baseline, decided.candidate)), decided.judgements, decided.catalogue)
     assert splits is not None
     return splits
 
