@@ -22,7 +22,7 @@ from chainmark.compare.gates import (
 )
 from chainmark.compare.inputs import RunData
 from chainmark.compare.samples import ChartSide, RunSamples, SideSamples
-from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, describe
+from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, are_interleaved, describe
 from chainmark.compare.split import PartsOf, splits_of
 from chainmark.compare.whereabouts import located
 from chainmark.core.asked import Question
@@ -135,21 +135,11 @@ def _describe_samples(catalogue: Catalogue, sides: Sequence[ChartSide], seed: in
     return result
 
 
-def _interleaved(baseline: SelectedRuns, candidate: SelectedRuns) -> bool:
-    """Whether one experiment made both sides, and neither was finished before the other began."""
-    places = [[run.manifest.experiment for run in side.runs] for side in (baseline, candidate)]
-    known = [place for side in places for place in side if place is not None]
-    if len(known) < len(baseline.runs) + len(candidate.runs) or len({place.id for place in known}) > 1:
-        return False
-    left, right = ([place.position for place in side if place is not None] for side in places)
-    return max(left) > min(right) and max(right) > min(left)
-
-
 def _subtitle(baseline: SelectedRuns, candidate: SelectedRuns, date: str) -> str:
     names = list(dict.fromkeys([baseline.first.profile_name, candidate.first.profile_name]))
     noun = "profile" if len(names) == 1 else "profiles"
     runs = f"{len(baseline.included)} + {len(candidate.included)} runs"
-    order = ", interleaved" if _interleaved(baseline, candidate) else ""
+    order = ", interleaved" if are_interleaved(baseline, candidate) else ""
     return f"{noun} {' and '.join(names)} · {runs}{order} · {date}"
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chainmark.compare.sides import SelectedRuns, joined_conditions
+from chainmark.compare.sides import SelectedRuns, experiments_of, joined_conditions
+from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import ConditionDifference, ConfigurationDifference
 from chainmark.core.manifest import Configuration, Gate, GateStatus, Manifest, Scalar
@@ -156,6 +157,28 @@ def _remaining(side: SelectedRuns) -> Gate:
     )
 
 
+def _at_one_time(baseline: SelectedRuns, candidate: SelectedRuns) -> list[Gate]:
+    """A machine drifts, and runs of one experiment do not show by how much; nothing is known of imported runs."""
+    experiments = experiments_of(baseline, candidate)
+    if not experiments:
+        return []
+    apart = len(experiments) > 1
+    begun = [f"the {side.name} from {units.utc(side.runs[0].manifest.started_at)}" for side in (baseline, candidate)]
+    return [
+        Gate(
+            id="one_experiment",
+            label="both sides measured in turn",
+            status=GateStatus.WARN if apart else GateStatus.PASS,
+            measured=f"{len(experiments)} experiments: {', '.join(begun)}" if apart else "one experiment",
+            limit="one experiment",
+            detail="what changed on the machine in between counts as a change of the release; "
+            "`chainmark experiment` measures both sides in turn"
+            if apart
+            else "",
+        )
+    ]
+
+
 def pair_gates(
     baseline: SelectedRuns,
     candidate: SelectedRuns,
@@ -178,6 +201,7 @@ def pair_gates(
         _hardware(baseline, candidate),
         _builds(baseline, candidate),
         _same_rules(baseline, candidate),
+        *_at_one_time(baseline, candidate),
     ]
 
 

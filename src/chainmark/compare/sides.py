@@ -127,6 +127,23 @@ def check_pair(baseline: SelectedRuns, candidate: SelectedRuns) -> None:
         )
 
 
+def experiments_of(*sides: SelectedRuns) -> list[str]:
+    """The experiments that made the runs of the sides; none where one of them was made by none."""
+    places = [run.manifest.experiment for side in sides for run in side.runs]
+    known = [place.id for place in places if place is not None]
+    return list(dict.fromkeys(known)) if len(known) == len(places) else []
+
+
+def are_interleaved(baseline: SelectedRuns, candidate: SelectedRuns) -> bool:
+    """Whether one experiment made both sides, and neither was finished before the other began."""
+    if len(experiments_of(baseline, candidate)) != 1:
+        return False
+    left, right = (
+        [place.position for run in side.runs if (place := run.manifest.experiment)] for side in (baseline, candidate)
+    )
+    return max(left) > min(right) and max(right) > min(left)
+
+
 def labels(baseline: SelectedRuns, candidate: SelectedRuns) -> tuple[str, str]:
     """What the sides are called: their versions, with their roles where the versions are the same."""
     if baseline.version != candidate.version:

@@ -18,7 +18,7 @@ from chainmark.compare.gates import (
 )
 from chainmark.compare.sides import SelectedRuns, select
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.manifest import Change, Configuration, Gate, GateStatus, Status
+from chainmark.core.manifest import Change, Configuration, ExperimentPlace, Gate, GateStatus, Status
 from chainmark.core.metric import Condition, Population, Table, Weighting
 
 from tests.unit.compare.metric_cases import metric
@@ -54,7 +54,7 @@ def test_equal_sides_pass_every_gate() -> None:
     found = gates(*pair())
     assert list(found) == [
         *("baseline_runs_valid", "candidate_runs_valid", "workload_equal", "window_equal", "hardware_equal"),
-        *("one_build_a_side", "rules_equal"),
+        *("one_build_a_side", "rules_equal", "one_experiment"),
     ]
     assert {gate.status for gate in found.values()} == {GateStatus.PASS}
     measured = {name: gate.measured for name, gate in found.items()}
@@ -73,6 +73,7 @@ def test_equal_sides_pass_every_gate() -> None:
         ("same hardware class", "one class in every run of both sides"),
         ("one build a side", "one binary a side"),
         ("same rules of averaging", everywhere),
+        ("both sides measured in turn", "one experiment"),
     ]
 
 
@@ -356,3 +357,23 @@ def test_a_setting_differs_by_its_value_and_true_is_not_one() -> None:
     assert [one.is_default_change for one in found] == [True, False, True]
     mirrored = configuration_differences(right, left)
     assert [one.is_default_change for one in mirrored] == [True, False, True]
+
+
+def _placed(experiment: str, position: int, **changes: Any) -> SyntheticRun:
+    place = ExperimentPlace(id=experiment, side="a", repetition=0, position=position)
+    return stub(f"{experiment}-{position}", experiment=place, **changes)
+
+
+def test_sides_of_two_experiments_warn_because_a_machine_drifts() -> None:
+    """Runs of one afternoon agree with each other, and say nothing of the afternoon after."""
+    left = side("baseline", _placed("e1", 0, started_at="2026-11-25T19:21:00Z"))
+    one = gates(left, side("candidate", _placed("e1", 1)))["one_experiment"]
+    assert (one.status, one.measured) == (GateStatus.PASS, "one experiment")
+    two = gates(left, side("candidate", _placed("e2", 0, started_at="2026-11-26T08:00:00Z")))["one_experiment"]
+    assert two.status is GateStatus.WARN
+    assert "the baseline from 2026-11-25 19:21 UTC, the candidate from 2026-11-26 08:00 UTC" in two.measured
+    assert "chainmark experiment" in two.detail
+
+
+def test_of_imported_runs_nobody_knows_whether_they_were_made_in_turn() -> None:
+    assert "one_experiment" not in gates(side("baseline", _placed("e1", 0)), side("candidate", stub("b", experiment=None)))
