@@ -15,8 +15,11 @@ import pytest
 import chainmark as cm
 from chainmark.core.errors import UsageError
 from chainmark.report.blocks import Table
+from chainmark.report.chart import Chart
 from chainmark.store.runs import SealedRun
 from chainmark.systems.cardano.documents import StatedGenesis, epoch_slot, resolve_genesis
+from chainmark.systems.cardano.host.document import host_document
+from chainmark.systems.cardano.host.report import host_report
 from chainmark.systems.cardano.host.sample_files import read_samples
 
 from tests.support import Lab, wait_until
@@ -52,6 +55,15 @@ def test_the_page_tells_the_delays_with_the_names_that_operators_know(run: Seale
         assert name in text
     assert "missed slots" in text
     assert document.pdf().count(b"/Type /Page\n") + document.pdf().count(b"/Type /Page ") <= 1
+
+
+def test_no_curve_leaves_the_plot(run: SealedRun) -> None:
+    """One late block of few must not draw across the page."""
+    (chart,) = [block for block in host_document(host_report(run, None)).blocks() if isinstance(block, Chart)]
+    assert chart.x is not None
+    assert chart.x.domain is not None
+    low, high = chart.x.domain
+    assert all(low <= x <= high for x in chart.data["points"]["x"])
 
 
 def test_the_deltas_add_up_and_every_block_is_in_one_class(run: SealedRun) -> None:
