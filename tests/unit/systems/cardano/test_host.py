@@ -148,6 +148,20 @@ def test_slots_of_mainnet_are_counted_as_its_nodes_do(cluster: Path, tmp_path: P
     assert slots.select(epoch_slot(stated, pl.col("slot")))["slot"].to_list() == [0, 431_999, 0]
 
 
+def test_what_was_followed_is_kept_where_it_cannot_be_imported(run: SealedRun, cluster: Path, tmp_path: Path) -> None:
+    """A node that has run for weeks says its version in no line of the day: the day must not be lost."""
+    log = alone(cluster, tmp_path / "logs")
+    lines = log.read_text(encoding="utf-8").splitlines(keepends=True)
+    log.write_text("".join(line for line in lines if "Version.NodeVersion" not in line), encoding="utf-8")
+    store, genesis = tmp_path / "store", cluster / GENESIS
+    with pytest.raises(UsageError, match="version") as refused:
+        cm.follow("cardano", log, lasts="10ms", genesis=genesis, store=store)
+    (kept,) = store.glob("followed-*/logs/relay.log.zst")
+    assert f"chainmark ingest cardano {kept}" in (refused.value.hint or "")
+    (made,) = cm.ingest("cardano", kept, version="10.5.4", genesis=genesis, store=store)
+    assert made.samples("received").equals(run.samples("received"))
+
+
 def test_a_log_is_followed_until_the_time_is_up_and_the_run_is_that_of_the_whole(
     run: SealedRun, cluster: Path, tmp_path: Path
 ) -> None:
