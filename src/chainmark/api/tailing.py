@@ -94,10 +94,8 @@ def follow(
             try:
                 made = Importer(kept, able).make_all(replace(order, source=spool), relay(progress, cancel))
             except ChainmarkError as error:
-                error.hint = (
-                    f"{error.hint or 'what was read is not lost'}; `chainmark ingest {system} {_saved(spool)}` "
-                )
-                error.hint += "imports what was followed, once the cause is removed"
+                kept_as = f"what was followed is not lost: `chainmark ingest {system} {_saved(spool)}` imports it"
+                error.hint = kept_as if error.hint is None else f"{error.hint}; {kept_as}"
                 raise
     return [Run(one.run, is_new=one.is_new) for one in made]
 
