@@ -52,6 +52,8 @@ def _block(kind: str, data: dict[str, Any]) -> str:
 
 def unwrapped(line: str) -> str:
     """The node's line inside of what journald or docker put around it."""
+    if "MESSAGE={" in line:
+        return line.partition("MESSAGE=")[2].partition("\n")[0]
     if not line.startswith("{"):
         return line[line.index(": {") + 2 :] if ": {" in line else ""
     record = json.loads(line)

@@ -136,7 +136,11 @@ def _journal_text(line: str) -> str:
     return f"Feb 05 19:00:00 relay-1 cardano-node[758]: {line}"
 
 
-@pytest.mark.parametrize("wrap", [str, _journal, _docker, _journal_text])
+def _journal_export(line: str) -> str:
+    return f"__CURSOR=s=1\nPRIORITY=6\nMESSAGE={line}\n_PID=758\n"
+
+
+@pytest.mark.parametrize("wrap", [str, _journal, _docker, _journal_text, _journal_export])
 def test_samples_are_those_of_blockperf_whatever_program_kept_the_log(cluster: Path, tmp_path: Path, wrap: Any) -> None:
     """Their definitions, from their own rules, block by block; and their file can be laid beside."""
     lines = [wrap(line) for line in (cluster / RELAY / "stdout").read_text(encoding="utf-8").splitlines()]

@@ -82,6 +82,11 @@ pub struct HostBooks {
     pub first_ns: Option<i64>,
     /// Time stamp of the last line that has one, even if it was cut off.
     pub last_ns: Option<i64>,
+    /// Those of the lines next to these two.
+    #[serde(skip)]
+    pub second_ns: Option<i64>,
+    #[serde(skip)]
+    pub last_but_one_ns: Option<i64>,
     /// How far at most a line's time stamp is before that of a line above it.
     pub seconds_before_order: f64,
     /// Host names in the lines.
@@ -95,6 +100,27 @@ pub struct HostBooks {
 }
 
 impl HostBooks {
+    /// The time of a line, in the order of the lines.
+    #[inline(always)]
+    pub(crate) fn count_time(&mut self, at_ns: i64) {
+        if self.second_ns.is_none() {
+            let place = if self.first_ns.is_none() { &mut self.first_ns } else { &mut self.second_ns };
+            *place = Some(at_ns);
+        }
+        self.last_but_one_ns = self.last_ns.replace(at_ns);
+    }
+
+    /// A log neither begins nor ends with a lone line whose time is far from that of the line next to it.
+    pub(crate) fn correct_ends(&mut self, limit_ns: i64) {
+        let is_far = |a: i64, b: i64| a.abs_diff(b) > limit_ns.unsigned_abs();
+        let [Some(first), Some(second)] = [self.first_ns, self.second_ns] else { return };
+        let [Some(last_but_one), Some(last)] = [self.last_but_one_ns, self.last_ns] else { return };
+        if self.objects > 2 {
+            self.first_ns = Some(if is_far(first, second) { second } else { first });
+            self.last_ns = Some(if is_far(last, last_but_one) { last_but_one } else { last });
+        }
+    }
+
     /// Whether every line is in exactly one class.
     pub fn check(&self) -> Result<()> {
         let classes = self.decoded + self.ignored + self.skipped + self.malformed + self.not_objects;

@@ -304,7 +304,7 @@ impl Core {
         self.tally.raw_lines += 1;
         self.tally.malformed_envelope += 1;
         if let Some(at_ns) = time::textual(&mut self.clock, text, start, end) {
-            self.tally.last_ns = Some(at_ns);
+            self.tally.last_but_one_ns = self.tally.last_ns.replace(at_ns);
         }
         Line::Malformed(problem)
     }
@@ -346,8 +346,7 @@ impl Core {
     fn count_object(&mut self, at_ns: i64) {
         self.tally.raw_lines += 1;
         self.tally.objects += 1;
-        self.tally.first_ns.get_or_insert(at_ns);
-        self.tally.last_ns = Some(at_ns);
+        self.tally.count_time(at_ns);
         if at_ns >= self.latest_ns {
             self.latest_ns = at_ns;
         } else {

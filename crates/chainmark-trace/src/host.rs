@@ -105,6 +105,11 @@ impl HostOrder {
     }
 }
 
+/// Steps in time up to this are none that a line must be asked about.
+fn quiet_ns(clock: Clock) -> i64 {
+    QUIET_NS.max(clock.slot_length_ns.saturating_mul(QUIET_SLOTS))
+}
+
 /// What the tables of a host do not tell.
 #[derive(Debug, Serialize)]
 pub struct HostSummary {
@@ -134,6 +139,7 @@ pub fn decode_host(order: &HostOrder, clock: Clock, control: &Control) -> Result
     }
     let mut books = books?;
     folds.end();
+    books.correct_ends(quiet_ns(clock));
     folds.analysis.range.correct(&mut books);
     folds.analysis.usage.check(books.decoded)?;
     if let Some(events) = folds.events {
@@ -241,7 +247,7 @@ impl Folds {
     fn new(order: &HostOrder, clock: Clock) -> Result<Self> {
         let twice = order.published_slots_out.is_some() || order.published_lives_out.is_some();
         Ok(Self {
-            filter: TimeFilter::new(QUIET_NS.max(clock.slot_length_ns.saturating_mul(QUIET_SLOTS))),
+            filter: TimeFilter::new(quiet_ns(clock)),
             analysis: Analysis {
                 clock,
                 tables: Tables::new(clock, order.published_rules),

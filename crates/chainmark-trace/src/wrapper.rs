@@ -16,8 +16,9 @@ pub enum Wrapper {
     Docker,
     /// The line is in `message`, beside `level`, `process` and `replica`, or in Loki's `line`.
     Devnet,
-    /// `journalctl`, as syslog writes: the line follows the time, the machine and the program, `cardano-node[7]: `; or
-    /// whatever else a collector puts before it, as `docker compose logs` and `kubectl logs --prefix` do.
+    /// `journalctl`, as syslog writes: the line follows the time, the machine and the program, `cardano-node[7]: `, or
+    /// `MESSAGE=` (`-o export`); or whatever else a collector puts before it, as `docker compose logs` and `kubectl logs
+    /// --prefix` do.
     Syslog,
     /// As containerd and CRI-O write: the line follows the time, the stream, and whether it goes on (`P`) or not (`F`).
     Container,
@@ -35,6 +36,7 @@ pub fn after_lead(line: &[u8]) -> Option<&[u8]> {
     let follows = |at: usize| match at.checked_sub(1).map(|before| lead[before]) {
         Some(b' ' | b'\t' | 0x1e) => true,
         Some(b'm') => lead[..at].contains(&0x1b),
+        Some(b'=') => lead[..at] == *b"MESSAGE=",
         _ => false,
     };
     let begins = |at: usize| matches!(line.get(at + 1), Some(b'"' | b' ')) && follows(at);

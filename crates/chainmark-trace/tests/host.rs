@@ -176,6 +176,22 @@ fn a_log_does_not_end_with_a_line_stamped_a_day_ahead() {
 }
 
 #[test]
+fn a_lone_line_of_no_event_does_not_say_when_a_log_begins_or_ends() {
+    let stray = |at: &str, day: &str| line(at, "Startup.Something", "\"kind\":\"Other\"").replace("02-05", day);
+    let mut lines: Vec<String> = (0..40).map(started).collect();
+    let ends = |lines: &[String]| (summary_of(lines).0.books.first_ns, summary_of(lines).0.books.last_ns);
+    let expected = ends(&lines);
+    for day in ["02-04", "02-06"] {
+        lines.insert(0, stray("16.1", day));
+        lines.push(stray("55.5", day));
+        assert_eq!(ends(&lines), expected, "{day}");
+        lines = lines[1..41].to_vec();
+    }
+    lines.insert(0, stray("16.1", "02-05"));
+    assert_eq!(ends(&lines), (expected.0.map(|first_ns| first_ns - 150_000_000), expected.1));
+}
+
+#[test]
 fn a_day_s_silence_is_a_gap_that_takes_no_memory_of_its_own() {
     let mut lines: Vec<String> = (0..40).map(started).collect();
     for slot in 86_400..86_440 {

@@ -23,6 +23,8 @@ from chainmark.store.files import write_bytes
 from chainmark.store.index import Index
 from chainmark.store.notes import read_notes
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
+from chainmark.systems.base import load_system
+from chainmark.systems.capabilities import HostSystem
 
 _LISTED = 3
 
@@ -63,6 +65,12 @@ class Run:
     def is_valid(self) -> bool:
         """Whether it may be compared."""
         return self.manifest.status is Status.VALID
+
+    @property
+    def is_of_one_host(self) -> bool:
+        """Whether `cm.host` has a page about it."""
+        system = load_system(self.manifest.subject.system)
+        return isinstance(system, HostSystem) and system.is_of_one_host(self.sealed)
 
     @cached_property
     def metrics(self) -> pl.DataFrame:

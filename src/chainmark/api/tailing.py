@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import tempfile
 import threading
 import time
@@ -16,6 +17,7 @@ from pathlib import Path
 from chainmark._native import ZstdWriter
 from chainmark.api.context import Cancellation, Settings, as_settings, relay, store_at
 from chainmark.api.runs import Run
+from chainmark.core.errors import ChainmarkError
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.core.times import nanoseconds_of_duration
@@ -59,7 +61,8 @@ def follow(
         version, settings, genesis, keep_events, store, progress, cancel: as in `ingest`.
 
     Raises:
-        UsageError: it is no such file, or what an import of it needs is missing.
+        UsageError: it is no such file, or what an import of it needs is missing; the hint names the file in the store
+            that has what was followed.
         EnvironmentFailure: it cannot be read, or the store cannot be written.
 
     Example:
@@ -88,8 +91,20 @@ def follow(
             spool.parent.mkdir()
             with ZstdWriter(spool) as writer:
                 _Follower(able, order, writer, Path(folder) / "window.log", show).run(tail, limit_s)
-            made = Importer(kept, able).make_all(replace(order, source=spool), relay(progress, cancel))
+            try:
+                made = Importer(kept, able).make_all(replace(order, source=spool), relay(progress, cancel))
+            except ChainmarkError as error:
+                kept_as = f"what was followed is not lost: `chainmark ingest {system} {_saved(spool)}` imports it"
+                error.hint = kept_as if error.hint is None else f"{error.hint}; {kept_as}"
+                raise
     return [Run(one.run, is_new=one.is_new) for one in made]
+
+
+def _saved(spool: Path) -> Path:
+    """Where the followed log stays after an import that failed: nobody can follow that day again."""
+    folder = Path(tempfile.mkdtemp(prefix="followed-", dir=spool.parent.parent.parent)) / spool.parent.name
+    shutil.move(spool.parent, folder)
+    return folder / spool.name
 
 
 class _Follower:

@@ -80,7 +80,8 @@ def _print_summary(made: cm.Run) -> None:
     _print_gates(manifest)
     _print_notes(manifest)
     if made.is_valid:
-        out.print(f"\nnext  chainmark runs show {made.id}", markup=False)
+        shown = f"host {made.id} --html host.html" if made.is_of_one_host else f"runs show {made.id}"
+        out.print(f"\nnext  chainmark {shown}", markup=False)
         out.print(f"      chainmark compare BASELINE {made.id} --html report.html", markup=False)
 
 

@@ -232,6 +232,9 @@ class VerifiedSystem(System, Protocol):
 class HostSystem(System, Protocol):
     """A system whose operators have one host's log, and want to know what it tells of their host."""
 
+    def is_of_one_host(self, run: SealedRun) -> bool:
+        """Whether :meth:`host` has a page about the run."""
+
     def host(self, run: SealedRun, against: Path | None, samples: Path | None) -> Document:
         """A page about a run of one host.
 

@@ -42,6 +42,7 @@ fn wrapped_lines() {
         (format!(r#"{{"level":"info","process":"node0","replica":0,"message":{inner}}}"#), Wrapper::Devnet),
         (format!("Feb 05 19:00:00 relay-1 cardano-node[758]: {inner}"), Wrapper::Syslog),
         (format!("2026-02-05T19:00:00+0000 relay-1 cardano-node[758]: {inner}"), Wrapper::Syslog),
+        (format!("MESSAGE={inner}"), Wrapper::Syslog),
         (format!("relay-1  | {inner}"), Wrapper::Syslog),
         (format!("[pod/relay-0/cardano-node] {inner}"), Wrapper::Syslog),
         (format!("2026-02-05T19:00:00.123456789Z {inner}"), Wrapper::Syslog),

@@ -171,7 +171,7 @@ def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
             why = f"; line {units.count(kept.line)} of {Path(kept.file).name}: {kept.reason}" if kept else ""
             raise UsageError(
                 f"none of the {units.count(books.raw_lines)} lines of {name} can be read as a trace message{why}",
-                f"logs are JSON lines as cardano-node prints them; {exclude_hint(name)}",
+                f"logs are JSON lines as cardano-node, docker or `journalctl -o json` print them; {exclude_hint(name)}",
             )
     if not any(summary.books.decoded for summary in summaries.values()):
         raise UsageError(

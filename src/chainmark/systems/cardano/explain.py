@@ -29,6 +29,7 @@ from chainmark.systems.cardano.figures import (
 )
 from chainmark.systems.cardano.formula import formula_for
 from chainmark.systems.cardano.model.results import Explanation, Modelled, PartRow, RoundTripRow, ShareRow, WholeRow
+from chainmark.systems.cardano.network import LOGS_MISSING
 from chainmark.systems.cardano.predict import (
     SIZES_NOTE,
     contributions,
@@ -85,7 +86,7 @@ def explain(
         seed=order.seed,
         blocks=calibration.simulated.blocks,
         explained=not any(row.flagged for row in whole),
-        sentence=_sentence(whole, calibration, catalogue, assumed=WITHOUT_TOPOLOGY in given.notes),
+        sentence=_sentence(whole, calibration, catalogue, network_doubts(given.notes)),
         whole=whole,
         parts=_parts(given.figures, calibration, catalogue),
         round_trips=_round_trips(calibration, given.pings_s),
@@ -202,7 +203,15 @@ def _round_trips(calibration: Calibration, pings_s: Sequence[Sequence[float]]) -
     return rows
 
 
-def _sentence(whole: Sequence[WholeRow], calibration: Calibration, catalogue: Catalogue, *, assumed: bool) -> str:
+def network_doubts(notes: Sequence[str]) -> list[str]:
+    """Why the network may not be the one that was measured."""
+    doubts = []
+    if WITHOUT_TOPOLOGY in notes:
+        doubts.append("the cluster is not the benchmark's, which is assumed without its topology")
+    return doubts + [note.partition(":")[0] for note in notes if note.startswith(LOGS_MISSING)]
+
+
+def _sentence(whole: Sequence[WholeRow], calibration: Calibration, catalogue: Catalogue, doubts: Sequence[str]) -> str:
     flagged = [row for row in whole if row.flagged]
     routing = _routing(calibration)
     if flagged:
@@ -212,9 +221,7 @@ def _sentence(whole: Sequence[WholeRow], calibration: Calibration, catalogue: Ca
             for row in flagged
         ]
         among = "" if len(labels) == 1 else f", {len(labels)} of {len(whole)} centiles"
-        cause = "something that no stage shows was at work"
-        if assumed:
-            cause = f"the cluster is not the benchmark's, which is assumed without its topology, or {cause}"
+        cause = ", or ".join([*doubts, "something that no stage shows was at work"])
         return f"The parts do not explain {enumerated(labels)}{among}: {cause}.{routing}"
     largest = units.plain_percent(max(abs(row.error) for row in whole))
     return f"The parts explain the whole: every adoption centile is within {largest} of what was measured.{routing}"

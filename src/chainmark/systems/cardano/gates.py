@@ -162,7 +162,7 @@ def _completeness(judged: Judged, findings: Findings) -> None:
         f"{total - len(incomplete)} of {total} hosts",
         f"every host's log begins and ends within {units.duration(SPREAD_LIMIT_S)} of the others'",
         fine=not incomplete,
-        detail=f"not so {listed(incomplete)}",
+        detail=f"late or cut short: {listed(incomplete)}",
     )
 
 
@@ -301,13 +301,20 @@ def _chain(judged: Judged, findings: Findings) -> None:
     if analysis.first_height:
         findings.warnings.append(f"the logs begin at block {analysis.first_height} of the chain")
     if analysis.bridged:
-        findings.warnings.append(_bridged(analysis.bridged))
+        alone = len(judged.summaries) == 1
+        findings.warnings.append(_made_elsewhere(len(analysis.bridged)) if alone else _bridged(analysis.bridged))
     if judged.lonely:
         findings.warnings.append(
             f"{listed(judged.lonely)} shares no block with the other hosts"
             if len(judged.lonely) == 1
             else f"{listed(judged.lonely)} share no block with the other hosts"
         )
+
+
+def _made_elsewhere(count: int) -> str:
+    """Of one host's log that is the rule, and no block needs a name."""
+    was = "block of the chain was" if count == 1 else "blocks of the chain were"
+    return f"{units.count(count)} {was} forged by other hosts: the forging metrics are of this host's own blocks"
 
 
 def _bridged(blocks: Sequence[tuple[int, str]]) -> str:

@@ -37,7 +37,8 @@ _TIME = re.compile(r"[-_.]20\d\d-?[01]\d-?[0-3]\d([-_T.:Z]?[\d-]+)*Z?$")
 _NAMELESS = re.compile(r"stdout|node")
 SHAPE_HINT = (
     "a folder of logs has `node-0/`, `node-1/` … with a log in each, a cardano-tracer's folders, or files that are "
-    "named after their hosts; logs are JSON lines as cardano-node prints them"
+    "named after their hosts; logs are JSON lines as cardano-node, docker or "
+    "`journalctl -o json` print them"
 )
 
 UNPACK_HINT = "logs are read as plain text in UTF-8, packed by gzip, zstd or xz, and straight in their host's folder"

@@ -32,6 +32,7 @@ from chainmark.systems.cardano.topology import Listed, ListedHost
 from chainmark.systems.cardano.trips import MeasuredTrip
 
 DOCUMENT = "network"
+LOGS_MISSING = "the run has no logs"
 # Hosts of one region, where nothing tells: those of the benchmark cluster are 0.15 to 0.25 ms apart.
 IN_REGION_S = 0.0002
 # A link over which nothing was ever fetched, where nothing tells how long it is.
@@ -89,7 +90,14 @@ def own_cluster(run: SealedRun, figures: Figures) -> OwnCluster | None:
     if known is None:
         return _assumed(run, figures)
     hosts, notes = _forging(_connected(known.hosts), _forged(run))
-    return _placed(hosts, known.round_trips, figures, notes)
+    return _placed(hosts, known.round_trips, figures, [*_unlogged(len(hosts), figures.hosts), *notes])
+
+
+def _unlogged(listed: int, logged: int) -> list[str]:
+    if logged >= listed:
+        return []
+    measured = f"adoption was measured on {units.plural(logged, 'host')}, and is modelled on {units.count(listed)}"
+    return [f"{LOGS_MISSING} of {units.plural(listed - logged, 'host')} of the topology: {measured}"]
 
 
 def with_own_samples(figures: Figures, run: SealedRun) -> Figures:

@@ -142,6 +142,10 @@ class Cardano:
         """The last blocks of a log that still grows."""
         return recent_blocks(window, genesis_of(order, read_settings(order.settings).genesis))
 
+    def is_of_one_host(self, run: SealedRun) -> bool:
+        """Whether one host's log alone made the run."""
+        return is_of_one_host(run)
+
     def host(self, run: SealedRun, against: Path | None, samples: Path | None) -> Document:
         """What one host's log tells its operator."""
         report = host_report(run, against)

@@ -145,7 +145,7 @@ def test_files_without_a_message_of_a_node_are_no_logs() -> None:
     def said(*files: Any) -> str:
         with pytest.raises(UsageError) as error:
             check_any(cluster(("a", list(files))))
-        assert (error.value.hint or "").endswith("logs are JSON lines as cardano-node prints them")
+        assert (error.value.hint or "").endswith("as cardano-node, docker or `journalctl -o json` print them")
         return error.value.message
 
     one = log("a/1", objects=0)
@@ -211,7 +211,9 @@ def test_a_host_whose_lines_say_nothing_is_named_with_why() -> None:
     line = MalformedLine(file="/logs/b/stdout", line=12, reason="no JSON", text="x")
     message, hint = refused_read(a=host(), b=host(objects=0, decoded=0, malformed_kept=[line]))
     assert message == "none of the 299 lines of b can be read as a trace message; line 12 of stdout: no JSON"
-    assert hint == "logs are JSON lines as cardano-node prints them; `--exclude b` leaves it out"
+    assert hint == (
+        "logs are JSON lines as cardano-node, docker or `journalctl -o json` print them; `--exclude b` leaves it out"
+    )
     message, _ = refused_read(a=host(), b=host(objects=0, decoded=0))
     assert message == "none of the 299 lines of b can be read as a trace message"
 

@@ -141,7 +141,7 @@ def test_hosts_that_begin_late_or_end_early_are_named_with_when() -> None:
         "f": host(first_ns=None, last_ns=None),
     }
     findings = find(judged(beyond))
-    assert said(findings, "hosts_complete") == (WARN, "2 of 4 hosts", "not so c and d")
+    assert said(findings, "hosts_complete") == (WARN, "2 of 4 hosts", "late or cut short: c and d")
     assert [(one.time_ns, one.what) for one in findings.incidents] == [
         (BEGIN_NS + 121 * second_ns, "c begins to log, 121 s after the first host"),
         (END_NS - 240 * second_ns, "c falls silent, 240 s before the last host"),
@@ -292,6 +292,13 @@ def test_blocks_whose_forging_no_log_tells_are_named() -> None:
     assert five.startswith("the forging of 5 blocks of the chain is in no log, so the forging metrics lack them: 0 (")
     assert five.endswith(", 4 (0423456789ab…)")
     assert seven.endswith(", 4 (0423456789ab…) and 2 more")
+
+
+def test_one_host_s_log_is_not_blamed_for_what_others_forged() -> None:
+    found = find(judged({"relay": host()}, analysis=analysed(bridged=[(number, "ab" * 9) for number in range(55)])))
+    assert found.warnings == [
+        "55 blocks of the chain were forged by other hosts: the forging metrics are of this host's own blocks"
+    ]
 
 
 def test_hosts_on_a_chain_of_their_own_are_named() -> None:

@@ -15,8 +15,11 @@ import pytest
 import chainmark as cm
 from chainmark.core.errors import UsageError
 from chainmark.report.blocks import Table
+from chainmark.report.chart import Chart
 from chainmark.store.runs import SealedRun
 from chainmark.systems.cardano.documents import StatedGenesis, epoch_slot, resolve_genesis
+from chainmark.systems.cardano.host.document import host_document
+from chainmark.systems.cardano.host.report import host_report
 from chainmark.systems.cardano.host.sample_files import read_samples
 
 from tests.support import Lab, wait_until
@@ -52,6 +55,15 @@ def test_the_page_tells_the_delays_with_the_names_that_operators_know(run: Seale
         assert name in text
     assert "missed slots" in text
     assert document.pdf().count(b"/Type /Page\n") + document.pdf().count(b"/Type /Page ") <= 1
+
+
+def test_no_curve_leaves_the_plot(run: SealedRun) -> None:
+    """One late block of few must not draw across the page."""
+    (chart,) = [block for block in host_document(host_report(run, None)).blocks() if isinstance(block, Chart)]
+    assert chart.x is not None
+    assert chart.x.domain is not None
+    low, high = chart.x.domain
+    assert all(low <= x <= high for x in chart.data["points"]["x"])
 
 
 def test_the_deltas_add_up_and_every_block_is_in_one_class(run: SealedRun) -> None:
@@ -134,6 +146,20 @@ def test_slots_of_mainnet_are_counted_as_its_nodes_do(cluster: Path, tmp_path: P
     # Epoch 208 was the first of today's length, and began with slot 4,492,800.
     slots = pl.DataFrame({"slot": [4_492_800, 4_492_799 + 432_000, 4_492_800 + 432_000]})
     assert slots.select(epoch_slot(stated, pl.col("slot")))["slot"].to_list() == [0, 431_999, 0]
+
+
+def test_what_was_followed_is_kept_where_it_cannot_be_imported(run: SealedRun, cluster: Path, tmp_path: Path) -> None:
+    """A node that has run for weeks says its version in no line of the day: the day must not be lost."""
+    log = alone(cluster, tmp_path / "logs")
+    lines = log.read_text(encoding="utf-8").splitlines(keepends=True)
+    log.write_text("".join(line for line in lines if "Version.NodeVersion" not in line), encoding="utf-8")
+    store, genesis = tmp_path / "store", cluster / GENESIS
+    with pytest.raises(UsageError, match="version") as refused:
+        cm.follow("cardano", log, lasts="10ms", genesis=genesis, store=store)
+    (kept,) = store.glob("followed-*/logs/relay.log.zst")
+    assert f"chainmark ingest cardano {kept}" in (refused.value.hint or "")
+    (made,) = cm.ingest("cardano", kept, version="10.5.4", genesis=genesis, store=store)
+    assert made.samples("received").equals(run.samples("received"))
 
 
 def test_a_log_is_followed_until_the_time_is_up_and_the_run_is_that_of_the_whole(

@@ -233,7 +233,7 @@ def test_faults_are_named_with_their_times_and_the_rest_is_measured(tmp_path: Pa
         found = [time_ns for time_ns, what in told if what.startswith(host) and part in what]
         assert len(found) == 1, (host, told)
         assert abs(found[0] - start_ns - at_s * 10**9) < 12 * 10**9, (host, found)
-    assert gate(manifest, "hosts_complete") == (GateStatus.WARN, "4 of 5 hosts not so node-3")
+    assert gate(manifest, "hosts_complete") == (GateStatus.WARN, "4 of 5 hosts late or cut short: node-3")
     assert gate(manifest, "no_restarts")[0] is GateStatus.WARN
     assert gate(manifest, "lines_readable")[0] is GateStatus.WARN
     assert any(one.startswith("node-0 has ") and "malformed lines, such as line" in one for one in manifest.warnings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -13,11 +14,11 @@ from chainmark.core.errors import UsageError
 from chainmark.store.runs import SealedRun
 from chainmark.systems.capabilities import Change, ModelOrder, ModelSource
 from chainmark.systems.cardano import SYSTEM
-from chainmark.systems.cardano.explain import explain
+from chainmark.systems.cardano.explain import explain, network_doubts
 from chainmark.systems.cardano.figures import ADOPTION, Figures
 from chainmark.systems.cardano.lateness import lateness
 from chainmark.systems.cardano.model.results import Explanation, Prediction
-from chainmark.systems.cardano.network import dense_torus, own_cluster, size_shape
+from chainmark.systems.cardano.network import LOGS_MISSING, dense_torus, own_cluster, size_shape
 from chainmark.systems.cardano.predict import predict
 from chainmark.systems.cardano.scenario import REGIONS, Scenario, Stages
 from chainmark.systems.cardano.simulation import Simulator
@@ -111,6 +112,15 @@ def test_a_run_without_a_topology_says_what_is_assumed(pair: Path, tmp_path: Pat
     assert explained.explained or "is assumed without its topology" in explained.sentence
     assert "taken to be the benchmark cluster: 2 hosts in three regions" in notes
     assert "--topology FILE` keeps the cluster's own" in notes
+
+
+def test_hosts_without_logs_are_named_as_a_cause(run: SealedRun) -> None:
+    """Adoption by the logged hosts alone is not that of the cluster."""
+    own = own_cluster(run, replace(_figures(), hosts=1))
+    assert own is not None
+    (note,) = [note for note in own.notes if note.startswith(LOGS_MISSING)]
+    assert note.endswith("of 1 host of the topology: adoption was measured on 1 host, and is modelled on 2")
+    assert network_doubts(own.notes) == ["the run has no logs of 1 host of the topology"]
 
 
 def test_an_older_run_that_kept_regions_alone_is_modelled_on_its_regions(run: SealedRun, tmp_path: Path) -> None:

@@ -157,10 +157,11 @@ def _chart(blocks: Sequence[SeenBlock]) -> list[Block]:
         return []
     headers = np.array([one.sample.header_delta / 1e3 for one in blocks])
     adopted = np.array([one.adopted_s for one in blocks])
+    edge_s = float(np.quantile(adopted, 0.99))
     rows = [
         {"label": label, "x": units.rounded(float(value)), "y": units.rounded(float(share))}
         for label, values in (("first header", headers), ("adopted", adopted))
-        for value, share in _curve(values)
+        for value, share in _curve(values, edge_s)
     ]
     time = "time since slot start, s"
     tips = [Tip("", "label"), Tip("blocks", "y", ".0%"), Tip(time, "x", ".3g")]
@@ -169,7 +170,7 @@ def _chart(blocks: Sequence[SeenBlock]) -> list[Block]:
         Chart(
             id="received",
             title="Blocks here, over time since their slots",
-            x=Axis(time, domain=(0.0, float(np.quantile(adopted, 0.99)))),
+            x=Axis(time, domain=(0.0, edge_s)),
             y=Axis("share of blocks", numbers="percent", domain=(0, 1)),
             layers=[line],
             data={"points": columns_of(rows)},
@@ -182,10 +183,9 @@ def _chart(blocks: Sequence[SeenBlock]) -> list[Block]:
     ]
 
 
-def _curve(values: np.ndarray) -> list[tuple[float, float]]:
-    """At most so many points of the distribution, up to the slowest hundredth."""
-    ordered = np.sort(values)
-    ordered = ordered[: max(1, int(np.ceil(len(ordered) * 0.99)))]
+def _curve(values: np.ndarray, edge_s: float) -> list[tuple[float, float]]:
+    """At most so many points of the distribution, up to the plot's right edge."""
+    ordered = np.sort(values[values <= edge_s])
     places = np.unique(np.linspace(0, len(ordered) - 1, min(_POINTS, len(ordered))).astype(int))
     return [(max(0.0, float(ordered[place])), (place + 1) / len(values)) for place in places]
 

@@ -34,7 +34,7 @@ from chainmark.systems.cardano.verified.statistics import (
 )
 
 HINT = (
-    "read are `blockprop.json`, `clusterperf.json` and `summary.json` of one run, a CDF of theirs as JSON, and "
+    "give `blockprop.json`, `clusterperf.json` or `summary.json` of one run, a CDF of theirs as JSON, or "
     "`cdf/METRIC.cdf`"
 )
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
