@@ -15,6 +15,7 @@ from chainmark.report.document import Document
 from chainmark.report.load_charts import capacity_charts, distribution_charts, load_charts
 from chainmark.report.load_drift import drift_table
 from chainmark.report.load_mix import mix_table
+from chainmark.report.load_sentence import sentence
 from chainmark.report.load_server import bent_remarks, use_blocks
 from chainmark.report.load_suites import load_suites
 from chainmark.report.load_tables import (
@@ -52,7 +53,7 @@ def load_document(report: LoadReport) -> Document:
         subtitle=one_line([servers, *scenario, f"profile {report.profile_name}", units.utc(report.started_at)]),
         verdict=found,
         word=text.WORDS[found],
-        sentence=text.sentence(report, ruled),
+        sentence=sentence(report, ruled),
         suites=load_suites(report, ruled),
         sections=[section for section in sections if section.blocks],
         notes=_notes(report),
