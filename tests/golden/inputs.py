@@ -81,14 +81,14 @@ def drawn() -> Comparison:
 
 @cache
 def single() -> Comparison:
-    """A comparison of one run a side."""
+    """A comparison of one run per side."""
     return compare(*sides(repetitions=1, seconds=30), tool_version=VERSION)
 
 
 @cache
 @cache
 def explained() -> Comparison:
-    """One run a side with profiles of four nodes, in which one function takes more."""
+    """One run per side with profiles of four nodes, in which one function takes more."""
     slow, same = ("main", "consensus.(*State).run", "consensus.finalize"), ("main", "p2p.gossip")
     nodes = [[{slow: 1.0 + node / 8, same: 5.0, ("main", "gone"): gone} for node in range(4)] for gone in (0.5, 0.0)]
     for node, stacks in enumerate(nodes[1]):

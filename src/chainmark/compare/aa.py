@@ -135,6 +135,6 @@ def _sentence(splits: dict[Verdict, int], total: int, runs: int, rows: Sequence[
     counts = enumerated([f"{count} {verdict.value}" for verdict, count in splits.items() if count])
     noisy = max(rows, key=lambda row: row.deviation / row.margin if row.margin > 0.0 else 0.0)
     return (
-        f"Of {total} ways to take these runs for two releases with {runs} runs a side, {counts}; "
+        f"Of {total} ways to take these runs for two releases with {runs} runs per side, {counts}; "
         f"the noisiest figure against its margin is {noisy.label} ({noisy.statistic})"
     )

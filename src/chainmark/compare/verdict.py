@@ -315,7 +315,7 @@ def _undecided_reasons(gating: Sequence[Judgement], family: int, catalogue: Cata
 def _may_stay_open(open_: Sequence[Judgement], gating: Sequence[Judgement]) -> bool:
     """Whether a release passes although a gating metric is not decided, which is then named beside the verdict.
 
-    By the margins that re-runs widen, one run a side leaves a metric of an unchanged release open once in ten times:
+    By the margins that re-runs widen, one run per side leaves a metric of an unchanged release open once in ten times:
     among ten metrics one is what chance alone does. It must be the only one, be within its own margin itself, and
     have an interval that holds no change.
     """
@@ -352,7 +352,7 @@ def find(
         sides: baseline and candidate.
         labels: what they are called.
         catalogue: for the names of the metrics.
-        by_history: whether a series of releases tells the noise, and there is one run a side for ever.
+        by_history: whether a series of releases tells the noise, and there is one run per side for ever.
         own: whose margins are not the catalogue's own.
 
     Source: docs/concepts/verdict.md, "The verdict".

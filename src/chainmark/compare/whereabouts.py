@@ -69,7 +69,7 @@ def _is_fixed(item: Breakdown, catalogue: Catalogue) -> bool:
 
 
 def _is_sure(judgement: Judgement) -> bool:
-    """Whether there is a change at all, by more than one run a side or by the metric's outcome."""
+    """Whether there is a change at all, by more than one run per side or by the metric's outcome."""
     low, high = judgement.low, judgement.high
     if low is None or high is None or low <= 0.0 <= high:
         return False

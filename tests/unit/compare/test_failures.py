@@ -22,7 +22,7 @@ from chainmark.report.terminal import print_document
 from tests.unit.compare.metric_cases import stub_run
 from tests.unit.compare.synthetic_runs import SyntheticRun, sides
 
-QUIET = 0.002  # so that what is left of three runs a side decides
+QUIET = 0.002  # so that what is left of three runs per side decides
 DEATH = "node2 was killed by SIGKILL"
 
 

@@ -35,7 +35,7 @@ _INTERVALS = "In brackets: 90 % intervals; of one run the noise between runs is 
 
 
 def found_table(report: SaturationResult) -> Table:
-    """The answer: one row a version, and below it the same by the other measure."""
+    """The answer: one row per version, and below it the same by the other measure."""
     columns = [*words("version"), Column("keeps up with"), *words("sure", "configuration"),
                Column("knee", spare_tail=True), *words("state"), Column("runs")]  # fmt: skip
     rows = []
@@ -117,23 +117,31 @@ def _diagonal_cell(cells: Sequence[Cell]) -> TableCell:
 
 
 def cell_tables(report: SaturationResult) -> list[Table]:
-    """Every cell with its books and figures."""
-    return [_cell_table(version, number) for number, version in enumerate(report.versions)]
+    """Every cell: its figures, and below them its accounting."""
+    return [
+        table
+        for number, version in enumerate(report.versions)
+        for table in (_cell_table(version, number), _count_table(version, number))
+    ]
+
+
+def _cells(version: SaturationVersion) -> list[tuple[str, Cell]]:
+    """The cells by their loads, each with its name."""
+    ordered = sorted(version.cells, key=lambda one: (one.load_per_s, one.connections))
+    return [(f"{cell.name} ({text.per_s(cell.load_per_s)})", cell) for cell in ordered]
 
 
 def _cell_table(version: SaturationVersion, number: int) -> Table:
     columns = [
-        *words("load"), Column("offered"), Column("unsent"), Column("rejected"), Column("accepted"),
-        Column("committed"), Column("share, %", spare_tail=True), Column("in window, %", spare_tail=True),
+        *words("load"), Column("share, %", spare_tail=True), Column("in window, %", spare_tail=True),
         Column("throughput, tx/s", spare_tail=True), Column("latency, s", spare_tail=True),
         Column("p50, s", spare_tail=True), Column("p99, s", spare_tail=True), Column("n"),
     ]  # fmt: skip
-    cells = sorted(version.cells, key=lambda one: (one.load_per_s, one.connections))
-    places = text.decimals([cell.throughput_per_s for cell in cells])
+    cells = _cells(version)
+    places = text.decimals([cell.throughput_per_s for _, cell in cells])
     rows = [
         row_of(
-            f"{cell.name} ({text.per_s(cell.load_per_s)})",
-            *(text.total(cell, name) for name in ("offered", "unsent", "rejected", "accepted", "committed")),
+            name,
             text.figure_cell(cell.efficiency, 100.0, 1, text.STANDINGS[cell.standing]),
             text.figure_cell(cell.pace, 100.0, 1, text.STANDINGS[cell.pace_standing]),
             text.figure_cell(cell.throughput_per_s, 1.0, places),
@@ -143,13 +151,20 @@ def _cell_table(version: SaturationVersion, number: int) -> Table:
             ),
             _latency_count(cell),
         )
-        for cell in cells
+        for name, cell in cells
     ]
     notes = [_INTERVALS, f"Throughput: {version.throughput_is}. Latency: {version.latency_is}, mean; n: of how many."]
-    several = max((cell.used for cell in cells), default=0) > 1
-    if several:
-        notes.append("Books are sums over the runs.")
     return Table(f"cells-{number}", f"Every load: {version.label}", columns, rows, notes, tails="intervals")
+
+
+def _count_table(version: SaturationVersion, number: int) -> Table:
+    names = ("offered", "unsent", "rejected", "accepted", "committed")
+    cells = _cells(version)
+    rows = [row_of(name, *(text.total(cell, read) for read in names)) for name, cell in cells]
+    several = max((cell.used for _, cell in cells), default=0) > 1
+    notes = ["Sums over the runs."] if several else []
+    columns = [*words("load"), *map(Column, names)]
+    return Table(f"counts-{number}", f"Transactions at every load: {version.label}", columns, rows, notes)
 
 
 def _latency_count(cell: Cell) -> str:
