@@ -57,7 +57,7 @@ def with_next_step(finding: Finding, judgements: Sequence[Judgement], catalogue:
     """
     if finding.verdict is not Verdict.FAIL:
         return finding
-    open_ = [item for item in judgements if item.gating and item.outcome not in _DECIDED and item.clearness]
+    open_ = [item for item in judgements if item.gating and item.outcome not in _DECIDED and item.change is not None]
     worse = [item for item in open_ if is_failure(item)]
     failed = [run.run_id for side in reversed(clues.sides) for run in side.failed]
     if failed and not worse:

@@ -23,7 +23,6 @@ from chainmark.stats.sequential import Looks
 from tests.unit.compare.metric_cases import loaded_run, metric
 
 EQUAL, BETTER, WORSE = Outcome.EQUAL, Outcome.BETTER, Outcome.WORSE
-FIRST = "look at the charts of the worse metrics and at the configuration differences before any repeat"
 LOGS = "look at the logs of the failed runs (`raw/logs` of each) before any repeat"
 
 
@@ -200,7 +199,7 @@ def test_metrics_that_are_worse_only_together_are_a_failure() -> None:
         result.reasons[0] == f"together these are worse than their margins, though none is shown to be alone: {named}"
     )
     assert result.reasons[1:] == [f"metric b is undecided: {CHANGE} reaches past the margin of 10 %"]
-    assert result.advice == [FIRST]
+    assert result.advice == []
 
 
 def test_margins_of_their_own_are_told_beside_the_commonest() -> None:
@@ -264,7 +263,7 @@ def test_a_failure_is_named_with_what_is_left_open_beside_it() -> None:
         "(adjusted p = 0.200, required 0.050)",
         f"metric d is within its margin, but worse by more than noise: {CHANGE}",
     ]
-    assert result.advice == [FIRST]
+    assert result.advice == []
 
 
 @pytest.mark.parametrize(
@@ -343,7 +342,7 @@ def test_how_many_runs_more_would_decide(runs: tuple[int, int], enough: int, adv
 
 def test_assumed_noise_is_said_once() -> None:
     items = [item("a", EQUAL, noise="assumed noise, 10 % between runs"), item("b", EQUAL)]
-    words = "the noise between runs is assumed, not measured: run at least 3 runs per side, or keep an archive of runs"
+    words = "the noise between runs is assumed, not measured: make at least 3 runs per side, or keep an archive of runs"
     assert found(items).advice.count(words) == 1
     assert words not in found(items[1:]).advice
     diagnostic = item("a", EQUAL, noise="assumed noise, 10 % between runs", gating=False)
@@ -475,7 +474,7 @@ def test_only_runs_that_are_judged_count_towards_those_that_are_needed() -> None
 
 def test_a_failure_alone_asks_for_no_confirmation() -> None:
     result = found([item("a", WORSE), item("b", EQUAL)])
-    assert result.advice == [FIRST]
+    assert result.advice == []
     both = found([item("a", WORSE), item("b", WORSE)])
     assert both.sentence == f"B is worse than A: metric a {CHANGE}, metric b {CHANGE}"
 
@@ -524,7 +523,7 @@ def test_nothing_that_gates_is_no_pass() -> None:
 def test_a_failed_gate_makes_it_invalid_whatever_was_judged(name: str, problem: str, remedy: str) -> None:
     result = found([item("a", WORSE)], gates=[gate("fine", GateStatus.PASS), gate(name)], excluded={"v-1": "x: 1"})
     assert result.verdict is Verdict.INVALID
-    assert result.sentence == f"B and A cannot be compared: {problem} (measured {name})"
+    assert result.sentence == f"B and A cannot be compared: {problem} (measured {name}); {remedy}"
     assert result.reasons == [
         f"{problem}: measured {name}, required limit",
         "the candidate's run v-1 is not judged: x: 1",
@@ -617,7 +616,7 @@ def test_what_the_family_shows_to_be_worse_is_called_worse(adjusted: float, outc
     assert (result.outcome, is_failure(result)) == (outcome, adjusted <= 0.03)
 
 
-# --- by a series of releases, one run per side -------------------------------------------------------------------------
+# --- by a series of releases, one run per side -----------------------------------------------------------------------
 
 OPEN: dict[str, Any] = {"low": -0.06, "high": 0.16, "change": 0.05}
 
