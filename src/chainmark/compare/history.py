@@ -138,7 +138,7 @@ def _noticed(one: HistorySeries, change: LevelChange, metric: Metric) -> str:
         ends = [units.number(end, decimals, signed=True) for end in scaled]
         text = ChangeText(*ends, units.symbol_of_change(shown))
     words = metric.rises if change.change > 0.0 else metric.falls
-    return noticed(words, name, text, one.statistic, (low, high))
+    return noticed(words, name if words else f"{name} changed by", text, one.statistic, (low, high))
 
 
 def _compared(releases: Sequence[_Release], before: int, after: int) -> str:

@@ -36,14 +36,14 @@ def load_document(report: LoadReport) -> Document:
     ruled = rulings(report)
     found, reasons = verdict(report, ruled)
     sections = [
-        Section("capacity", "What the servers take", _capacities(report, ruled, reasons)),
+        Section("capacity", "Capacity", _capacities(report, ruled, reasons)),
         Section("latency", "Latency against load", load_charts(report)),
         Section("distributions", "Distributions of latencies", distribution_charts(report), closed=True),
         Section("timelines", "Second by second", timeline_charts(report), closed=True),
         Section("server", "What the server used", use_blocks(report), closed=True),
         Section("errors", "Errors", _errors(report), closed=True),
         Section("steps", "Every step", _steps(report), closed=True),
-        Section("conditions", "Under which conditions", _conditions(report), closed=True),
+        Section("conditions", "Conditions", _conditions(report), closed=True),
     ]
     scenario = [f"scenario {report.scenario}"] if report.scenario else []
     servers = ", ".join(f"{target.name} ({target.subject.name} {target.subject.version})" for target in report.targets)

@@ -43,9 +43,9 @@ def matrix_document(report: MatrixReport) -> Document:
     found = worst([one.verdict for one in ruled if one.cell.gates] or [Verdict.INCONCLUSIVE])
     sections = [
         Section("cells", "Cells", [_cells(ruled), *_reasons(ruled)]),
-        Section("capacities", "What each endpoint takes", _side_by_side(report), folded=False),
+        Section("capacities", "Capacity of each endpoint", _side_by_side(report), folded=False),
         *(Section(f"cell-{one.place}", one.cell.name, _cell(one)) for one in ruled if one.cell.report),
-        Section("conditions", "Under which conditions", _conditions(report)),
+        Section("conditions", "Conditions", _conditions(report)),
     ]
     return Document(
         kind="load-plan",

@@ -36,7 +36,7 @@ _INTERVALS = "In brackets: 90 % intervals; of one run the noise between runs is 
 
 def found_table(report: SaturationResult) -> Table:
     """The answer: one row per version, and below it the same by the other measure."""
-    columns = [*words("version"), Column("keeps up with"), *words("sure", "configuration"),
+    columns = [*words("version"), Column("sustains"), *words("certain", "configuration"),
                Column("knee", spare_tail=True), *words("state"), Column("runs")]  # fmt: skip
     rows = []
     for version in report.versions:
@@ -58,7 +58,7 @@ def found_table(report: SaturationResult) -> Table:
             ]
             rows.append(TableRow(cells, second=is_second))
     notes = [text.rule(report), *dict.fromkeys(f"Knee of {one.label}: {one.knee.basis}." for one in report.versions)]
-    return Table("found", "Where each version stops keeping up", columns, rows, notes, tails="intervals")
+    return Table("found", "Saturation load of each version", columns, rows, notes, tails="intervals")
 
 
 def processed_tables(report: SaturationResult) -> list[Table]:

@@ -157,11 +157,11 @@ def reasons(report: SaturationResult) -> list[str]:
 def rule(report: SaturationResult) -> str:
     """The rule that chooses the load."""
     return (
-        "The saturation load is the largest connections × rate such that it and every smaller tested load have "
+        "The saturation load is the largest connections × rate for which it and every smaller tested load have "
         f"processed at least {units.plain_percent(1.0 - report.tolerance)} of what was offered, in each cell of equal "
-        "load, while every cell of every larger load has processed less. The chosen configuration is the one at that "
-        "load with the fewest connections; where no load is found, of the largest one up to which all are kept up. "
-        "Sure are the loads whose 90 % intervals lie wholly on one side."
+        "load, while every cell of every larger load has processed less. The chosen configuration is that with the fewest "
+        "connections at that load; if there is no such load, at the largest load up to which all loads are sustained. "
+        "A load is certain if its 90 % intervals are entirely on one side."
     )
 
 
