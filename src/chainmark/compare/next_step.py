@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from chainmark.compare.sides import SelectedRuns
+from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns
 from chainmark.compare.verdict import Finding, is_failure
 from chainmark.compare.whereabouts import apart
 from chainmark.core import units
@@ -110,7 +110,7 @@ def _search(clues: Clues) -> tuple[str, str] | None:
         only = builds.added[0]
         return f"look at the only commit between them, {only.id[:_SHORT]}: {only.subject}", ""
     places = [run.experiment for run in runs]
-    if any(place is None or place.length is None for place in places):
+    if any(place is None or place.side not in {BASELINE, CANDIDATE} for place in places):
         return None  # nobody can make more of runs that were imported
     profile = runs[1].profile_name
     if runs[0].profile_name != profile or profile not in shipped_profiles():

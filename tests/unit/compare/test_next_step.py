@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chainmark.compare import compare
-from chainmark.core.manifest import ExperimentLength, ExperimentPlace
+from chainmark.core.manifest import ExperimentPlace
 from chainmark.core.verdict import Verdict
 
 from tests.unit.compare.synthetic_runs import SyntheticRun, sides, with_hosts
@@ -24,8 +24,8 @@ def test_runs_of_an_experiment_lead_to_the_search_among_releases() -> None:
     """The command can be pasted: profile and versions are those of the runs."""
     baseline, candidate = sides(SLOWER)
     for number, run in enumerate([*baseline, *candidate]):
-        length = ExperimentLength(most=3, stops_early=False)
-        run.manifest.experiment = ExperimentPlace(id="e", side="", repetition=0, position=number, length=length)
+        side = "baseline" if run in baseline else "candidate"
+        run.manifest.experiment = ExperimentPlace(id="e", side=side, repetition=0, position=number)
     command = "`chainmark bisect cometbft/demo --good v0.38.17 --bad v1.0.1`"
     assert _step(baseline, candidate) == f"find the release that brought it: {command}"
 

@@ -47,7 +47,7 @@ def sentence(story: Story) -> str:
         (second, index) for index, place in enumerate(story.places) if (second := place.seconds[story.end]) is not None
     ]
     everywhere = len(story.places) + len(story.absent)
-    count = f"{len(reached)} of {units.plural(everywhere, story.place_label)} {end} {story.name}"
+    count = f"{story.name} was {end} on {len(reached)} of {units.plural(everywhere, story.place_label)}"
     without = [place.place for place in story.places if place.seconds[story.end] is None] + story.absent
     missing_ = (
         f"look at the log of {some_of(without, 1, f'{story.place_label}s')}, without that stage" if without else ""
