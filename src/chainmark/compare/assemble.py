@@ -225,7 +225,8 @@ def compare(
     builds = build_caveats(left, right, differences)
     built = build_differences(left.speaker.data, right.speaker.data)
     splits = splits_of(parts((left, right)), judgements, catalogue) if parts else None
-    clues = Clues((left, right), described.breakdowns, why, differences, built, splits)
+    charted = frozenset(chart.metric_id for chart in described.charts)
+    clues = Clues((left, right), described.breakdowns, why, differences, built, splits, charted)
     finding = with_next_step(finding, judgements, catalogue, clues)
     return Comparison(
         tool_version=tool_version,

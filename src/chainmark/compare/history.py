@@ -128,15 +128,15 @@ def _noticed(one: HistorySeries, change: LevelChange, metric: Metric) -> str:
     if low is None or high is None:
         return f"{name} has another level"
     if one.is_relative:
-        decimals = units.percent_decimals(low, high)
-        ends = [units.percent(end, decimals=decimals).removesuffix(" %") for end in (change.change, low, high)]
-        text = ChangeText(*ends, "%")
+        factor, decimals, unit = 100.0, units.percent_decimals(low, high), "%"
     else:
         shown = units.display_unit(one.unit, [value for value in one.values if value is not None])
-        scaled = [end * shown.factor for end in (change.change, low, high)]
-        decimals = units.decimals_for(scaled, (scaled[2] - scaled[1]) / 2.0)
-        ends = [units.number(end, decimals, signed=True) for end in scaled]
-        text = ChangeText(*ends, units.symbol_of_change(shown))
+        factor, unit = shown.factor, units.symbol_of_change(shown)
+        decimals = units.decimals_for(
+            [change.change * factor, low * factor, high * factor], (high - low) * factor / 2.0
+        )
+    told, *ends = (units.number(end * factor, decimals, signed=True) for end in (change.change, low, high))
+    text = ChangeText(told, ends[0], ends[1], unit)
     words = metric.rises if change.change > 0.0 else metric.falls
     return noticed(words, name if words else f"{name} changed by", text, one.statistic, (low, high))
 

@@ -36,6 +36,7 @@ class Clues:
         differences: of the configurations.
         builds: what differs between the builds, where the runs keep it.
         splits: changes as sums of the changes of their parts.
+        charted: the metrics that have a chart.
     """
 
     sides: tuple[SelectedRuns, SelectedRuns]
@@ -44,6 +45,7 @@ class Clues:
     differences: Sequence[ConfigurationDifference]
     builds: BuildDifferences | None
     splits: Splits | None
+    charted: frozenset[str]
 
 
 def with_next_step(finding: Finding, judgements: Sequence[Judgement], catalogue: Catalogue, clues: Clues) -> Finding:
@@ -83,7 +85,11 @@ def _steps(worst: Judgement, catalogue: Catalogue, clues: Clues) -> Iterator[tup
         yield search
     if part := _part(worst, clues.splits):
         yield part, ""
-    yield f"see the chart of {name_of(catalogue, worst)} for which of its samples moved", ""
+    if worst.metric_id in clues.charted:
+        yield f"see the chart of {name_of(catalogue, worst)} for which of its samples moved", ""
+    if any(run.manifest.printed for side in clues.sides for run in side.runs):
+        yield "import the logs of both versions, because printed figures do not show where it happened", ""
+    yield f"see what each run measured in the row of {name_of(catalogue, worst)}", ""
 
 
 def _functions(profiled: Profiled | None) -> list[str]:

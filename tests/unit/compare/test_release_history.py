@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +15,12 @@ from chainmark.core.metric import Kind, Metric
 from chainmark.report.history_document import sparkline
 from chainmark.report.layouts import document_of
 
+from tests.unit.compare import release_histories
 from tests.unit.compare.metric_cases import metric
 from tests.unit.compare.release_histories import METRICS, RELEASES, STEP_AT, VERSIONS
 from tests.unit.compare.release_histories import noisy as _noisy
 from tests.unit.compare.release_histories import report as _report
+from tests.unit.report.browser import page_without_complaints
 
 
 def _found(report: HistoryReport) -> list[tuple[str, str]]:
@@ -174,6 +178,17 @@ def test_every_rendering_names_what_moved() -> None:
     for text in (document.text(), document.markdown(), document.html(), document.junit()):
         assert f"v0.{STEP_AT}" in text
     assert document.pdf().startswith(b"%PDF")
+
+
+def test_the_page_draws_its_charts_in_a_browser(tmp_path: Path) -> None:
+    """Only a browser knows whether a chart can be drawn."""
+    page_without_complaints(document_of(release_histories.stepped()).html(), tmp_path)
+
+
+def test_the_first_sentence_has_the_change_its_interval_and_a_command() -> None:
+    sentence = release_histories.stepped().sentence
+    assert re.match(r"Since v0\.12, figure 0 changed by \+10\.\d % \(90 % interval \+\d.* %\); ", sentence)
+    assert sentence.endswith("see what else changed then with `chainmark compare v0.11 v0.12`.")
 
 
 def test_every_figure_has_its_chart_the_first_ones_open() -> None:

@@ -95,11 +95,12 @@ def _sentence(prediction: Prediction) -> str:
     start = whole[-1].cells[0].modelled.value
     share = f", which is {units.percent(change.value / start)}" if start > 0.0 else ""
     moved = with_interval(amount, low, high, unit, level="95 %")
-    what = f"Of {units.plural(len(prediction.scenarios) - 1, 'what-if')}, {scenario_names(prediction.scenarios)[index]}"
+    what_ifs = units.plural(len(prediction.scenarios) - 1, "what-if")
+    name = scenario_names(prediction.scenarios)[index]
     unit_word = f" {unit}" if unit else ""
     from_ = f"from {units.number(scale.unit.of(start), scale.decimals)}{unit_word}"
     return first_sentence(
-        f"{what} changes {metric.label} most: {moved} {from_}{share}",
+        f"Of {what_ifs}, “{name}” changes {metric.label} most: {moved} {from_}{share}",
         next_step="check how well the model fits this network with `chainmark explain` before relying on it",
     )
 

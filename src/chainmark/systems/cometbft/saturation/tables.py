@@ -125,23 +125,23 @@ def cell_tables(report: SaturationResult) -> list[Table]:
     ]
 
 
-def _cells(version: SaturationVersion) -> list[tuple[str, Cell]]:
-    """The cells by their loads, each with its name."""
-    ordered = sorted(version.cells, key=lambda one: (one.load_per_s, one.connections))
-    return [(f"{cell.name} ({text.per_s(cell.load_per_s)})", cell) for cell in ordered]
+def _cells(version: SaturationVersion) -> list[Cell]:
+    """The cells by their loads."""
+    return sorted(version.cells, key=lambda one: (one.load_per_s, one.connections))
 
 
 def _cell_table(version: SaturationVersion, number: int) -> Table:
     columns = [
-        *words("load"), Column("share, %", spare_tail=True), Column("in window, %", spare_tail=True),
+        *words("cell"), Column("tx/s"), Column("share, %", spare_tail=True), Column("in window, %", spare_tail=True),
         Column("throughput, tx/s", spare_tail=True), Column("latency, s", spare_tail=True),
         Column("p50, s", spare_tail=True), Column("p99, s", spare_tail=True), Column("n"),
     ]  # fmt: skip
     cells = _cells(version)
-    places = text.decimals([cell.throughput_per_s for _, cell in cells])
+    places = text.decimals([cell.throughput_per_s for cell in cells])
     rows = [
         row_of(
-            name,
+            cell.name,
+            units.count(cell.load_per_s),
             text.figure_cell(cell.efficiency, 100.0, 1, text.STANDINGS[cell.standing]),
             text.figure_cell(cell.pace, 100.0, 1, text.STANDINGS[cell.pace_standing]),
             text.figure_cell(cell.throughput_per_s, 1.0, places),
@@ -151,7 +151,7 @@ def _cell_table(version: SaturationVersion, number: int) -> Table:
             ),
             _latency_count(cell),
         )
-        for name, cell in cells
+        for cell in cells
     ]
     notes = [_INTERVALS, f"Throughput: {version.throughput_is}. Latency: {version.latency_is}, mean; n: of how many."]
     return Table(f"cells-{number}", f"Every load: {version.label}", columns, rows, notes, tails="intervals")
@@ -160,10 +160,12 @@ def _cell_table(version: SaturationVersion, number: int) -> Table:
 def _count_table(version: SaturationVersion, number: int) -> Table:
     names = ("offered", "unsent", "rejected", "accepted", "committed")
     cells = _cells(version)
-    rows = [row_of(name, *(text.total(cell, read) for read in names)) for name, cell in cells]
-    several = max((cell.used for _, cell in cells), default=0) > 1
+    rows = [
+        row_of(cell.name, units.count(cell.load_per_s), *(text.total(cell, read) for read in names)) for cell in cells
+    ]
+    several = max((cell.used for cell in cells), default=0) > 1
     notes = ["Sums over the runs."] if several else []
-    columns = [*words("load"), *map(Column, names)]
+    columns = [*words("cell"), Column("tx/s"), *map(Column, names)]
     return Table(f"counts-{number}", f"Transactions at every load: {version.label}", columns, rows, notes)
 
 
