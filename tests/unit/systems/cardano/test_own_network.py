@@ -108,7 +108,7 @@ def test_a_run_without_a_topology_says_what_is_assumed(pair: Path, tmp_path: Pat
     assert bare.document("network") is None
     explained = _explained(bare)
     notes = " ".join(explained.notes)
-    assert explained.explained or "is assumed without its topology" in explained.sentence
+    assert explained.explained or "is assumed to be the benchmark's" in explained.sentence
     assert "taken to be the benchmark cluster: 2 hosts in three regions" in notes
     assert "--topology FILE` keeps the cluster's own" in notes
 
