@@ -160,7 +160,7 @@ def test_rows_that_are_zero_everywhere_are_left_out(tmp_path: Path) -> None:
     assert isinstance(part, CardanoPart)
     rows = [row.label for table in part.report.tables for row in table.rows]
     assert "Height & slot battles" not in rows
-    assert "Forged blocks that stay on the chain" in rows
+    assert "Chained to forged blocks" in rows
     assert not any("Height & slot battles" in one.text for chapter in page(document).text for one in chapter.sentences)
 
 
