@@ -49,7 +49,8 @@ def noticed(report: LoadReport, ruling: Ruling) -> str:
     capacity = _capacity(report, ruling)
     who = _who(report, ruling)
     if ruling.verdict is not Verdict.FAIL or capacity is None or capacity.high is None:
-        return f"{who}: {ruling.reason}" if ruling.verdict is Verdict.FAIL else f"{who} is not decided: {ruling.reason}"
+        word = {Verdict.FAIL: who, Verdict.INCONCLUSIVE: f"{who} is not decided"}
+        return f"{word.get(ruling.verdict, f'{who} is {ruling.verdict.value}')}: {ruling.reason}"
     high = level_text(capacity.kind, capacity.high)
     where = f"from {high} on" if capacity.low > 0.0 else f"already at {high}"
     found = f"{who} {_effect(capacity, _endpoint(report, ruling))} {where} (95 % confidence)"

@@ -58,7 +58,8 @@ def _compared(
 def test_a_candidate_that_fails_a_run_which_the_baseline_passes_fails() -> None:
     found = _compared(candidate=1)
     assert found.verdict is Verdict.FAIL
-    assert found.sentence == f"v1.0.1 failed 1 of 3 runs: {DEATH}; v0.38.17 failed none of 3"
+    logs = f"look at `raw/logs` of the run {found.candidate.runs[0].run_id}"
+    assert found.sentence == f"v1.0.1 failed 1 of 3 runs: {DEATH}; v0.38.17 failed none of 3; {logs}"
     told = "v1.0.1 may be worse than v0.38.17 by more than is allowed: extra rounds +0.053"
     assert any(text.startswith(told) for text in found.reasons), "the metrics are told all the same"
     assert [run.status for run in found.candidate.runs] == [Status.FAILED, Status.VALID, Status.VALID]
