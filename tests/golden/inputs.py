@@ -17,11 +17,14 @@ from chainmark.compare.profiles import profiled
 from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.core.aa_report import AAReport
 from chainmark.core.comparison import Comparison
+from chainmark.core.history_report import HistoryReport
 from chainmark.core.load_report import LoadReport
 from chainmark.core.manifest import Incident
+from chainmark.core.matrix_report import CellEntry, MatrixReport
 from chainmark.core.qa_report import QaReport
 from chainmark.core.release_page import ReleasePage
 from chainmark.core.side_by_side import SideBySide
+from chainmark.core.verdict import Verdict
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.store.runs import SealedRun
@@ -42,7 +45,7 @@ from chainmark.systems.cometbft.saturation.document import SaturationReport
 from chainmark.systems.cometbft.saturation.evaluation import saturation_report
 
 from tests.golden.fixed_store import FixedStore
-from tests.unit.compare import published_runs, qa_runs
+from tests.unit.compare import published_runs, qa_runs, release_histories
 from tests.unit.compare.profiled_runs import profiled_run
 from tests.unit.compare.searched_runs import TOLD, searched
 from tests.unit.compare.synthetic_runs import SyntheticRun, run, sides
@@ -81,14 +84,14 @@ def drawn() -> Comparison:
 
 @cache
 def single() -> Comparison:
-    """A comparison of one run a side."""
+    """A comparison of one run per side."""
     return compare(*sides(repetitions=1, seconds=30), tool_version=VERSION)
 
 
 @cache
 @cache
 def explained() -> Comparison:
-    """One run a side with profiles of four nodes, in which one function takes more."""
+    """One run per side with profiles of four nodes, in which one function takes more."""
     slow, same = ("main", "consensus.(*State).run", "consensus.finalize"), ("main", "p2p.gossip")
     nodes = [[{slow: 1.0 + node / 8, same: 5.0, ("main", "gone"): gone} for node in range(4)] for gone in (0.5, 0.0)]
     for node, stacks in enumerate(nodes[1]):
@@ -162,6 +165,38 @@ def load_unmet() -> LoadReport:
 
 
 @cache
+def load_plan() -> MatrixReport:
+    """Two servers under one scenario: one meets its SLA, one misses it; a third has no address."""
+    cells = [
+        CellEntry(scenario="standard", server=name, words={"scenario": "standard"}, run_id=f"run-{name}", report=report)
+        for name, report in (
+            ("small", load_unmet()),
+            ("large", load_samples.report(load_samples.target("2.0.0", labels=load_samples.LABELS[:2]))),
+        )
+    ]
+    absent = CellEntry(scenario="standard", server="absent", missing="it has no address", ended=Verdict.NOT_RUN)
+    return MatrixReport(
+        tool_version=VERSION,
+        title="Load tests of v2.0.0",
+        subtitle="",
+        date="2026-11-20T10:11:00Z",
+        system="mesh",
+        plan="two",
+        description="",
+        experiment="mesh-load-two-20261120",
+        machine=[],
+        interrupted=False,
+        cells=[*cells, absent],
+    )
+
+
+@cache
+def history() -> HistoryReport:
+    """Twenty releases of two gating figures, of which one gets worse at the thirteenth and a diagnostic drifts."""
+    return release_histories.stepped()
+
+
+@cache
 def saturation() -> SaturationReport:
     """Two versions, three repetitions, an excluded run, and a published table."""
     grid = ((1, 200), (1, 400), (2, 200), (1, 800), (2, 800), (4, 800))
@@ -232,6 +267,8 @@ RESULTS: dict[str, Callable[[], BaseModel]] = {
     "aa": own_noise,
     "load": load,
     "load-unmet": load_unmet,
+    "load-plan": load_plan,
+    "history": history,
     "saturation": saturation,
     "qa": qa,
     "qa-equal": qa_equal,

@@ -107,7 +107,7 @@ def test_re_runs_are_not_called_moved(runs: list[SealedRun], baseline: BaselineK
 def test_most_gating_metrics_of_neighbouring_releases_are_decided(
     runs: list[SealedRun], baseline: BaselineKind, least: float
 ) -> None:
-    """By one run a side; with an assumed noise it was one in ten."""
+    """By one run per side; with an assumed noise it was one in ten."""
     outcomes: Counter[Outcome] = Counter()
     for workload in WORKLOADS:
         found = of_workload(runs, workload)

@@ -41,7 +41,7 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(lab: Lab, tmp_path: Path)
     assert [run.run_id for run in runs][:1] == [first[0].run_id]
     assert len(runs) == 2
     assert all(run.manifest.status is Status.VALID for run in runs)
-    assert "keeps up with every load that was tested" in " ".join(done.stdout.split())
+    assert "sustains every tested load" in " ".join(done.stdout.split())
 
     report = SaturationReport.model_validate_json(document.read_text(encoding="utf-8"))
     (version,) = report.versions

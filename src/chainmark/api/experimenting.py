@@ -82,14 +82,14 @@ def experiment(
     Args:
         profile: a shipped profile's name, or the path of a TOML file; None to resume.
         baseline, candidate: the two versions.
-        repeat: a fixed number of runs a side; None: at least two, and no more than it takes.
-        most_runs: runs a side at most, where the number is not fixed.
+        repeat: a fixed number of runs per side; None: at least two, and no more than it takes.
+        most_runs: runs per side at most, where the number is not fixed.
         resume: an experiment to go on with, instead of beginning one.
-        more: runs a side to add to those planned, when resumed.
+        more: runs per side to add to those planned, when resumed.
         settings: changes of the profile for both sides.
         baseline_settings, candidate_settings: for one side alone.
         margins: by metric id, the relative change to accept instead of the catalogue's; fixed when it begins.
-        profiles: kinds of profiles to take of the nodes in one further run a side, which is not judged; None: "cpu",
+        profiles: kinds of profiles to take of the nodes in one further run per side, which is not judged; None: "cpu",
             where the system's nodes can give one; "none": no further run.
         why: show what the profiles say even where nothing became worse.
         seed, keep_homes, store, progress, cancel: as in `run`.
@@ -319,7 +319,7 @@ def is_over(found: Decided, most: int, listener: Relay) -> bool:
 
     Args:
         found: of the runs so far.
-        most: runs a side that are planned at most.
+        most: runs per side that are planned at most.
         listener: who is told.
     """
     if found.finding.verdict in {Verdict.PASS, Verdict.FAIL}:
@@ -332,7 +332,7 @@ def is_over(found: Decided, most: int, listener: Relay) -> bool:
         return True
     chances = found.chances()
     by_the_end = chances.get(most, 0.0)
-    so_far = f"after {units.plural(rounds, 'run')} a side not decided: {enumerated(found.undecided)}"
+    so_far = f"after {units.plural(rounds, 'run')} per side not decided: {enumerated(found.undecided)}"
     listener.tell(
         f"{so_far}; {units.plain_percent(by_the_end)} likely to be with {most} runs per side" if chances else so_far
     )

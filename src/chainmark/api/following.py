@@ -38,8 +38,8 @@ def block(
 
     Example:
         >>> document = cm.block("v1", 3)
-        >>> document.sentence[:27]
-        'block 3: adopted at 6 of 6 '
+        >>> document.sentence.partition(";")[0]
+        'block 3 was adopted on 6 of 6 hosts'
     """
     kept = store_at(store)
     sealed = open_run(run, kept).sealed

@@ -36,8 +36,8 @@ def history(reference: str, *, store: Store | Path | str | None = None) -> list[
 
     Example:
         >>> runs = cm.ingest("cardano", releases)
-        >>> cm.history("9.9.0")[0].sentence
-        'The level of 10 of 11 figures changed over 9 releases.'
+        >>> cm.history("9.9.0")[0].sentence.split("; ")[1]
+        'the level of 10 of 11 figures changed over 9 releases'
     """
     kept = store_at(store)
     noted = read_notes(kept.root)

@@ -104,7 +104,7 @@ def _sentence(chances: Sequence[float], inside: Sequence[bool]) -> str:
         return "The noise of no gating figure is known: a margin can be learnt where one build was run again"
     able = sum(chance >= _SURE for chance in chances)
     told = (
-        f"By the margins in force one run a side calls an unchanged release equal with at least "
+        f"By the margins in force one run per side calls an unchanged release equal with at least "
         f"{units.plain_percent(_SURE)} in {able} of {units.plural(len(chances), 'gating figure')}"
     )
     return f"{told}; {units.plural(sum(inside), 'margin')} inside the noise" if any(inside) else told

@@ -194,7 +194,7 @@ def qualify(
         baseline, candidate: the release before, and the one that is judged; not needed to resume. Of imported runs
             there may be several baselines, or none is named.
         plan: a shipped plan's name, or the path of a TOML file.
-        most_runs: runs a side at most of every scenario that goes on until it is decided; None: as the plan says, or 8.
+        most_runs: runs per side at most of every scenario that continues until it is decided; None: by the plan, or 8.
         resume: an interrupted qualification to go on with, or to show again.
         settings: changes of every scenario's profile; ``baseline_settings`` and ``candidate_settings`` for one side.
         margins: by metric id, the relative change to accept instead of the plan's or the catalogue's margin; of

@@ -18,7 +18,7 @@ STEP = "step"
 TIME = "time_s"
 LATENCY = "latency_s"
 FAILED = "error_share"
-# Where the repetitions of one level scatter by more than this, the verdict is not to be had with one run a side.
+# Where the repetitions of one level scatter by more than this, the verdict is not to be had with one run per side.
 CAPACITY_NOISE = 0.05
 LATENCY_NOISE = 0.05
 LATENCY_FLOOR_S = 0.0005

@@ -134,7 +134,9 @@ def _verdict(splits: dict[Verdict, int], total: int, runs: int) -> Verdict:
 def _sentence(splits: dict[Verdict, int], total: int, runs: int, rows: Sequence[NoiseRow]) -> str:
     counts = enumerated([f"{count} {verdict.value}" for verdict, count in splits.items() if count])
     noisy = max(rows, key=lambda row: row.deviation / row.margin if row.margin > 0.0 else 0.0)
-    return (
-        f"Of {total} ways to take these runs for two releases with {runs} runs a side, {counts}; "
+    told = (
+        f"Of {total} ways to take these runs for two releases with {runs} runs per side, {counts}; "
         f"the noisiest figure against its margin is {noisy.label} ({noisy.statistic})"
     )
+    all_pass = splits.get(Verdict.PASS) == total
+    return told if all_pass else f"{told}; reduce that noise first, or make more runs per side"

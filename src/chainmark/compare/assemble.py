@@ -21,6 +21,7 @@ from chainmark.compare.gates import (
     configuration_differences,
 )
 from chainmark.compare.inputs import RunData
+from chainmark.compare.next_step import Clues, with_next_step
 from chainmark.compare.samples import ChartSide, RunSamples, SideSamples
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, are_interleaved, describe
 from chainmark.compare.split import PartsOf, splits_of
@@ -212,6 +213,11 @@ def compare(
     configuration = {BASELINE: left.first.configuration, CANDIDATE: right.first.configuration}
     differences = configuration_differences(configuration[BASELINE], configuration[CANDIDATE])
     builds = build_caveats(left, right, differences)
+    built = build_differences(left.speaker.data, right.speaker.data)
+    splits = splits_of(parts((left, right)), judgements, catalogue) if parts else None
+    charted = frozenset(chart.metric_id for chart in described.charts)
+    clues = Clues((left, right), described.breakdowns, why, differences, built, splits, charted)
+    finding = with_next_step(finding, judgements, catalogue, clues)
     return Comparison(
         tool_version=tool_version,
         title=title_of(right.first.subject.name, names, builds),
@@ -243,11 +249,11 @@ def compare(
         charts=described.charts,
         followed=follow((left, right), catalogue) if follow else None,
         breakdowns=described.breakdowns,
-        builds=build_differences(left.speaker.data, right.speaker.data),
+        builds=built,
         question=question,
         false_alarms=_alarms(decided, history, past),
         anchor=_beside_anchor(anchor, candidate, history, past) if anchor else None,
-        splits=splits_of(parts((left, right)), judgements, catalogue) if parts else None,
+        splits=splits,
         profiled=why,
         catalogue=catalogue,
         caveats=Caveats.joined([caveats_of(run.manifest for run in [*left.runs, *right.runs]), builds]),

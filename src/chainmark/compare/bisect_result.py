@@ -206,9 +206,11 @@ class _Words:
                 "follow a metric that differs (`--metric M`), use a profile that shows the change, or check the ends"
             ]
         if way is Way.UNDECIDED:
-            return [f"`chainmark bisect --resume {made.id} --most-runs {2 * made.record.order.most_runs}` goes on"]
+            return [
+                f"continue with `chainmark bisect --resume {made.id} --most-runs {2 * made.record.order.most_runs}`"
+            ]
         before, at = (self.revisions[place].label for place in (stretch.before, stretch.at))
-        compare = f"`chainmark compare {made.id}/{before} {made.id}/{at}` shows every figure of the two"
+        compare = f"see every figure of the two with `chainmark compare {made.id}/{before} {made.id}/{at}`"
         return [compare]
 
 

@@ -118,7 +118,7 @@ def _shift_by_runs(left: list[float], right: list[float], *, ratio: bool) -> Shi
     found = (contrast.change, contrast.low, contrast.high)
     if not ratio:
         return found
-    # Two runs a side can have an interval that no axis can hold; beyond e^20 it says "anything".
+    # Two runs per side can have an interval that no axis can hold; beyond e^20 it says "anything".
     change, low, high = (math.expm1(min(max(value, -20.0), 20.0)) for value in found)
     return change, low, high
 
@@ -188,7 +188,7 @@ def shift_chart(
 
 
 def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Population) -> ChartData | None:
-    """The metric over time, one line a run; None without a time key or samples.
+    """The metric over time, one line per run; None without a time key or samples.
 
     Args:
         sides: baseline and candidate.

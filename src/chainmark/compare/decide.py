@@ -111,7 +111,7 @@ class Decided:
         return [name_of(self.catalogue, item) for item in open_]
 
     def chances(self) -> dict[int, float]:
-        """By runs a side up to the last planned look, the chance that the decision has fallen by then."""
+        """By runs per side up to the last planned look, the chance that the decision has fallen by then."""
         table = self.family.table
         if table is None:
             return {}

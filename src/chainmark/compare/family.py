@@ -147,7 +147,7 @@ class Table:
         return family_test(self.baseline, self.candidate, self.archive, self.looks, limits=np.array(limits))
 
     def forecast(self, further: Sequence[int]) -> Forecast:
-        """How likely further runs are to decide; ``further`` are the runs a side at each look to come."""
+        """How likely further runs are to decide; ``further`` are the runs per side at each look to come."""
         return forecast(self.baseline, self.candidate, self.archive, self.looks, further)
 
     def runs_to_decide(self) -> int | None:

@@ -87,10 +87,10 @@ def _builds(baseline: SelectedRuns, candidate: SelectedRuns) -> Gate:
             mixed.append(f"{side.name}: {len(builds - {None})} binaries")
     return Gate(
         id="one_build_a_side",
-        label="one build a side",
+        label="one build per side",
         status=GateStatus.WARN if mixed else GateStatus.UNKNOWN if unknown else GateStatus.PASS,
-        measured=", ".join(mixed) or (NOT_STATED if unknown else "one binary a side"),
-        limit="one binary a side",
+        measured=", ".join(mixed) or (NOT_STATED if unknown else "one binary per side"),
+        limit="one binary per side",
         detail="differences between builds count as noise between runs" if mixed else "",
     )
 

@@ -10,6 +10,7 @@ from chainmark.core.comparison import Judgement, Outcome
 from chainmark.core.metric import Better
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import (
+    ChangeText,
     capitalised,
     change_text,
     change_with_interval,
@@ -17,6 +18,7 @@ from chainmark.core.wording import (
     name_of,
     sentence_of,
     some_of,
+    with_interval,
 )
 
 _NAMED = 3  # changes in a sentence; the table has all
@@ -29,19 +31,35 @@ def effect(item: Judgement, catalogue: Catalogue) -> str:
     Of a metric whose catalogue has no such words: its name, the change and the interval.
     """
     metric = catalogue.metric(item.metric_id)
-    words = metric.rises if (item.change or 0.0) > 0.0 else metric.falls
-    if not words or item.change is None or item.low is None or item.high is None:
+    if item.change is None or item.low is None or item.high is None:
         return f"{name_of(catalogue, item)} {change_with_interval(item, metric)}"
     text = change_text(item, units.display_unit(metric.unit, [item.baseline.value, item.candidate.value]))
+    words = metric.rises if item.change > 0.0 else metric.falls
+    return noticed(words, name_of(catalogue, item), text, item.statistic, (item.low, item.high))
+
+
+def noticed(words: str, name: str, text: ChangeText, statistic: str, interval: tuple[float, float]) -> str:
+    """A change and its interval in a catalogue's words for its direction; without such words by the figure's name.
+
+    Args:
+        words: "blocks reach half of the hosts {} later", or "".
+        name: of the figure.
+        text: the change and the ends of its interval.
+        statistic: which the words do not say; "mean" is not said.
+        interval: its ends.
+    """
+    if not words:
+        return f"{name} {with_interval(text.change, text.low, text.high, text.unit)}"
+    low, high = interval
     ends = [text.low, text.high]
-    if item.low * item.high > 0.0:  # the words say the direction
-        ends = [end.lstrip(f"+{units.MINUS}") for end in (ends if item.low > 0.0 else ends[::-1])]
-        interval = "–".join(ends)
+    if low * high > 0.0:  # the words say the direction
+        ends = [end.lstrip(f"+{units.MINUS}") for end in (ends if low > 0.0 else ends[::-1])]
+        between = "–".join(ends)
     else:
-        interval = " … ".join(ends)
+        between = " … ".join(ends)
     change = f"{text.change.lstrip(f'+{units.MINUS}')} {text.unit}".rstrip()
-    statistic = "" if item.statistic == "mean" else f" at {item.statistic}"
-    return f"{words.format(change)}{statistic} (90 % interval {interval} {text.unit}".rstrip() + ")"
+    which = "" if statistic == "mean" else f" at {statistic}"
+    return f"{words.format(change)}{which} (90 % interval {between} {text.unit}".rstrip() + ")"
 
 
 def effects(items: Sequence[Judgement], catalogue: Catalogue) -> str:

@@ -10,16 +10,19 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from chainmark.compare.headline import noticed
 from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.compare.noise import build_of, scaled, value_of
 from chainmark.compare.releases import Releases
 from chainmark.compare.steps import differences
 from chainmark.core import units
+from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import caveats_of
 from chainmark.core.epoch import Epoch
 from chainmark.core.errors import UsageError
 from chainmark.core.history_report import LEAST_CHANGE, HistoryReport, HistorySeries, LevelChange, Release
-from chainmark.core.metric import Kind, Metric
+from chainmark.core.metric import Better, Kind, Metric
+from chainmark.core.wording import ChangeText, command, first_sentence, judged_name
 from chainmark.stats.change_points import ChangePoint, change_points
 from chainmark.stats.intervals import Working
 from chainmark.stats.multiple import benjamini_hochberg
@@ -73,22 +76,79 @@ def history_report(newest: RunData, history: Sequence[RunData], epochs: Sequence
         )
     labels = _labels(releases)
     series = _corrected([_series(one, releases, known, own, labels) for one in _judged(like)])
-    moved = sum(bool(one.changes) for one in series)
     first, last = releases[0].started_at[:10], releases[-1].started_at[:10]
     return HistoryReport(
         tool_version=tool,
         title=f"History of {like.manifest.subject.name}",
         subtitle=f"profile {like.manifest.profile_name} · {units.plural(len(releases), 'release')} · {first} to {last}",
         date=last,
-        sentence=(
-            f"the level of {units.count(moved)} of {units.plural(len(series), 'figure')} changed over "
-            f"{units.plural(len(releases), 'release')}"
-        ),
+        sentence=_sentence(series, releases, labels, like.catalogue),
         releases=_described(releases, labels, own),
         series=series,
         false_discoveries=FALSE_DISCOVERIES,
         caveats=caveats_of(run.manifest for run in runs),
     )
+
+
+def _sentence(
+    series: Sequence[HistorySeries], releases: Sequence[_Release], labels: Sequence[str], catalogue: Catalogue
+) -> str:
+    """The newest change for the worse, or else the newest; how many others there are; how to look at it."""
+    changes = [(one, change) for one in series for change in one.changes]
+    over = units.plural(len(releases), "release")
+    moved = (
+        f"the level of {units.count(sum(bool(one.changes) for one in series))} of {units.plural(len(series), 'figure')}"
+    )
+    if not changes:
+        newest = _compared(releases, len(releases) - 2, len(releases) - 1)
+        figures = units.plural(len(series), "figure")
+        return first_sentence(
+            f"None of {figures} changed its level over {over}, which says nothing yet of {labels[-1]} alone",
+            next_step=f"judge that with {newest}",
+        )
+    one, change = max(
+        changes, key=lambda pair: (_is_worse(*pair), pair[0].gating, pair[1].release, abs(pair[1].change))
+    )
+    shown = _noticed(one, change, catalogue.metric(one.metric_id))
+    place = change.release
+    since = f"Gradually, most of all around {change.label}" if change.is_gradual else f"Since {change.label}"
+    pair = (0, len(releases) - 1) if change.is_gradual else (place - 1, place)
+    how = "how both ends differ" if change.is_gradual else "what else changed then"
+    counted = f"{moved} changed over {over}"
+    return first_sentence(f"{since}, {shown}", counted, next_step=f"see {how} with {_compared(releases, *pair)}")
+
+
+def _is_worse(one: HistorySeries, change: LevelChange) -> bool:
+    return one.better is not Better.NEITHER and (change.change > 0.0) is (one.better is Better.LOWER)
+
+
+def _noticed(one: HistorySeries, change: LevelChange, metric: Metric) -> str:
+    low, high = change.low, change.high
+    name = judged_name(metric, one.statistic)
+    if low is None or high is None:
+        return f"{name} has another level"
+    if one.is_relative:
+        factor, decimals, unit = 100.0, units.percent_decimals(low, high), "%"
+    else:
+        shown = units.display_unit(one.unit, [value for value in one.values if value is not None])
+        factor, unit = shown.factor, units.symbol_of_change(shown)
+        decimals = units.decimals_for(
+            [change.change * factor, low * factor, high * factor], (high - low) * factor / 2.0
+        )
+    told, *ends = (units.number(end * factor, decimals, signed=True) for end in (change.change, low, high))
+    text = ChangeText(told, ends[0], ends[1], unit)
+    words = metric.rises if change.change > 0.0 else metric.falls
+    return noticed(words, name if words else f"{name} changed by", text, one.statistic, (low, high))
+
+
+def _compared(releases: Sequence[_Release], before: int, after: int) -> str:
+    """The command that compares two of them, by version where that names one of them alone."""
+    versions = [one.runs[0].manifest.subject.version for one in releases]
+    chosen = [
+        versions[place] if versions.count(versions[place]) == 1 else releases[place].runs[0].run_id
+        for place in (before, after)
+    ]
+    return command("compare", *chosen)
 
 
 def _judged(like: LoadedRun) -> Iterator[tuple[Metric, str]]:

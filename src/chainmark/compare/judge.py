@@ -98,7 +98,7 @@ def _between_runs(
 
 
 def cannot_be_decided_by_one_pair(metric: Metric) -> bool:
-    """Whether one run a side, with the noise that is assumed, cannot show an unchanged metric to be within its margin.
+    """Whether one run per side, with the assumed noise, cannot show an unchanged metric to be within its margin.
 
     By the margin alone: what a floor adds to it depends on values that are not known yet.
     """

@@ -23,7 +23,7 @@ def learnt_margin(deviation: float, better: Better, bounds: Bounds) -> float:
     """The relative margin that lets pass what re-running does: three standard deviations of the change of a re-run.
 
     A re-run differs from its run by the noise of both, so the deviation of that change is √2 that of one run. By a
-    margin of three of them nine in ten unchanged releases are called equal with one run a side, where the noise is
+    margin of three of them nine in ten unchanged releases are called equal with one run per side, where the noise is
     well known.
 
     Args:
@@ -40,7 +40,7 @@ def learnt_margin(deviation: float, better: Better, bounds: Bounds) -> float:
 
 
 def chance_to_pass(margin: float, deviation: float, freedom: float, runs: int, level: float) -> float:
-    """The chance that so many runs a side call an unchanged release equal.
+    """The chance that so many runs per side call an unchanged release equal.
 
     That is P(d + t·e < m) for a change d of an unchanged release with the standard error e = s·√(2/R), which is known
     with ν degrees of freedom and 2(R − 1) of the runs' own: T(m/e − t), T being the distribution of t.

@@ -194,11 +194,11 @@ class _Values:
             return found, f"between {runs[0]} + {runs[1]} runs"
         shared = sorted(set(self.hosts[0][0]) & set(self.hosts[1][0]))
         if len(shared) < 2:
-            return dict.fromkeys(self.functions, (None, None)), "one node a side: no interval"
+            return dict.fromkeys(self.functions, (None, None)), "one node per side: no interval"
         picked = [run[[own.index(host) for host in shared]] for run, own in zip(
             (self.values[0][0], self.values[1][0]), (self.hosts[0][0], self.hosts[1][0]), strict=True
         )]  # fmt: skip
-        basis = f"between {len(shared)} nodes of one run a side, which says nothing of the noise between runs"
+        basis = f"between {len(shared)} nodes of one run per side, which says nothing of the noise between runs"
         return self._paired(picked[1] - picked[0]), basis
 
     def _paired(self, differences: FloatArray) -> dict[str, tuple[float | None, float | None]]:

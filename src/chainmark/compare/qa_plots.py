@@ -93,11 +93,11 @@ def _note(plan: PlotPlan, population: Population) -> str:
     if plan.by:
         parts.append(f"one line a {plan.by} and run")
     elif population.average_over and plan.points == "samples":
-        parts.append(f"one line a run, the mean over {' and '.join(population.average_over)}")
+        parts.append(f"one line per run, the mean over {' and '.join(population.average_over)}")
     elif plan.points == "ended together":
         parts.append("all runs")
     else:
-        parts.append("one line a run")
+        parts.append("one line per run")
     if plan.mean:
         level = "mean of all samples" if plan.points == "ended together" else "mean over all lines of a version"
         parts.append(f"thick: the {level}")

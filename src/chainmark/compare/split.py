@@ -102,7 +102,7 @@ def effects(
         left, right = ([run[:, columns].sum(axis=1) for run in side] for side in (baseline, candidate))
         found.append(_effect(part, left, right))
     runs = f"{len(baseline)} + {len(candidate)}"
-    return found, f"between {runs} runs" if len(baseline) + len(candidate) > 2 else "within one run a side"
+    return found, f"between {runs} runs" if len(baseline) + len(candidate) > 2 else "within one run per side"
 
 
 def _is_within(leaf: str, part_id: str, parts: Sequence[Part]) -> bool:

@@ -23,7 +23,6 @@ from chainmark.core.wording import (
 )
 from chainmark.stats.multiple import benjamini_hochberg
 
-_LOOK = "look at the charts of the worse metrics and at the configuration differences before any repeat"
 FALSE_DISCOVERIES = 0.05  # the rate that is accepted among the metrics that are said to have moved
 _LOOK_AT_LOGS = "look at the logs of the failed runs (`raw/logs` of each) before any repeat"
 _FEW = 5  # gating metrics: of fewer none may stay undecided
@@ -233,7 +232,7 @@ def _decision_advice(
     enough = family.table.runs_to_decide()
     if enough is not None:
         more = units.plural(enough - runs, "more run")
-        told = f"{more} a side decide this with 80 % probability, if the noise and the changes are as measured"
+        told = f"{more} per side decide this with 80 % probability, if the noise and the changes are as measured"
         return f"{more} per side would probably decide it", [told]
     noisy = [item for item in gating if item.outcome is Outcome.INCONCLUSIVE]
     widest = sorted(noisy, key=_relative_width, reverse=True)[:2]
@@ -242,14 +241,14 @@ def _decision_advice(
     remedy = f"load longer, reduce the noise of {names}, or widen {margin}"
     anew = family.table.runs_for_equal()
     return f"more runs alone would not decide it: {remedy}", [
-        f"{MOST_RUNS} runs a side would not decide this with 80 % probability: {remedy}",
+        f"{MOST_RUNS} runs per side would not decide this with 80 % probability: {remedy}",
         # Where fewer would do for an equal release, it is the changes that leave this open, and not the noise.
         *([] if anew is None or anew <= runs else [_anew(anew)]),
     ]
 
 
 def _anew(runs: int) -> str:
-    takes = f"at this noise it takes {runs} runs a side to pass an equal release with 80 % probability"
+    takes = f"at this noise it takes {runs} runs per side to pass an equal release with 80 % probability"
     return f"{takes}, in a new experiment (`--repeat {runs}`): runs added to this one decide less easily"
 
 
@@ -263,7 +262,9 @@ def _relative_width(item: Judgement) -> float:
 def _assumed(gating: Sequence[Judgement]) -> list[str]:
     if not any("assumed" in item.noise for item in gating):
         return []
-    return ["the noise between runs is assumed, not measured: run at least 3 runs a side, or keep an archive of runs"]
+    return [
+        "the noise between runs is assumed, not measured: make at least 3 runs per side, or keep an archive of runs"
+    ]
 
 
 _REMEDIES = {
@@ -278,11 +279,12 @@ def _invalid(gates: Sequence[Gate], sides: Sequence[SelectedRuns], labels: tuple
     failed = failed_gates(gates)
     problems = [f"{problem(gate)} ({gate.measured})" for gate in failed]
     remedy = "repeat the runs that failed a gate, then compare again"
+    advice = list(dict.fromkeys(_REMEDIES.get(gate.id, remedy) for gate in failed))
     return Finding(
         verdict=Verdict.INVALID,
-        sentence=f"{labels[1]} and {labels[0]} cannot be compared: {enumerated(problems)}",
+        sentence=f"{labels[1]} and {labels[0]} cannot be compared: {enumerated(problems)}; {advice[0]}",
         reasons=[*(f"{problem(gate)}: {gate.measured}, required {gate.limit}" for gate in failed), *_excluded(sides)],
-        advice=list(dict.fromkeys(_REMEDIES.get(gate.id, remedy) for gate in failed)),
+        advice=advice,
     )
 
 
@@ -313,7 +315,7 @@ def _undecided_reasons(gating: Sequence[Judgement], family: int, catalogue: Cata
 def _may_stay_open(open_: Sequence[Judgement], gating: Sequence[Judgement]) -> bool:
     """Whether a release passes although a gating metric is not decided, which is then named beside the verdict.
 
-    By the margins that re-runs widen, one run a side leaves a metric of an unchanged release open once in ten times:
+    By the margins that re-runs widen, one run per side leaves a metric of an unchanged release open once in ten times:
     among ten metrics one is what chance alone does. It must be the only one, be within its own margin itself, and
     have an interval that holds no change.
     """
@@ -350,7 +352,7 @@ def find(
         sides: baseline and candidate.
         labels: what they are called.
         catalogue: for the names of the metrics.
-        by_history: whether a series of releases tells the noise, and there is one run a side for ever.
+        by_history: whether a series of releases tells the noise, and there is one run per side for ever.
         own: whose margins are not the catalogue's own.
 
     Source: docs/concepts/verdict.md, "The verdict".
@@ -420,13 +422,13 @@ def _failed(
             verdict=Verdict.FAIL,
             sentence=f"{labels[1]} is worse than {labels[0]} in at least one of {enumerated(changes)}",
             reasons=[reason, *common],
-            advice=[_LOOK, *advice],
+            advice=advice,
         )
     return Finding(
         verdict=Verdict.FAIL,
         sentence=f"{labels[1]} is worse than {labels[0]}: {told}",
         reasons=[*(f"worse: {text}" for text in changes), *common],
-        advice=[_LOOK, *advice],
+        advice=advice,
     )
 
 

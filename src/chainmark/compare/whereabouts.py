@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
@@ -27,19 +27,40 @@ def located(judgements: Sequence[Judgement], breakdowns: Sequence[Breakdown], ca
         By metric a sentence: "RSS per node, host by host and by means alone: seed0 (+142 %) changed by more than the
         margin of 10 %, the other 5 by −4.2 … +1.1 %". The means have no interval, so this decides nothing.
     """
-    first = {item.metric_id: item for item in reversed(breakdowns) if _is_fixed(item, catalogue)}
     found: dict[str, str] = {}
-    for judgement in judgements:
-        item = first.get(judgement.metric_id)
-        if item is None or not judgement.gating or item.metric_id in found or item.scale is not judgement.scale:
-            continue
-        if (
-            _is_sure(judgement)
-            and _is_beyond(judgement.change, judgement)
-            and (sentence := _sentence(judgement, item, catalogue))
-        ):
+    for judgement, item in _changed(judgements, breakdowns, catalogue):
+        if item.metric_id not in found and (sentence := _sentence(judgement, item, catalogue)):
             found[item.metric_id] = sentence
     return found
+
+
+def apart(judgement: Judgement, breakdowns: Sequence[Breakdown], catalogue: Catalogue) -> str:
+    """The few hosts that alone changed by more than the margin: "seed0, unlike the other 5 hosts"; "" without such."""
+    for _, item in _changed([judgement], breakdowns, catalogue):
+        changes = _changes(item)
+        beyond = [name for name in changes if _is_beyond(changes[name], judgement)]
+        others = len(changes) - len(beyond)
+        if 0 < len(beyond) <= min(MOST_NAMED, others):
+            beyond.sort(key=lambda name: (-abs(changes[name]), name))
+            return f"{enumerated(beyond)}, unlike the other {units.plural(others, item.key)}"
+    return ""
+
+
+def _changed(
+    judgements: Sequence[Judgement], breakdowns: Sequence[Breakdown], catalogue: Catalogue
+) -> Iterator[tuple[Judgement, Breakdown]]:
+    """The gating metrics that surely changed by more than their margins, each with its breakdown."""
+    first = {item.metric_id: item for item in reversed(breakdowns) if _is_fixed(item, catalogue)}
+    for judgement in judgements:
+        item = first.get(judgement.metric_id)
+        if item is None or not judgement.gating or item.scale is not judgement.scale:
+            continue
+        if _is_sure(judgement) and _is_beyond(judgement.change, judgement):
+            yield judgement, item
+
+
+def _changes(item: Breakdown) -> dict[str, float]:
+    return {name: change for name, change in zip(item.values, item.change, strict=True) if change is not None}
 
 
 def _is_fixed(item: Breakdown, catalogue: Catalogue) -> bool:
@@ -48,7 +69,7 @@ def _is_fixed(item: Breakdown, catalogue: Catalogue) -> bool:
 
 
 def _is_sure(judgement: Judgement) -> bool:
-    """Whether there is a change at all, by more than one run a side or by the metric's outcome."""
+    """Whether there is a change at all, by more than one run per side or by the metric's outcome."""
     low, high = judgement.low, judgement.high
     if low is None or high is None or low <= 0.0 <= high:
         return False
@@ -66,7 +87,7 @@ def _is_beyond(change: float | None, judgement: Judgement) -> bool:
 
 def _sentence(judgement: Judgement, item: Breakdown, catalogue: Catalogue) -> str:
     metric = catalogue.metric(item.metric_id)
-    changes = {name: change for name, change in zip(item.values, item.change, strict=True) if change is not None}
+    changes = _changes(item)
     beyond = [name for name in changes if _is_beyond(changes[name], judgement)]
     others = [change for name, change in changes.items() if name not in beyond]
     if len(changes) < 2 or not beyond:

@@ -330,7 +330,7 @@ class Split(BaseModel):
     """One judged change as the sum of the changes of its parts. It decides nothing.
 
     Attributes:
-        basis: what the intervals rest on: "between 3 + 3 runs", "within one run a side" …
+        basis: what the intervals rest on: "between 3 + 3 runs", "within one run per side" …
     """
 
     metric_id: str

@@ -125,7 +125,7 @@ class HostFacts(BaseModel):
 
 
 class ExperimentLength(BaseModel):
-    """How many runs a side an experiment was planned with, at most; and whether it ends as soon as it is decided."""
+    """How many runs per side an experiment was planned with, at most; and whether it ends as soon as it is decided."""
 
     model_config = ConfigDict(frozen=True)
 

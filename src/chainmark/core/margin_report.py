@@ -20,7 +20,7 @@ class MarginRow(BaseModel):
         learnt: the margin that three deviations of a re-run make, within the bounds.
         inside_noise: not even a pair of runs without any change between them would be called equal by ``margin``;
             ``learnt_inside_noise`` by ``learnt``, which an upper bound can bring about.
-        chances: of calling an unchanged release equal by ``margin``, by runs a side; ``learnt_chances`` by ``learnt``.
+        chances: of an unchanged release being equal by ``margin``, by runs per side; ``learnt_chances`` by ``learnt``.
     """
 
     metric_id: str

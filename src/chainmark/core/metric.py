@@ -33,7 +33,7 @@ class Chart(StrEnum):
     """The kinds of chart a metric can ask for; the report draws each kind the same way for every system."""
 
     CDF = "cdf"  # distribution of all samples, both sides, with a band; and the shift of its quantiles
-    SERIES = "series"  # value over time since the start of the window, one line a run
+    SERIES = "series"  # value over time since the start of the window, one line per run
     SCATTER = "scatter"  # one dot a sample over time
 
 

@@ -129,7 +129,7 @@ class PlotPlan(_Part):
         points: what is drawn: the samples; their reciprocals; how many rows of the metric's population there were per
             second of the last ``window_s``; or one dot for the samples that ended together, with their mean, where
             each ended: its time plus its value.
-        by: a key of the population whose values get a line each; "": one line a run, the mean where it has keys to
+        by: a key of the population whose values get a line each; "": one line per run, the mean where it has keys to
             average over.
         mean: adds each version's mean over all its lines at each instant, dashed.
         limit: the upper end of the published plot's axis; None: it has none.
@@ -184,7 +184,7 @@ class QaPlan(_Part):
         return self
 
     def with_most_runs(self, most: int) -> QaPlan:
-        """The same with so many runs a side at most, in every scenario that goes on until it is decided."""
+        """The same with so many runs per side at most, in every scenario that goes on until it is decided."""
         scenarios = [one.model_copy(update={"most_runs": most}) if one.goes_on else one for one in self.scenarios]
         return self.model_copy(update={"scenarios": scenarios})
 

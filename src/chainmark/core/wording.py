@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -69,8 +70,7 @@ def change_with_interval(judgement: Judgement, metric: Metric) -> str:
         return judgement.note
     values = [judgement.baseline.value, judgement.candidate.value]
     said = change_text(judgement, units.display_unit(metric.unit, values))
-    change, interval = (f"{text} {said.unit}".rstrip() for text in (said.change, f"{said.low} … {said.high}"))
-    return f"{change} (90 % interval {interval})"
+    return with_interval(said.change, said.low, said.high, said.unit)
 
 
 def margin_of(judgement: Judgement, metric: Metric) -> str:
@@ -110,6 +110,27 @@ def capitalised(text: str) -> str:
 def sentence_of(text: str) -> str:
     """A text with one full stop at its end."""
     return text if text.endswith(".") else f"{text}."
+
+
+def first_sentence(*clauses: str, next_step: str = "") -> str:
+    """What a document begins with: who notices what, how much and how sure that is, and at its end what to do.
+
+    Args:
+        clauses: without full stops; empty ones are left out. The first may begin with a name, which keeps its letters.
+        next_step: an imperative; "" where nothing is left to do.
+    """
+    return "; ".join(filter(None, [*clauses, next_step])) + "."
+
+
+def with_interval(change: str, low: str, high: str, unit: str, *, level: str = "90 %") -> str:
+    """A change with its interval: "+38.0 % (90 % interval +35.1 … +41.2 %)"."""
+    amount, interval = (f"{text} {unit}".rstrip() for text in (change, f"{low} … {high}"))
+    return f"{amount} ({level} interval {interval})"
+
+
+def command(*words: str) -> str:
+    """A command of this tool as a sentence has it: "`chainmark compare v1 v2`"."""
+    return f"`{shlex.join(['chainmark', *words])}`"
 
 
 def cut(text: str, most: int) -> str:

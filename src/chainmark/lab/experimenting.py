@@ -1,4 +1,4 @@
-"""Experiments of two sides: rounds of one run a side until somebody says that it is enough."""
+"""Experiments of two sides: rounds of one run per side until somebody says that it is enough."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ExperimentRecord(BaseModel):
     Attributes:
         more: rounds that were added after the planned ones.
         margins: by metric id, those to judge by instead of the catalogue's.
-        profiles: kinds to take in one further run a side.
+        profiles: kinds to take in one further run per side.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -97,7 +97,7 @@ class Experiment:
         return [self._of_side(arm.side) for arm in self.arms]
 
     def next_round(self) -> bool:
-        """Make one more run a side, each second round in the reverse order; false if the instrument kept failing."""
+        """Make one more run per side, each second round in the reverse order; false if the instrument kept failing."""
         number = self.rounds
         return all(self._one_more(arm, number) for arm in forth_and_back(self.arms, number))
 

@@ -34,7 +34,7 @@ from chainmark.store.runs import SealedRun, Store
 EXPERIMENT_SCHEMA = 1
 # Whether more runs of the baseline and the candidate would change nothing, with so many at most planned of each.
 IsSettled = Callable[[Sequence[SealedRun], Sequence[SealedRun], int], bool]
-# The kinds of profiles to take of the nodes in one further run a side, which explains what these runs show and is not
+# The kinds of profiles to take of the nodes in one further run per side, which explains what these runs show and is not
 # judged; none where there is nothing to explain.
 Explains = Callable[[Sequence[SealedRun], Sequence[SealedRun]], Sequence[str]]
 # Behind the name of a scenario's experiment: that of the runs that explain it.

@@ -43,7 +43,9 @@ def aa_document(report: AAReport) -> Document:
 
 def _splits(report: AAReport) -> Table:
     rows = [row_of(verdict.value, TableCell(units.count(count))) for verdict, count in report.splits.items()]
-    note = f"{units.plural(report.runs_a_side, 'run')} a side, with {units.plural(report.archive_runs, 'earlier run')}."
+    note = (
+        f"{units.plural(report.runs_a_side, 'run')} per side, with {units.plural(report.archive_runs, 'earlier run')}."
+    )
     columns = [*words("verdict of one half against the other"), Column("ways")]
     return Table("splits", "An unchanged release is called", columns, rows, [note])
 

@@ -60,7 +60,7 @@ def bisect_document(report: BisectReport) -> Document:
         subtitle=report.subtitle,
         verdict=report.verdict,
         word=_WORDS[report.way],
-        sentence=prose(capitalised(report.sentence)),
+        sentence=prose(capitalised("; ".join([report.sentence, *report.advice[:1]]))),
         suites=[_suite(report)],
         sections=[section for section in sections if section.blocks],
         notes=_notes(report),

@@ -309,7 +309,7 @@ class _Samples:
         return layers, x, y, [Limit(-margin, until=margin, colour=GOOD), Limit(0.0, colour=QUIET, dash=())]
 
     def series(self) -> _Drawn:
-        """One line a run, with its range over what was averaged."""
+        """One line per run, with its range over what was averaged."""
         bands = [
             Layer("band", name, x="x", y="low", y2="high", colour="side", detail="run", opacity=0.1)
             for name in self.lines

@@ -15,6 +15,7 @@ from chainmark.report.document import Document
 from chainmark.report.load_charts import capacity_charts, distribution_charts, load_charts
 from chainmark.report.load_drift import drift_table
 from chainmark.report.load_mix import mix_table
+from chainmark.report.load_sentence import sentence
 from chainmark.report.load_server import bent_remarks, use_blocks
 from chainmark.report.load_suites import load_suites
 from chainmark.report.load_tables import (
@@ -35,14 +36,14 @@ def load_document(report: LoadReport) -> Document:
     ruled = rulings(report)
     found, reasons = verdict(report, ruled)
     sections = [
-        Section("capacity", "What the servers take", _capacities(report, ruled, reasons)),
+        Section("capacity", "Capacity", _capacities(report, ruled, reasons)),
         Section("latency", "Latency against load", load_charts(report)),
         Section("distributions", "Distributions of latencies", distribution_charts(report), closed=True),
         Section("timelines", "Second by second", timeline_charts(report), closed=True),
         Section("server", "What the server used", use_blocks(report), closed=True),
         Section("errors", "Errors", _errors(report), closed=True),
         Section("steps", "Every step", _steps(report), closed=True),
-        Section("conditions", "Under which conditions", _conditions(report), closed=True),
+        Section("conditions", "Conditions", _conditions(report), closed=True),
     ]
     scenario = [f"scenario {report.scenario}"] if report.scenario else []
     servers = ", ".join(f"{target.name} ({target.subject.name} {target.subject.version})" for target in report.targets)
@@ -52,7 +53,7 @@ def load_document(report: LoadReport) -> Document:
         subtitle=one_line([servers, *scenario, f"profile {report.profile_name}", units.utc(report.started_at)]),
         verdict=found,
         word=text.WORDS[found],
-        sentence=text.sentence(report, ruled),
+        sentence=sentence(report, ruled),
         suites=load_suites(report, ruled),
         sections=[section for section in sections if section.blocks],
         notes=_notes(report),

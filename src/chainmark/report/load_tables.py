@@ -54,7 +54,7 @@ def capacity_table(target: TargetEntry, name: str, number: int, *, several: bool
         notes.append("max rate: requests due per second, whose latency counts from when each was due.")
     if any(row.second for row in rows):
         notes.append("Where the lowest level failed, its own figures stand below.")
-    title = f"What each endpoint takes{f': {name}' if several else ''}"
+    title = f"Capacity of each endpoint{f': {name}' if several else ''}"
     return Table(f"capacity-{number}", title, columns, rows, notes)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from chainmark.capacity.verdict import Ruling, bare_level, level_text, said
+from chainmark.capacity.verdict import bare_level, level_text
 from chainmark.core import units
 from chainmark.core.load_report import (
     Agreement,
@@ -19,7 +19,6 @@ from chainmark.core.load_report import (
     TargetEntry,
 )
 from chainmark.core.verdict import Verdict
-from chainmark.core.wording import some_of
 from chainmark.report.blocks import TableCell, TableRow
 from chainmark.report.phrases import Emphasis
 from chainmark.stats.estimable import fewest_for_upper_bound
@@ -45,7 +44,6 @@ OUTCOMES: dict[StepOutcome, Emphasis] = {
 }
 BEYOND = "∞"
 NOT_DECIDED = "not decided"
-_NAMED = 4
 MS = units.DisplayUnit("ms", 1e3)
 _MOST_MS_DECIMALS = 3
 
@@ -171,47 +169,6 @@ def agreement_text(agreement: Agreement) -> str:
 def agreements(report: LoadReport) -> list[Agreement]:
     """The different agreements, in their order."""
     return list(dict.fromkeys(endpoint.agreement for target in report.targets for endpoint in target.endpoints))
-
-
-def sentence(report: LoadReport, ruled: Sequence[Ruling]) -> str:
-    """How many are met, and the names of those that are not."""
-    asked = agreements(report)
-    held = agreement_text(asked[0]) if len(asked) == 1 else "the agreements"
-    if not ruled:
-        return "Nothing was measured."
-    gating = [ruling for ruling in ruled if ruling.gates]
-    capacities = [ruling for ruling in gating if not ruling.is_of_levels]
-    met = [ruling for ruling in capacities if ruling.verdict is Verdict.PASS]
-    kind = "required " if report.required else ""
-    told = [f"{held}: {len(met)} of {units.plural(len(capacities), f'{kind}capacity', f'{kind}capacities')} met"]
-    several = len(report.targets) > 1
-    for verdict in Verdict:
-        names = [f"{one.target} {one.name}" if several else one.name for one in gating if one.verdict is verdict]
-        if verdict is not Verdict.PASS and names:
-            told.append(f"{said(verdict)}: {some_of(names, _NAMED)}")
-    told += contested_texts(report)
-    gone = [f"{target.name} gone at {units.utc_clock(target.gone.at)}" for target in report.targets if target.gone]
-    if gone:
-        return "; ".join([*gone, *told]) + "."
-    interrupted = [target.name for target in report.targets if target.interrupted]
-    if interrupted:
-        told.append(f"interrupted: {some_of(interrupted, _NAMED)}")
-    return "; ".join(told) + "."
-
-
-def contested_texts(report: LoadReport) -> list[str]:
-    """Of each capacity that was confirmed and also contradicted: at which level, and how often."""
-    several = len(report.targets) > 1
-    told = []
-    for target in report.targets:
-        for endpoint in target.endpoints:
-            for one in endpoint.capacities:
-                if one.contested:
-                    name = f"{f'{target.name} ' if several else ''}{endpoint.label} ({one.kind})"
-                    level = level_text(one.kind, one.contested.level)
-                    times = f"{one.contested.passed} of {one.contested.measured} times"
-                    told.append(f"not confirmed: {name}, {level} passed {times}")
-    return [*told[:_NAMED], f"{len(told) - _NAMED} more not confirmed"] if len(told) > _NAMED else told
 
 
 def capacity_of(endpoint: EndpointEntry, kind: Kind) -> CapacityEntry | None:

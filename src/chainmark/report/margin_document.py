@@ -33,8 +33,8 @@ def margin_document(report: MarginReport) -> Document:
         notes=[
             "Learnt: three standard deviations of the change that a re-run makes, which is √2 times that of one run, "
             f"and at least {units.plain_percent(report.low)} and at most {units.plain_percent(report.high)}. "
-            "Behind each margin stands the chance, by runs a side, of calling an unchanged release equal in that "
-            "figure, if its noise is as estimated. Inside noise: one run a side without any change would not be called "
+            "Behind each margin stands the chance, by runs per side, of calling an unchanged release equal in that "
+            "figure, if its noise is as estimated. Inside noise: one run per side without a change would not be called "
             "equal. Widened: releases before tell the noise of single runs, and re-running one build may exceed the "
             "narrower margin, beyond which a change is worse all the same. Floors widen margins and are not counted.",
         ],

@@ -11,10 +11,11 @@ from chainmark.core.load_report import EndpointEntry, Kind, TargetEntry
 from chainmark.core.manifest import Fact
 from chainmark.core.matrix_report import CellEntry, MatrixReport
 from chainmark.core.verdict import Case, Suite, Verdict, worst
-from chainmark.core.wording import some_of
+from chainmark.core.wording import command, first_sentence, some_of
 from chainmark.report import load_text as text
 from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
+from chainmark.report.load_sentence import next_step, noticed
 from chainmark.report.load_suites import load_suites
 from chainmark.report.load_tables import basis_table, capacity_table, error_table
 from chainmark.report.phrases import Emphasis
@@ -42,9 +43,9 @@ def matrix_document(report: MatrixReport) -> Document:
     found = worst([one.verdict for one in ruled if one.cell.gates] or [Verdict.INCONCLUSIVE])
     sections = [
         Section("cells", "Cells", [_cells(ruled), *_reasons(ruled)]),
-        Section("capacities", "What each endpoint takes", _side_by_side(report), folded=False),
+        Section("capacities", "Capacity of each endpoint", _side_by_side(report), folded=False),
         *(Section(f"cell-{one.place}", one.cell.name, _cell(one)) for one in ruled if one.cell.report),
-        Section("conditions", "Under which conditions", _conditions(report)),
+        Section("conditions", "Conditions", _conditions(report)),
     ]
     return Document(
         kind="load-plan",
@@ -70,16 +71,28 @@ def _ruled(place: int, cell: CellEntry) -> _Ruled:
 
 
 def _sentence(report: MatrixReport, ruled: Sequence[_Ruled]) -> str:
-    """How many cells are met, and the names of the others."""
+    """What users notice in the worst cell and what to do about it; how many cells are met, and the other names."""
     gating = [one for one in ruled if one.cell.gates]
     met = sum(one.verdict is Verdict.PASS for one in gating)
-    told = [f"{met} of {units.plural(len(gating), 'cell')} met"]
+    first = min(gating, key=lambda one: list(Verdict).index(one.verdict), default=None)
+    clauses, step = list[str](), ""
+    resume = (
+        f"continue with {command('load', '--resume', report.experiment)}" if report.interrupted else "repeat that cell"
+    )
+    if first is not None and first.verdict is not Verdict.PASS:
+        worst = next((ruling for ruling in first.rulings if ruling.gates and ruling.verdict is first.verdict), None)
+        shown = noticed(first.cell.report, worst) if first.cell.report and worst else first.cell.missing
+        clauses = [f"{first.cell.name}: {shown.rstrip('.')}"]
+        step = next_step(first.cell.report, worst) if first.cell.report and worst else resume
+    clauses.append(f"{met} of {units.plural(len(gating), 'cell')} met")
     for kind in Verdict:
-        names = [one.cell.name for one in gating if one.verdict is kind is not Verdict.PASS]
+        names = [one.cell.name for one in gating if one.verdict is kind is not Verdict.PASS and one is not first]
         if names:
-            told.append(f"{_said(kind)}: {some_of(names, _NAMED)}")
-    told += ["interrupted"] if report.interrupted else []
-    return f"{'; '.join(told)}."
+            clauses.append(
+                f"{'also ' if first and first.verdict is kind else ''}{_said(kind)}: {some_of(names, _NAMED)}"
+            )
+    clauses += ["the plan was interrupted"] if report.interrupted else []
+    return first_sentence(*clauses, next_step=step or (resume if report.interrupted else ""))
 
 
 def _said(found: Verdict) -> str:

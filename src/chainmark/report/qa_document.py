@@ -155,7 +155,7 @@ def _scenario(report: QaReport, place: int) -> list[Block]:
 def _made(one: QaScenario) -> list[str]:
     settings = f" with {', '.join(one.settings)}" if one.settings else ""
     counted = units.plural(one.repetitions, "run")
-    told = [f"Profile {one.profile_name}{settings}; {counted} a side."]
+    told = [f"Profile {one.profile_name}{settings}; {counted} per side."]
     if one.profile_description:
         without = " without these settings" if one.settings else ""
         told.append(f"The profile{without}: {one.profile_description}.")

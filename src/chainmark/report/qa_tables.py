@@ -210,7 +210,7 @@ def conditions_table(scenario: QaScenario, conditions: Sequence[Condition]) -> T
             differing += [f"{condition.label}: {condition.explanation}"] if emphasis == "caution" else []
     columns = words("condition", *(side.label for side in scenario.sides))
     notes = [" ".join(text.split()) for text in differing]
-    return Table(f"{scenario.id}-conditions", "Under which conditions", columns, rows, notes) if rows else None
+    return Table(f"{scenario.id}-conditions", "Conditions", columns, rows, notes) if rows else None
 
 
 def _beside_cells(item: Judgement, unit: units.DisplayUnit, decimals: int) -> list[TableCell]:

@@ -33,7 +33,7 @@ KEPT_FOR_ADDED = 0.04
 EARLY_WORSE = 0.85
 # The share of the error for "worse" for leaving out metrics that surely are not: they would only hide the others.
 LEFT_OUT = 0.02
-FIRST_LOOK = 2  # runs a side
+FIRST_LOOK = 2  # runs per side
 DRAWS = 4_000
 _LONE_DRAWS, _FORECAST_DRAWS = 100_000, 10_000
 _NEW_DRAWS = 1_000
@@ -49,7 +49,7 @@ class Looks:
 
     Attributes:
         runs: of the baseline and the candidate at every look so far, growing; the last one is now.
-        planned: runs a side at the last planned look.
+        planned: runs per side at the last planned look.
         archive: degrees of freedom of the archive's noise.
     """
 
@@ -351,13 +351,13 @@ class Forecast:
     """How likely further runs are to decide, if change and noise are what the runs so far say.
 
     Attributes:
-        decided: by runs a side, the chance that the decision has fallen by then.
+        decided: by runs per side, the chance that the decision has fallen by then.
     """
 
     decided: dict[int, float]
 
     def enough(self, chance: float) -> int | None:
-        """The fewest runs a side that decide with this chance; None if none of those tried does."""
+        """The fewest runs per side that decide with this chance; None if none of those tried does."""
         return next((runs for runs, found in self.decided.items() if found >= chance), None)
 
 
@@ -376,7 +376,7 @@ def forecast(
 
     Args:
         baseline, candidate, archive, looks: as for `family_test`, with at least one degree of freedom.
-        further: runs a side at every look that is still to come, growing.
+        further: runs per side at every look that is still to come, growing.
         draws: continuations.
     """
     future = Looks((*looks.runs, *((runs, runs) for runs in further)), looks.planned, looks.archive)
@@ -392,7 +392,7 @@ def forecast(
 def chance_for_equal(
     baseline: FloatArray, candidate: FloatArray, archive: FloatArray, margins: FloatArray, runs: int
 ) -> float:
-    """How likely a new experiment of so many runs a side decides, if both sides are equal and as noisy as these runs.
+    """How likely a new experiment of so many runs per side decides, if both sides are equal and as noisy as these runs.
 
     It is looked at once, and these runs are in its archive.
 

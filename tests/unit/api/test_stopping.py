@@ -80,7 +80,7 @@ def _experiment(noise: float, seed: int) -> _Ended:
 
 @pytest.fixture(scope="module")
 def noisy() -> _Ended:
-    """10 % between runs: seven margins of 10 % are out of reach of eight runs a side."""
+    """10 % between runs: seven margins of 10 % are out of reach of eight runs per side."""
     return _experiment(0.10, seed=4)
 
 
@@ -88,16 +88,16 @@ def test_what_eight_runs_a_side_will_not_decide_ends_before_them(noisy: _Ended) 
     """Nobody waits half a day for "inconclusive"."""
     assert noisy.rounds == 4
     assert noisy.told[-1] == "stopped: the remaining planned runs are unlikely to decide it"
-    assert re.search(r"after 4 runs a side not decided: .*; 0.\d % likely to be with 8 runs per side", noisy.told[-2])
+    assert re.search(r"after 4 runs per side not decided: .*; 0.\d % likely to be with 8 runs per side", noisy.told[-2])
     assert noisy.found.finding.verdict is Verdict.INCONCLUSIVE
 
 
 def test_it_says_how_many_runs_it_would_take(noisy: _Ended) -> None:
-    """By the normal distribution one metric of 10 % noise takes 14 runs a side, seven together about twice as many."""
+    """By the normal distribution one metric of 10 % noise takes 14 runs per side, seven together about twice that."""
     (told,) = [text for text in noisy.found.finding.advice if "at this noise it takes" in text]
     found = re.fullmatch(
-        r"at this noise it takes (\d+) runs a side to pass an equal release with 80 % probability, in a new experiment "
-        r"\(`--repeat \1`\): runs added to this one decide less easily",
+        r"at this noise it takes (\d+) runs per side to pass an equal release with 80 % probability, "
+        r"in a new experiment \(`--repeat \1`\): runs added to this one decide less easily",
         told,
     )
     assert found is not None

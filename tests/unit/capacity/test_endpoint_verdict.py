@@ -142,7 +142,7 @@ def test_a_fixed_level_that_only_waited_is_not_measured(searched: bool, required
     assert "not measured at 16 clients: the generator or the server waited" in reasons[0]
     document = load_document(made)
     assert document.verdict is Verdict.INVALID
-    assert "invalid: /block" in document.sentence
+    assert document.sentence.startswith("/block is invalid: not measured at 16 clients")
     cases = [case for suite in document.suites for case in suite.cases if case.id != "mempool"]
     assert [case.verdict for case in cases] == [MET, Verdict.INVALID] if searched else [Verdict.INVALID]
     assert len({case.id for case in cases}) == len(cases)

@@ -74,7 +74,7 @@ def test_a_quiet_build_passes_every_split() -> None:
     assert found.splits == {Verdict.PASS: 6, Verdict.INCONCLUSIVE: 0, Verdict.FAIL: 0}
     assert (found.verdict, found.runs_a_side) == (Verdict.PASS, 2)
     assert found.sentence == (
-        "Of 6 ways to take these runs for two releases with 2 runs a side, 6 pass; "
+        "Of 6 ways to take these runs for two releases with 2 runs per side, 6 pass; "
         "the noisiest figure against its margin is x (mean)"
     )
     assert (found.tool_version, found.title) == ("1.2", "CometBFT v1 against itself")

@@ -146,7 +146,7 @@ def test_machines_and_binaries_that_nobody_stated_are_no_difference(stated: int)
     assert found.verdict is not Verdict.INVALID
     text = comparison_document(found).text()
     assert (
-        "? 2 gates could not be checked: same hardware class, one build a side" in text
+        "? 2 gates could not be checked: same hardware class, one build per side" in text
     )  # a tick would say that somebody looked
     assert "✓ not stated" not in comparison_document(found).markdown()
     assert "2 could not be checked" in summary(found)[0]

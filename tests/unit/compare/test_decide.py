@@ -74,7 +74,7 @@ def fail(one: SyntheticRun, label: str = "load met") -> None:
 
 
 def looked_at(deviation: float, length: ExperimentLength = EARLY, runs: tuple[int, int] = (3, 3)) -> Decided:
-    """An experiment of so many of three runs a side, that was to be so long."""
+    """An experiment of so many of three runs per side, that was to be so long."""
     first, second = (of_experiment(side(name, deviation), length)[:n] for name, n in zip("ab", runs, strict=True))
     return decide(first, second)
 
@@ -272,7 +272,7 @@ def test_only_what_a_condition_makes_incomparable_is_not_judged() -> None:
 
 
 def test_the_archive_is_that_of_the_baselines_machine_and_without_the_runs_compared() -> None:
-    """One run a side: whether 15 % is worse depends on the noise that the archive shows."""
+    """One run per side: whether 15 % is worse depends on the noise that the archive shows."""
     only = catalogue(LATENCY)
 
     def one(version: str, number: int, mean: float) -> SyntheticRun:

@@ -22,7 +22,7 @@ from chainmark.report.terminal import print_document
 from tests.unit.compare.metric_cases import stub_run
 from tests.unit.compare.synthetic_runs import SyntheticRun, sides
 
-QUIET = 0.002  # so that what is left of three runs a side decides
+QUIET = 0.002  # so that what is left of three runs per side decides
 DEATH = "node2 was killed by SIGKILL"
 
 
@@ -58,7 +58,8 @@ def _compared(
 def test_a_candidate_that_fails_a_run_which_the_baseline_passes_fails() -> None:
     found = _compared(candidate=1)
     assert found.verdict is Verdict.FAIL
-    assert found.sentence == f"v1.0.1 failed 1 of 3 runs: {DEATH}; v0.38.17 failed none of 3"
+    logs = f"look at `raw/logs` of the run {found.candidate.runs[0].run_id}"
+    assert found.sentence == f"v1.0.1 failed 1 of 3 runs: {DEATH}; v0.38.17 failed none of 3; {logs}"
     told = "v1.0.1 may be worse than v0.38.17 by more than is allowed: extra rounds +0.053"
     assert any(text.startswith(told) for text in found.reasons), "the metrics are told all the same"
     assert [run.status for run in found.candidate.runs] == [Status.FAILED, Status.VALID, Status.VALID]

@@ -64,7 +64,7 @@ def test_what_is_said_of_a_worsening_is_said_of_the_worse_side(better: Better, w
 
 
 def test_an_early_look_of_several_finds_less_than_a_single_one() -> None:
-    """After 3 of 8 planned runs a side only a part of the 5 % is spent: what is found then must not be overstated."""
+    """After 3 of 8 planned runs per side only a part of the 5 % is spent: what is found then must not be overstated."""
     looks = Looks(((2, 2), (3, 3)), 8)
     level = lone_levels(looks)[-1]
     assert level < 0.5 * ONE_LOOK

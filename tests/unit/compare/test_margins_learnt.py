@@ -233,7 +233,7 @@ def test_the_noise_that_nothing_shows_is_named() -> None:
 
 @pytest.mark.parametrize(("freedom", "runs"), [(2.0, 1), (2.0, 3), (5.0, 2)])
 def test_the_chance_to_pass_is_that_of_few_degrees_of_freedom(freedom: float, runs: int) -> None:
-    """More runs a side are a smaller error, and their own differences tell more of the noise."""
+    """More runs per side are a smaller error, and their own differences tell more of the noise."""
     known = freedom + 2.0 * (runs - 1)
     distance = 0.1 / (0.04 * math.sqrt(2.0 / runs)) - float(stats.t.ppf(0.95, known))
     assert chance_to_pass(0.1, 0.04, freedom, runs, 0.05) == pytest.approx(float(stats.t.cdf(distance, known)))

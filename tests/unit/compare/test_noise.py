@@ -235,7 +235,7 @@ def test_the_mean_of_a_run_is_the_estimated_one_or_that_of_its_samples() -> None
     (2.0, 0.02, False), (2.0, 0.009, True), (3.0, 0.011, False), (4.0, 0.04, True), (4.0, 0.06, False),
 ])  # fmt: skip
 def test_few_runs_set_an_archive_aside_only_for_a_strong_reason(freedom: float, p_value: float, expected: bool) -> None:
-    """Two runs a side of five metrics would otherwise lose it by chance in one experiment of five."""
+    """Two runs per side of five metrics would otherwise lose it by chance in one experiment of five."""
     archive = Spread(10.0, 10.0)
     own = Spread(float(stats.f.isf(p_value, freedom, 10.0)) * freedom, freedom)
     assert differs_more(own, archive) is expected

@@ -61,7 +61,7 @@ def test_equal_sides_pass_every_gate() -> None:
     assert measured["workload_equal"] == measured["window_equal"] == measured["rules_equal"] == "equal"
     assert measured["baseline_runs_valid"] == "1 of 1 runs"
     assert measured["hardware_equal"] == HOST.hardware_class
-    assert measured["one_build_a_side"] == "one binary a side"
+    assert measured["one_build_a_side"] == "one binary per side"
     assert all(gate.detail == "" for gate in found.values())
     # What the report writes beside each.
     everywhere = "equal in every run of both sides"
@@ -71,7 +71,7 @@ def test_equal_sides_pass_every_gate() -> None:
         ("same workload", everywhere),
         ("same analysis window", everywhere),
         ("same hardware class", "one class in every run of both sides"),
-        ("one build a side", "one binary a side"),
+        ("one build per side", "one binary per side"),
         ("same rules of averaging", everywhere),
         ("both sides measured in turn", "one experiment"),
     ]
@@ -223,7 +223,7 @@ def _built(name: str, *binaries: str | None) -> SelectedRuns:
 @pytest.mark.parametrize(
     ("left", "right", "status", "measured"),
     [
-        (["x", "x"], ["y"], GateStatus.PASS, "one binary a side"),
+        (["x", "x"], ["y"], GateStatus.PASS, "one binary per side"),
         (["x", "y"], ["y"], GateStatus.WARN, "baseline: 2 binaries"),
         (["x"], ["z", "y", "x"], GateStatus.WARN, "candidate: 3 binaries"),
         (["x", "y"], ["z", "x"], GateStatus.WARN, "baseline: 2 binaries, candidate: 2 binaries"),

@@ -115,7 +115,7 @@ def test_one_run_a_side_has_the_error_within_runs_which_holds() -> None:
     for seed in range(120):
         rng = np.random.default_rng(seed)
         found, basis = effects(PARTS, [_run(rng, 0.5, 0.2, 0.3)], [_run(rng, 0.55, 0.2, 0.28)])
-        assert basis == "within one run a side"
+        assert basis == "within one run per side"
         truth = {"line": 0.05, "work": -0.02, "read": 0.0, "w": -0.02}
         for one in found:
             held[one.part.id] += abs(one.candidate - one.baseline - truth[one.part.id]) <= one.half_width

@@ -33,7 +33,7 @@ SAME = ("main", "gossip")
 
 
 def test_the_function_that_changed_comes_first_with_the_interval_over_the_nodes() -> None:
-    """One run a side: each node is held against the same node of the other side."""
+    """One run per side: each node is held against the same node of the other side."""
     before = [{SLOW: 1.0, SAME: 5.0}, {SLOW: 1.2, SAME: 2.0}, {SLOW: 0.8, SAME: 3.0}]
     after = [{SLOW: 2.0, SAME: 4.0}, {SLOW: 2.3, SAME: 3.1}, {SLOW: 1.7, SAME: 2.9}]
     (change,) = _found([profiled_run("v0", before)], [profiled_run("v1", after)]).changes
@@ -44,7 +44,7 @@ def test_the_function_that_changed_comes_first_with_the_interval_over_the_nodes(
     assert [first.low, first.high] == pytest.approx([oracle.low, oracle.high])
     assert second.low is not None
     assert second.low < 0.0 < (second.high or 0.0)
-    assert change.basis.startswith("between 3 nodes of one run a side")
+    assert change.basis.startswith("between 3 nodes of one run per side")
     assert change.per == "block and node"
 
 

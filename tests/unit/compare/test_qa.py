@@ -170,7 +170,7 @@ def test_the_same_runs_give_the_same_bytes(equal: QaReport) -> None:
 def test_a_plot_has_every_side_and_its_published_limit(equal: QaReport) -> None:
     plots = {plot.id: plot for plot in equal.scenarios[0].plots}
     assert set(plots) == {"latencies", "block_rate", "memory", "mempool"}
-    # 3 runs of 4 nodes a side, and a mean each.
+    # 3 runs of 4 nodes per side, and a mean each.
     assert len(plots["memory"].chart.lines) == 2 * (3 * 4 + 1)
     assert plots["memory"].beyond_limit  # 180 MB on an axis that ends at 100
     assert not plots["mempool"].beyond_limit

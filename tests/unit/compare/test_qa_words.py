@@ -36,7 +36,7 @@ def scenario(title: str, result: Verdict, **changes: Any) -> QaScenario:
 
 
 def made(*beside: str) -> QaRuns:
-    """A plan whose scenarios have one run a side; those that are named had another network beside them."""
+    """A plan whose scenarios have one run per side; those that are named had another network beside them."""
     plan = qa_runs.plan()
     scenarios = []
     for number, one in enumerate(plan.scenarios):

@@ -2,71 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from chainmark.compare.history import history_report
-from chainmark.core.catalogue import Catalogue
-from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.epoch import Epoch
 from chainmark.core.errors import UsageError
 from chainmark.core.history_report import HistoryReport
-from chainmark.core.metric import Kind, Metric, Population, Table
+from chainmark.core.metric import Kind, Metric
 from chainmark.report.history_document import sparkline
 from chainmark.report.layouts import document_of
 
+from tests.unit.compare import release_histories
 from tests.unit.compare.metric_cases import metric
-from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
-
-RELEASES, STEP_AT = 20, 12
-VERSIONS = [f"v0.{number}" for number in range(RELEASES)]
-METRICS = [metric(id=f"m{number}_s", label=f"figure {number}", gating=number < 2) for number in range(8)]
-Values = Callable[[int, Metric], float]
-
-
-def _catalogue(metrics: Sequence[Metric]) -> Catalogue:
-    return Catalogue(
-        system="cometbft",
-        title="x",
-        populations=[Population(id="block", label="blocks", keys=["height"])],
-        tables=[Table(id="all", title="All")],
-        metrics=list(metrics),
-    )
-
-
-def _run(version: str, day: int, values: Values, metrics: Sequence[Metric], error: float | None) -> SyntheticRun:
-    started = f"2026-{1 + day // 28:02d}-{1 + day % 28:02d}T00:00:00Z"
-    described = manifest(version, 1, run_id=f"{version}-{day}", started_at=started, conditions={})
-    described.configuration = described.configuration.model_copy(update={"effective": {}})
-    summaries = {
-        one.id: MetricSummary(
-            metric_id=one.id,
-            distribution=None,
-            estimates={"mean": Estimate(value=values(day, one), standard_error=error, method="made up")},
-        )
-        for one in metrics
-    }
-    return SyntheticRun(described, _catalogue(metrics), {}, summaries)
-
-
-def _report(
-    values: Values,
-    versions: Sequence[str] = VERSIONS,
-    *,
-    metrics: Sequence[Metric] = METRICS,
-    epochs: Sequence[Epoch] = (),
-    error: float | None = None,
-) -> HistoryReport:
-    runs = [_run(version, day, values, metrics, error) for day, version in enumerate(versions)]
-    return history_report(runs[-1], runs, epochs, "test")
-
-
-def _noisy(seed: int, deviation: float = 0.01) -> Values:
-    random = np.random.default_rng(seed)
-    return lambda day, one: float(np.exp(random.normal(0.0, deviation)))
+from tests.unit.compare.release_histories import METRICS, RELEASES, STEP_AT, VERSIONS
+from tests.unit.compare.release_histories import noisy as _noisy
+from tests.unit.compare.release_histories import report as _report
+from tests.unit.report.browser import page_without_complaints
 
 
 def _found(report: HistoryReport) -> list[tuple[str, str]]:
@@ -224,6 +178,17 @@ def test_every_rendering_names_what_moved() -> None:
     for text in (document.text(), document.markdown(), document.html(), document.junit()):
         assert f"v0.{STEP_AT}" in text
     assert document.pdf().startswith(b"%PDF")
+
+
+def test_the_page_draws_its_charts_in_a_browser(tmp_path: Path) -> None:
+    """Only a browser knows whether a chart can be drawn."""
+    page_without_complaints(document_of(release_histories.stepped()).html(), tmp_path)
+
+
+def test_the_first_sentence_has_the_change_its_interval_and_a_command() -> None:
+    sentence = release_histories.stepped().sentence
+    assert re.match(r"Since v0\.12, figure 0 changed by \+10\.\d % \(90 % interval \+\d.* %\); ", sentence)
+    assert sentence.endswith("see what else changed then with `chainmark compare v0.11 v0.12`.")
 
 
 def test_every_figure_has_its_chart_the_first_ones_open() -> None:

@@ -170,7 +170,7 @@ def test_false_alarms_stay_below_what_is_promised() -> None:
     assert sum(one in {Outcome.EQUAL, Outcome.BETTER} for one in outcomes) / len(outcomes) > 0.85
 
 
-NOISY = 0.06  # nobody would call 10 % equal by one run a side
+NOISY = 0.06  # nobody would call 10 % equal by one run per side
 ALL_GATING = CATALOGUE.model_copy(
     update={"metrics": [metric(id=f"m{number}_s", label=f"metric {number}", gating=True) for number in range(6)]}
 )

@@ -139,7 +139,7 @@ def test_a_lost_metric_does_not_make_a_failure_easier() -> None:
 
 
 def test_single_runs_with_assumed_noise_are_corrected_by_holm() -> None:
-    """No table can be made of one run a side: 10 % assumed, p = P(Z > log(1.5 / 1.1) / (0.1 √2)) = 0.0142."""
+    """No table can be made of one run per side: 10 % assumed, p = P(Z > log(1.5 / 1.1) / (0.1 √2)) = 0.0142."""
     values: Values = [(gating(0), [1.0], [1.5]), *((gating(i), [1.0], [1.0]) for i in range(1, 3))]
     family, judged = family_and_judgements(values)
     assert judged[0].p_worse == pytest.approx(0.01416, abs=1e-4)

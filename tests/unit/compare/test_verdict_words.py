@@ -23,7 +23,6 @@ from chainmark.stats.sequential import Looks
 from tests.unit.compare.metric_cases import loaded_run, metric
 
 EQUAL, BETTER, WORSE = Outcome.EQUAL, Outcome.BETTER, Outcome.WORSE
-FIRST = "look at the charts of the worse metrics and at the configuration differences before any repeat"
 LOGS = "look at the logs of the failed runs (`raw/logs` of each) before any repeat"
 
 
@@ -64,12 +63,12 @@ def selected(name: str, runs: int, excluded: dict[str, str] | None = None) -> Se
     return SelectedRuns(name, loaded, excluded or {})
 
 
-# How many runs a side a new experiment would take, where a test says so.
+# How many runs per side a new experiment would take, where a test says so.
 ANEW: dict[str, int] = {}
 
 
 class Foretold(families.Table):
-    """A table of which it is known how many runs a side decide."""
+    """A table of which it is known how many runs per side decide."""
 
     enough: int | None
 
@@ -116,8 +115,8 @@ def found(
 
 
 CHANGE = "+5.0 % (90 % interval +3.0 … +7.0 %)"
-DECIDE = "more runs a side decide this with 80 % probability, if the noise and the changes are as measured"
-HOPELESS = "50 runs a side would not decide this with 80 % probability: load longer, reduce the noise of"
+DECIDE = "more runs per side decide this with 80 % probability, if the noise and the changes are as measured"
+HOPELESS = "50 runs per side would not decide this with 80 % probability: load longer, reduce the noise of"
 
 
 def test_all_equal_is_a_pass_that_asks_for_nothing() -> None:
@@ -140,11 +139,11 @@ def test_what_is_better_is_named_in_a_pass() -> None:
 def test_a_new_experiment_is_advised_only_if_it_is_longer(
     monkeypatch: pytest.MonkeyPatch, anew: int, is_told: bool
 ) -> None:
-    """Three runs a side that left a change at its margin open are not mended by three others."""
+    """Three runs per side that left a change at its margin open are not mended by three others."""
     monkeypatch.setitem(ANEW, "runs", anew)
     advice = found([item("b", Outcome.INCONCLUSIVE, low=-0.2, high=0.2)]).advice
     words = (
-        f"at this noise it takes {anew} runs a side to pass an equal release with 80 % probability, in a new "
+        f"at this noise it takes {anew} runs per side to pass an equal release with 80 % probability, in a new "
         f"experiment (`--repeat {anew}`): runs added to this one decide less easily"
     )
     assert advice[1:] == ([words] if is_told else [])
@@ -200,7 +199,7 @@ def test_metrics_that_are_worse_only_together_are_a_failure() -> None:
         result.reasons[0] == f"together these are worse than their margins, though none is shown to be alone: {named}"
     )
     assert result.reasons[1:] == [f"metric b is undecided: {CHANGE} reaches past the margin of 10 %"]
-    assert result.advice == [FIRST]
+    assert result.advice == []
 
 
 def test_margins_of_their_own_are_told_beside_the_commonest() -> None:
@@ -264,7 +263,7 @@ def test_a_failure_is_named_with_what_is_left_open_beside_it() -> None:
         "(adjusted p = 0.200, required 0.050)",
         f"metric d is within its margin, but worse by more than noise: {CHANGE}",
     ]
-    assert result.advice == [FIRST]
+    assert result.advice == []
 
 
 @pytest.mark.parametrize(
@@ -330,8 +329,8 @@ def test_one_open_metric_among_equal_ones_is_no_pass(blocked: Outcome) -> None:
     ("runs", "enough", "advice"),
     [
         ((3, 3), 5, f"2 {DECIDE}"),
-        ((3, 9), 4, "1 more run a side"),
-        ((9, 3), 4, "1 more run a side"),
+        ((3, 9), 4, "1 more run per side"),
+        ((9, 3), 4, "1 more run per side"),
         ((4, 4), 50, "46 more"),
     ],
 )
@@ -343,7 +342,7 @@ def test_how_many_runs_more_would_decide(runs: tuple[int, int], enough: int, adv
 
 def test_assumed_noise_is_said_once() -> None:
     items = [item("a", EQUAL, noise="assumed noise, 10 % between runs"), item("b", EQUAL)]
-    words = "the noise between runs is assumed, not measured: run at least 3 runs a side, or keep an archive of runs"
+    words = "the noise between runs is assumed, not measured: make at least 3 runs per side, or keep an archive of runs"
     assert found(items).advice.count(words) == 1
     assert words not in found(items[1:]).advice
     diagnostic = item("a", EQUAL, noise="assumed noise, 10 % between runs", gating=False)
@@ -475,7 +474,7 @@ def test_only_runs_that_are_judged_count_towards_those_that_are_needed() -> None
 
 def test_a_failure_alone_asks_for_no_confirmation() -> None:
     result = found([item("a", WORSE), item("b", EQUAL)])
-    assert result.advice == [FIRST]
+    assert result.advice == []
     both = found([item("a", WORSE), item("b", WORSE)])
     assert both.sentence == f"B is worse than A: metric a {CHANGE}, metric b {CHANGE}"
 
@@ -524,7 +523,7 @@ def test_nothing_that_gates_is_no_pass() -> None:
 def test_a_failed_gate_makes_it_invalid_whatever_was_judged(name: str, problem: str, remedy: str) -> None:
     result = found([item("a", WORSE)], gates=[gate("fine", GateStatus.PASS), gate(name)], excluded={"v-1": "x: 1"})
     assert result.verdict is Verdict.INVALID
-    assert result.sentence == f"B and A cannot be compared: {problem} (measured {name})"
+    assert result.sentence == f"B and A cannot be compared: {problem} (measured {name}); {remedy}"
     assert result.reasons == [
         f"{problem}: measured {name}, required limit",
         "the candidate's run v-1 is not judged: x: 1",
@@ -617,7 +616,7 @@ def test_what_the_family_shows_to_be_worse_is_called_worse(adjusted: float, outc
     assert (result.outcome, is_failure(result)) == (outcome, adjusted <= 0.03)
 
 
-# --- by a series of releases, one run a side -------------------------------------------------------------------------
+# --- by a series of releases, one run per side -----------------------------------------------------------------------
 
 OPEN: dict[str, Any] = {"low": -0.06, "high": 0.16, "change": 0.05}
 
@@ -641,7 +640,7 @@ def test_one_undecided_metric_of_five_is_what_chance_does_and_is_named_in_the_pa
     assert passed.reasons[0] == (
         "5 gating metrics judged by intervals that hold 90 % over all looks, none of the others reaches its margin"
     )
-    assert found(_left(_open()), by_history=False).verdict is Verdict.INCONCLUSIVE, "more runs a side would decide it"
+    assert found(_left(_open()), by_history=False).verdict is Verdict.INCONCLUSIVE, "more runs per side would decide it"
     assert found(_left(_open(), equal=3), by_history=True).verdict is Verdict.INCONCLUSIVE, "of four none may stay open"
 
 
@@ -681,7 +680,7 @@ def test_what_was_not_measured_is_not_left_to_chance(blocked: Outcome) -> None:
 def test_a_metric_may_stay_open_only_within_its_own_margin_and_around_no_change(
     changes: dict[str, Any], verdict: Verdict
 ) -> None:
-    """Else one run a side would wave through what the run itself shows to be worse."""
+    """Else one run per side would wave through what the run itself shows to be worse."""
     assert found(_left(_open(**changes)), by_history=True).verdict is verdict
 
 

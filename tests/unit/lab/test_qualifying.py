@@ -366,14 +366,14 @@ def test_a_plan_that_cannot_be_used_is_a_sentence(tmp_path: Path) -> None:
 
 
 def _until_decided(plan: QaPlan, most: int) -> QaPlan:
-    """The first scenario goes on until it is decided, the second has two runs a side as before."""
+    """The first scenario goes on until it is decided, the second has two runs per side as before."""
     first = plan.scenarios[0].model_copy(update={"repetitions": None, "most_runs": most})
     return plan.model_copy(update={"scenarios": [first, plan.scenarios[1]]})
 
 
 @dataclass
 class _Asked:
-    """Says that it is settled after so many runs a side; keeps what it was asked with."""
+    """Says that it is settled after so many runs per side; keeps what it was asked with."""
 
     after: int
     asked: list[tuple[int, int, int]] = field(default_factory=list)
@@ -392,7 +392,7 @@ def _decided(folder: Path, plan: QaPlan, asked: _Asked, system: StandIn | None =
 def test_a_scenario_that_decides_goes_on_until_it_is_decided(
     tmp_path: Path, plan: QaPlan, after: int, rounds: int
 ) -> None:
-    """At least two runs a side, for one shows no noise; and no more than were planned at most."""
+    """At least two runs per side, for one shows no noise; and no more than were planned at most."""
     asked = _Asked(after)
     made = _decided(tmp_path, plan, asked)
     assert [len(one.runs) for one in made.scenarios] == [2 * rounds, 4]

@@ -237,7 +237,7 @@ def sample(verdict: Verdict = Verdict.PASS) -> Comparison:
         verdict=verdict,
         sentence=SENTENCES[verdict],
         reasons=[] if verdict is Verdict.PASS else ["tx latency p99: see the gating table"],
-        advice=["3 runs a side suffice to detect +10 % with 80 % power"],
+        advice=["3 runs per side suffice to detect +10 % with 80 % power"],
         baseline=_side("v0.9", "0.9", lost=False),
         candidate=_side("v1.0", "1.0", lost=invalid),
         profile_name="demo/small",

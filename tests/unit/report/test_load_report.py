@@ -16,6 +16,7 @@ from rich.console import Console
 from chainmark.capacity.verdict import rulings, verdict
 from chainmark.core.errors import ExitCode
 from chainmark.core.load_report import (
+    BentEntry,
     CapacityEntry,
     ContestedLevel,
     Departure,
@@ -395,6 +396,27 @@ def test_a_capacity_that_was_contradicted_is_said_so_on_the_first_screen() -> No
     assert "not confirmed: /block (clients), 64 clients passed 2 of 3 times" in sentence
 
 
+def _sentence_of_a_miss(**changes: Any) -> str:
+    one = endpoint("/block", 64, rate=False).model_copy(update=changes)
+    return load_document(report(target(endpoints=[one]), required={"block.clients": 1000.0})).sentence
+
+
+def test_a_miss_says_who_waits_from_which_load_on_and_what_to_look_at() -> None:
+    """What was observed decides what is advised: the exhausted resource, or that nothing was observed."""
+    bent = BentEntry(kind="clients", finding="exhausted", resource="the connection pool", level=16.0, sentence="full")
+    sentence = _sentence_of_a_miss(bent=[bent])
+    assert sentence.startswith("/block responds too slowly (p99 above 1 s) from ")
+    assert "of the 1000 clients that are required" in sentence
+    assert sentence.endswith("; look at the connection pool first, which limited it from 16 clients on.")
+    assert "monitor the server under load" in _sentence_of_a_miss()
+
+
+def test_a_pass_says_what_is_sustained_with_its_interval() -> None:
+    sentence = load_document(report(target(endpoints=[endpoint("/block", 64, rate=False)]))).sentence
+    assert re.match(r"/block sustains \d+ clients \(\d+ … \d+\) within p99 ≤ 1 s, errors ≤ 1 %; ", sentence)
+    assert sentence.endswith("keep this as the requirement of later tests: `--write-require FILE`.")
+
+
 def test_a_search_that_had_to_wait_for_a_processor_is_invalid_and_no_miss() -> None:
     word, _ = _told(capacity=None, low=0.0, high=None, stopped_by="waited", condition="waited", finding="lower bound")
     assert word == "INVALID"
@@ -405,4 +427,4 @@ def test_a_server_that_went_away_is_the_first_thing_that_is_said() -> None:
     left = target(endpoints=[endpoint("/block", 64, rate=False)])
     made = load_document(report(left.model_copy(update={"gone": gone, "interrupted": True})))
     assert (made.word, made.verdict.exit_code) == ("SERVER GONE", ExitCode.ENVIRONMENT)
-    assert "gone at 12:51:07 UTC" in made.sentence
+    assert made.sentence.startswith("2.1.0 went away at 12:51:07 UTC: it takes no connections")

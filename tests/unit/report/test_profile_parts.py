@@ -41,7 +41,7 @@ CHANGE = ProfileChange(
         FunctionChange(function="y/c.run", baseline=0.0, candidate=1e-6),
     ],
     functions_in_all=30,
-    basis="between 4 nodes of one run a side",
+    basis="between 4 nodes of one run per side",
     frames=[
         Frame(function="all", depth=0, begin=0.0, end=2.5e-4, baseline=2e-4, candidate=3e-4),
         Frame(function=SLOW, depth=1, begin=0.0, end=5e-5, baseline=1e-5, candidate=9e-5),

@@ -236,7 +236,7 @@ def test_the_terminal_says_what_a_reader_must_know_before_believing_the_table() 
     assert "is excluded" in text
     assert "node3 was restarted" in text
     assert "Indexing costs CPU" in text
-    assert "→ 3 runs a side suffice" in text
+    assert "→ 3 runs per side suffice" in text
     assert "diagnostic metrics moved" not in text  # nothing may be concluded from runs that cannot be compared
     assert "2 of 4 diagnostic metrics moved (q = 0.05): p2p bytes sent +14.2 %" in terminal(sample(), 160)
 

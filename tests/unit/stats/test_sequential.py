@@ -343,7 +343,7 @@ def decided_at(looks: Looks, sides: Sequence[FloatArray]) -> FloatArray:
 
 
 def test_a_forecast_decides_by_students_t() -> None:
-    """Three runs a side have 4 degrees of freedom: what a normal quantile would call shown is not."""
+    """Three runs per side have 4 degrees of freedom: what a normal quantile would call shown is not."""
     t = np.linspace(-4.0, 4.0, 4_001)
     baseline = np.broadcast_to(np.array([-1.0, 0.0, 1.0])[:, None], (len(t), 3, 1))
     candidate = baseline + (t * math.sqrt(2.0 / 3.0))[:, None, None]
@@ -390,9 +390,9 @@ def test_the_error_that_each_look_may_spend() -> None:
     rest = [0.96, 1.0 - 0.04 / 2, 1.0 - 0.04 / 4]
     assert spent(looks, worse=True) == pytest.approx([0.05 * share for share in (*worse, *rest)])
     assert spent(looks, worse=False) == pytest.approx([0.05 * share for share in (*equal, *rest)])
-    # A look at one run a side, or at a side without any, spends nothing.
+    # A look at one run per side, or at a side without any, spends nothing.
     assert spent(Looks(((0, 3), (1, 2), (3, 3)), 3), worse=True) == pytest.approx([0.0, 0.0, 0.048])
-    # A plan of one run a side whose first run was left out, as a manifest of other hands may say.
+    # A plan of one run per side whose first run was left out, as a manifest of other hands may say.
     assert spent(Looks(((0, 1), (1, 1)), 1), worse=True) == pytest.approx([0.0, 0.048])
 
 

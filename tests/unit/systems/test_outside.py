@@ -53,7 +53,7 @@ def test_the_tutorials_commands_work_as_written(installed: Path, tmp_path: Path)
                 text=True,
                 check=False,
             )
-            undecided = 3 if command == "compare" else 0  # one run a side
+            undecided = 3 if command == "compare" else 0  # one run per side
             assert done.returncode == undecided, line + done.stdout + done.stderr
             printed[command] = done.stdout
     assert list(printed) == ["metrics", "ingest", "compare"]

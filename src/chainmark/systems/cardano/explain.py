@@ -13,7 +13,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Splits
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
-from chainmark.core.wording import enumerated
+from chainmark.core.wording import first_sentence
 from chainmark.systems.capabilities import ModelOrder, ModelSource
 from chainmark.systems.cardano.calibration import Calibration, calibrate, differs
 from chainmark.systems.cardano.figures import (
@@ -204,27 +204,40 @@ def _round_trips(calibration: Calibration, pings_s: Sequence[Sequence[float]]) -
 
 
 def network_doubts(notes: Sequence[str]) -> list[str]:
-    """Why the network may not be the one that was measured."""
+    """What to do where the network may not be the one that was measured."""
     doubts = []
     if WITHOUT_TOPOLOGY in notes:
-        doubts.append("the cluster is not the benchmark's, which is assumed without its topology")
-    return doubts + [note.partition(":")[0] for note in notes if note.startswith(LOGS_MISSING)]
+        doubts.append("import the run with its topology, which is assumed to be the benchmark's")
+    if any(note.startswith(LOGS_MISSING) for note in notes):
+        doubts.append("import the logs of every host of the topology")
+    return doubts
 
 
 def _sentence(whole: Sequence[WholeRow], calibration: Calibration, catalogue: Catalogue, doubts: Sequence[str]) -> str:
+    """Which hosts adopted otherwise than the stages explain, by how much, and where to look."""
     flagged = [row for row in whole if row.flagged]
     routing = _routing(calibration)
-    if flagged:
-        labels = [
-            f"{catalogue.metric(row.metric_id).label} (model {units.percent(row.error)}, "
-            f"limit ±{units.plain_percent(row.limit)})"
-            for row in flagged
-        ]
-        among = "" if len(labels) == 1 else f", {len(labels)} of {len(whole)} centiles"
-        cause = ", or ".join([*doubts, "something that no stage shows was at work"])
-        return f"The parts do not explain {enumerated(labels)}{among}: {cause}.{routing}"
-    largest = units.plain_percent(max(abs(row.error) for row in whole))
-    return f"The parts explain the whole: every adoption centile is within {largest} of what was measured.{routing}"
+    if not flagged:
+        largest = max(whole, key=lambda row: abs(row.error))
+        most = f"the largest error, {_error(largest)}, is that of {catalogue.metric(largest.metric_id).label}"
+        reproduced = "The stages explain when blocks reach the hosts"
+        step = "what-ifs about this network can be asked with `chainmark predict`"
+        return f"{first_sentence(reproduced, most, next_step=step)}{routing}"
+    worst = max(flagged, key=lambda row: abs(row.error) / row.limit)
+    later = "later" if worst.error < 0.0 else "sooner"
+    among = f" ({len(flagged)} of {len(whole)} centiles are beyond their limits)" if len(whole) > 1 else ""
+    shown = (
+        f"{catalogue.metric(worst.metric_id).label} came {later} than the stages explain: model {_error(worst)}{among}"
+    )
+    step = "look for a delay that no stage shows" if worst.error < 0.0 else "look for a stage that is measured too long"
+    step = ", or ".join([*doubts, step])
+    return f"{first_sentence(shown, next_step=step)}{routing}"
+
+
+def _error(row: WholeRow) -> str:
+    """The model's error with its interval and limit: "−10.9 % (95 % interval −12.1 … −9.7 %, limit ±5 %)"."""
+    interval = units.percent_interval(*row.modelled_error.interval)
+    return f"{units.percent(row.error)} (95 % interval {interval}, limit ±{units.plain_percent(row.limit)})"
 
 
 def _routing(calibration: Calibration) -> str:

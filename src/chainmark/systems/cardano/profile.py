@@ -27,16 +27,22 @@ ROUND_TRIP_MAX_S = 60.0
 
 
 class Network(BaseModel):
-    """The hosts, who fetches from whom, and how far they are apart."""
+    """The hosts, who fetches from whom, and how far they are apart.
+
+    Attributes:
+        hosts: number of hosts; the default is that of the published benchmarks' cluster.
+        topology: "torus-dense", "random:4+1" (per host, peers in its region + elsewhere), or the path of a topology
+            file, which then also gives the hosts.
+        regions: where the hosts are; a topology file names them by their names or aliases.
+        rtt_s: mean round-trip time (seconds) between regions: a row and a column per region, in their order.
+        rtt_spread_s: standard deviation (seconds) of these means from link to link, in the same order.
+    """
 
     model_config = _SECTION
 
-    # The number of the published benchmarks' cluster.
     hosts: Annotated[int, Field(ge=2, le=1_000_000)] = 52
-    # "torus-dense", "random:4+1", or the path of a topology file, whose hosts then count.
     topology: str = TORUS_DENSE
     regions: Annotated[list[Region], Field(min_length=1)] = REGIONS
-    # Mean round trips in the order of the regions, and their standard deviation from link to link.
     rtt_s: list[list[float]] = PINGS_S
     rtt_spread_s: list[list[float]] = PINGS_SPREAD_S
 
@@ -98,15 +104,20 @@ class Network(BaseModel):
 
 
 class Chain(BaseModel):
-    """The protocol's constants."""
+    """The protocol's constants.
+
+    Attributes:
+        slot_length_s: length of a slot (seconds).
+        active_slots_coefficient: share of slots that have a leader; 0.05 gives one block per 20 slots.
+        epoch_slots: slots per epoch.
+        security_parameter: number of blocks behind the tip that can no longer change.
+    """
 
     model_config = _SECTION
 
     slot_length_s: Annotated[float, Field(gt=0, le=3600, description="(seconds)")] = 1.0
-    # The share of slots that have a leader: one block per 20 s.
     active_slots_coefficient: Annotated[float, Field(gt=0, le=1)] = 0.05
     epoch_slots: Annotated[int, Field(ge=1)] = 8000
-    # Blocks behind the tip that can no longer change; an epoch is 10 of them long, in mean blocks.
     security_parameter: Annotated[int, Field(ge=1)] = 40
 
     @property
@@ -116,32 +127,49 @@ class Chain(BaseModel):
 
 
 class Workload(BaseModel):
-    """What fills the blocks. The defaults are full blocks of simple payments."""
+    """What fills the blocks. The defaults are full blocks of simple payments.
+
+    Attributes:
+        name: name of the workload, which reports show.
+        tps: transactions submitted per second.
+        block_bytes: mean block size (bytes).
+        block_bytes_variation: standard deviation of the block sizes, divided by their mean.
+    """
 
     model_config = _SECTION
 
     name: str = "value-only"
     tps: Annotated[float, Field(ge=0, description="(transactions per second)")] = 12.0
     block_bytes: Annotated[float, Field(ge=1, le=1e9, description="(bytes)")] = 88_963.0
-    # Standard deviation of the sizes over their mean.
     block_bytes_variation: Annotated[float, Field(ge=0, le=1)] = 0.0
 
 
 class Analysis(BaseModel):
-    """How logs are analysed."""
+    """How logs are analysed.
+
+    Attributes:
+        filters: names of sets of filters ("value", "size-full") and single conditions ("BMinimumAdoptions=51"); a block
+            or slot must meet all of them.
+        count_switches: whether a block counts as adopted if the host adopts it by switching to its fork; the published
+            reports do not count it.
+        published_rules: whether to analyse by the rules of the published reports, including their known errors.
+    """
 
     model_config = _SECTION
 
-    # Names of sets ("value", "size-full") and conditions ("BMinimumAdoptions=51"), all of which must hold.
     filters: list[str] = []
-    # A block that a host adopts by switching to its fork is adopted; the published reports do not see it.
     count_switches: bool = True
-    # By the rules of the published reports, quirks included.
     published_rules: bool = False
 
 
 class Profile(BaseModel):
-    """A Cardano profile, resolved and whole."""
+    """A Cardano profile, resolved and whole.
+
+    Attributes:
+        system: `cardano`.
+        name: name of the profile, which reports show.
+        description: a sentence for `chainmark profiles`.
+    """
 
     model_config = _SECTION
 

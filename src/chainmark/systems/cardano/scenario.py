@@ -21,7 +21,12 @@ SegmentBytes = Annotated[float, Field(ge=100, le=1e6, description="(bytes)")]
 
 
 class Region(BaseModel):
-    """A region and the names that topology files use for it."""
+    """A region and the names that topology files use for it.
+
+    Attributes:
+        name: of the region, as in reports and what-ifs.
+        aliases: other names of the region, such as those in topology files.
+    """
 
     model_config = _FROZEN
 
@@ -70,50 +75,88 @@ class Stages(BaseModel):
     """Mean durations of the stages in seconds, by what each is measured from.
 
     The defaults are those of release 10.6.2 under full blocks of simple payments, from its published report.
+
+    Attributes:
+        started_s: from the start of the slot to the iteration of the forge loop (seconds).
+        block_context_s: from there to the block context (seconds).
+        ledger_state_s: from the block context to the ledger state (seconds).
+        ledger_view_s: from the ledger state to the ledger view (seconds).
+        leadership_s: from the ledger view to the leadership decision (seconds).
+        ticked_s: from the leadership decision to the ticked ledger state (seconds).
+        snapshot_s: from the ticked ledger state to the snapshot of the mempool (seconds).
+        forged_s: from the snapshot to the forged block (seconds).
+        announced_s: from the forged block to its announcement (seconds).
+        self_adopted_s: from the forged block to its adoption by the forger (seconds).
+        request_s: from the notice of a header to the request for the body (seconds).
+        fetched_to_announced_s: from a fetched body to its announcement (seconds).
+        adopted_s: from a fetched body to its adoption (seconds).
     """
 
     model_config = _FROZEN
 
-    started_s: Seconds = 0.00142  # slot start to the iteration of the forge loop
-    block_context_s: Seconds = 6.6e-05  # … to the block context
-    ledger_state_s: Seconds = 0.00012  # … to the ledger state
-    ledger_view_s: Seconds = 2.9e-05  # … to the ledger view
-    leadership_s: Seconds = 0.00041  # … to the decision who leads
-    ticked_s: Seconds = 0.02142  # … to the ticked ledger state
-    snapshot_s: Seconds = 0.04687  # … to the mempool's snapshot
-    forged_s: Seconds = 0.00077  # … to the forged block
-    announced_s: Seconds = 0.00072  # forged to announced
-    self_adopted_s: Seconds = 0.06822  # forged to adopted by the forger
-    request_s: Seconds = 0.00143  # header noticed to body requested
+    started_s: Seconds = 0.00142
+    block_context_s: Seconds = 6.6e-05
+    ledger_state_s: Seconds = 0.00012
+    ledger_view_s: Seconds = 2.9e-05
+    leadership_s: Seconds = 0.00041
+    ticked_s: Seconds = 0.02142
+    snapshot_s: Seconds = 0.04687
+    forged_s: Seconds = 0.00077
+    announced_s: Seconds = 0.00072
+    self_adopted_s: Seconds = 0.06822
+    request_s: Seconds = 0.00143
     fetched_to_announced_s: Seconds = 0.00103
-    adopted_s: Seconds = 0.07194  # body fetched to adopted
+    adopted_s: Seconds = 0.07194
 
 
 class Parameters(BaseModel):
-    """The constants of the model; docs/concepts/simulation.md says where each comes from."""
+    """The constants of the model; docs/concepts/simulation.md says where each comes from.
+
+    Attributes:
+        header_service_s: time to serve and validate a header, without the round trip (seconds).
+        body_service_s: time to read, send and receive a body, without the round trips (seconds).
+        server_share: share of the body's service time that the server spends before it sends.
+        fetch_factor: factor by which every fetch takes longer, from the request to the body; simulates a slow-down.
+        segment_bytes: TCP segment between regions (bytes).
+        segment_bytes_in_region: TCP segment within a region, with jumbo frames (bytes).
+        initial_window_segments: initial congestion window of a connection (segments).
+        window_limit_segments: largest congestion window (segments).
+        window_memory_s: time in which a grown congestion window halves on an idle connection (seconds).
+        bandwidth_bytes_per_s: bandwidth of a link (bytes per second).
+        fetch_concurrency: maximum number of peers that a host asks for a body at the same time.
+        decision_interval_s: shortest interval between two decisions of a host on what to fetch (seconds).
+        pipelining: whether a host announces a body before it has validated it.
+        fast_block_probability: probability that the ledger is already ticked when a block is forged.
+        fast_block_share: share of the mean ledger ticking that such a block saves; the mean over all blocks is kept.
+        slow_block_probability: probability that a block is slow to forge and to adopt.
+        slow_forging_s: additional forging time of a slow block (seconds).
+        slow_adoption_s: additional adoption time of a slow block on every host (seconds).
+        straggler_probability: probability that a host adopts a block late.
+        straggler_s: additional adoption time in that case (seconds).
+        forging_variation: variation of the forging stages (standard deviation / mean).
+        header_variation: variation of the header's service time (standard deviation / mean).
+        body_variation: variation of the body's service time (standard deviation / mean).
+        request_variation: variation of the time to the request (standard deviation / mean).
+        announcement_variation: variation of the time to the announcement (standard deviation / mean).
+        adoption_variation: variation of the time from the body to adoption (standard deviation / mean).
+    """
 
     model_config = _FROZEN
 
-    # Serving and validating a header; reading, sending and receiving a body; besides the round trips.
     header_service_s: Seconds = 0.0025
     body_service_s: Seconds = 0.0115
-    # The part of the body's service that the server spends before it sends.
     server_share: Share = 0.25
-    # Every fetch lasts so many times as long, from the request to the body: a slow-down to be found.
     fetch_factor: Annotated[float, Field(ge=1, le=100)] = 1.0
     segment_bytes: SegmentBytes = 1448.0
     segment_bytes_in_region: SegmentBytes = 8949.0
     initial_window_segments: Annotated[float, Field(ge=1, le=1e6)] = 10.0
     window_limit_segments: Annotated[float, Field(ge=1, le=1e9)] = 400.0
-    # Time in which a grown congestion window shrinks by half while idle.
     window_memory_s: Annotated[float, Field(ge=0, description="(seconds)")] = 3.0
     bandwidth_bytes_per_s: Annotated[float, Field(ge=1)] = 280e6
     fetch_concurrency: Annotated[int, Field(ge=1, le=64)] = 4
     decision_interval_s: Seconds = 0.010
-    # Announce a body before it is validated.
     pipelining: bool = True
     fast_block_probability: Share = 0.2
-    # The part of the mean ledger ticking that fast blocks are spared, before the mean is restored.
     fast_block_share: Share = 0.75
     slow_block_probability: Share = 0.01
     slow_forging_s: Seconds = 0.5

@@ -42,7 +42,7 @@ def told(*arguments: str) -> Story:
 
 def test_a_block_is_shown_by_height_and_by_hash(run: SealedRun) -> None:
     text = chainmark("block", "v1", "3").stdout
-    assert f"block 3: adopted at {HOSTS} of {HOSTS} hosts; the last, {SLOW}," in text
+    assert f"block 3 was adopted on {HOSTS} of {HOSTS} hosts; the slowest, {SLOW}," in " ".join(text.split())
     assert key_of("rival")[:16] in text  # the other side of the fork
     for host in range(HOSTS):
         assert f"node-{host}/log.json" in text
@@ -69,7 +69,7 @@ def test_only_the_hosts_that_were_asked_for_are_shown(lives: Lives, tmp_path: Pa
     text = chainmark("block", "v1", "2", "--host", "node-0").stdout
     assert "node-0/log.json" in text
     assert "node-1/log.json" not in text
-    assert f"adopted at {HOSTS} of {HOSTS} hosts" in text  # what is said of the block stays true
+    assert f"adopted on {HOSTS} of {HOSTS} hosts" in text  # what is said of the block stays true
 
 
 def test_a_log_that_changed_is_not_shown_as_if_it_were_the_same(lives: Lives, tmp_path: Path) -> None:

@@ -207,7 +207,7 @@ def test_a_whole_that_the_parts_do_not_give_is_flagged(tmp_path: Path) -> None:
     found = _explain(figures, tmp_path, pinged)
     assert not found.explained
     assert [row.metric_id for row in found.whole if row.flagged] == ["adoption_p100_s"]
-    assert "do not explain 1.00 adoption (model −1" in found.sentence
+    assert "1.00 adoption came later than the stages explain: model −1" in found.sentence
     assert "routing" not in found.sentence
 
 

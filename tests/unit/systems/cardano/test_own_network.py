@@ -109,7 +109,7 @@ def test_a_run_without_a_topology_says_what_is_assumed(pair: Path, tmp_path: Pat
     assert bare.document("network") is None
     explained = _explained(bare)
     notes = " ".join(explained.notes)
-    assert explained.explained or "is assumed without its topology" in explained.sentence
+    assert explained.explained or "is assumed to be the benchmark's" in explained.sentence
     assert "taken to be the benchmark cluster: 2 hosts in three regions" in notes
     assert "--topology FILE` keeps the cluster's own" in notes
 
@@ -120,7 +120,7 @@ def test_hosts_without_logs_are_named_as_a_cause(run: SealedRun) -> None:
     assert own is not None
     (note,) = [note for note in own.notes if note.startswith(LOGS_MISSING)]
     assert note.endswith("of 1 host of the topology: adoption was measured on 1 host, and is modelled on 2")
-    assert network_doubts(own.notes) == ["the run has no logs of 1 host of the topology"]
+    assert network_doubts(own.notes) == ["import the logs of every host of the topology"]
 
 
 def test_an_older_run_that_kept_regions_alone_is_modelled_on_its_regions(run: SealedRun, tmp_path: Path) -> None:

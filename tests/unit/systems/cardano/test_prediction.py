@@ -158,7 +158,7 @@ def test_one_scenario_alone_needs_no_words_on_changes() -> None:
     text = terminal(prediction(0), 140)
     assert "≈ 0" not in text
     assert "Scenarios" not in text
-    assert "as published: 0.50 spread 0.607 ± 0.003 s, 1.00 spread 1.027 ± 0.003 s." in text
+    assert "as published: 0.50 spread 0.607 s (95 % interval 0.601 … 0.613 s) and 1.00 spread 1.027 s (95 %" in text
 
 
 def test_what_was_changed_is_told_where_a_heading_cannot() -> None:

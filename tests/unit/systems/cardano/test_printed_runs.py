@@ -96,7 +96,7 @@ def test_what_the_digits_leave_open(printed: str, width: int | None, style: Repo
 
 
 def test_a_report_is_judged_and_without_history_says_why_it_is_open(folder: Path) -> None:
-    """One run a side and nothing that shows the noise: not a pass, and not an error either."""
+    """One run per side and nothing that shows the noise: not a pass, and not an error either."""
     report = folder / "release-10.6.2.json"
     document = cm.compare(str(report), store=folder / "store")
     assert document.verdict is Verdict.INCONCLUSIVE
@@ -111,7 +111,7 @@ def test_a_report_is_judged_and_without_history_says_why_it_is_open(folder: Path
 
 
 def test_with_history_the_verdict_falls_and_says_what_it_rests_on(tmp_path: Path) -> None:
-    """Ten releases that differ by little: an equal one passes, and one with a slower fetch fails, by one run a side."""
+    """Ten releases that differ by little: with one run per side an equal one passes, one with a slower fetch fails."""
     store = tmp_path / "store"
     past = made.series([0.004, -0.003, 0.002, -0.004, 0.003, -0.002, 0.004, -0.003, 0.002, -0.001])
     ingest(made.written(tmp_path / "past.json", made.content(*past)), store)

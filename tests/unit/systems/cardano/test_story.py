@@ -139,6 +139,6 @@ def test_a_block_that_nobody_finished_is_told(follower: Follower) -> None:
         place.model_copy(update={"seconds": [None] * 4, "steps": [None] * 4, "lines": [], "files": []})
         for place in story.places
     ], "files": [], "slowest": [None] * 4})  # fmt: skip
-    assert "adopted at 0 of 52 hosts." in terminal(bare)
+    assert "adopted on 0 of 52 hosts;" in terminal(bare)
     assert trail_document(bare).pdf().startswith(b"%PDF")
-    assert "adopted at 0 of 52 hosts." in trail_document(bare).html()
+    assert "adopted on 0 of 52 hosts;" in trail_document(bare).html()

@@ -91,7 +91,7 @@ def test_without_a_committed_transaction_there_is_no_figure() -> None:
 
 
 def _a_fifth_more(metric_id: str, base: float) -> Judgement:
-    """What is said of a candidate with a fifth more than the base: three runs a side, 2 % noise."""
+    """What is said of a candidate with a fifth more than the base: three runs per side, 2 % noise."""
     metric = CometBft().catalogue().metric(metric_id)
     return judge(metric, "mean", side(spread(base, 0.02)), side(spread(1.2 * base, 0.02)), ALONE)
 

@@ -55,7 +55,7 @@ def test_the_terminal_tells_the_load_and_breaks_no_line(report: SaturationReport
     text = _printed(report, width)
     assert all(len(line) <= width for line in text.splitlines())
     told = " ".join(text.split())
-    assert "old keeps up with 400 tx/s (c=1, r=400)" in told
+    assert "old sustains 400 tx/s (c=1, r=400)" in told
     assert "node0 died" in told
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from chainmark.core import units
 from chainmark.core.verdict import Case, Suite, Verdict
+from chainmark.core.wording import first_sentence
 from chainmark.report.blocks import (
     Block,
     Column,
@@ -62,10 +63,19 @@ def _case(row: EvidenceRow) -> Case:
 
 
 def _sentence(evidence: Evidence, groups: Sequence[str], methods: Sequence[str]) -> str:
-    """The first method's overall error, group by group."""
-    told = [f"{row.group}: {_percent(row.overall)} %" for row in evidence.rows if methods and row.method == methods[0]]
+    """How far the first method is off, in the usual case and at worst, and what that means for a prediction."""
     runs = f"{units.plural(len(evidence.runs), 'run')} in {units.plural(len(groups), 'group')}"
-    return f"{runs}; root mean square error of “{methods[0]}”, {'; '.join(told)}." if told else f"{runs}."
+    rows = [row for row in evidence.rows if methods and row.method == methods[0]]
+    if not rows:
+        return first_sentence(f"The record holds {runs}")
+    usual = [row.overall for row in rows]
+    low, high = _percent(min(usual)), _percent(max(usual))
+    typical = f"{low} %" if low == high else f"{low}–{high} %"
+    largest = _percent(max(max(row.largest) for row in rows if row.largest))
+    return first_sentence(
+        f"“{methods[0]}” is off by {typical} (root mean square) and by at most {largest} % over {runs}",
+        next_step="measure what must be known better than that",
+    )
 
 
 def _percent(fraction: float, *, signed: bool = False) -> str:

@@ -10,13 +10,14 @@ from chainmark.core import units
 from chainmark.core.metric import Metric
 from chainmark.core.metric import Table as MetricGroup
 from chainmark.core.verdict import Case, Suite, Verdict
+from chainmark.core.wording import enumerated, first_sentence, with_interval
 from chainmark.report.blocks import Block, Column, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
 from chainmark.report.split_parts import split_table
 from chainmark.report.wording import prose
 from chainmark.systems.cardano.model import modelled
 from chainmark.systems.cardano.model.blocks import Parts, curve_charts, measured_points, parts_chart, parts_tables
-from chainmark.systems.cardano.model.results import Cell, Contribution, Prediction, Row, ScenarioEntry
+from chainmark.systems.cardano.model.results import Cell, Contribution, Modelled, Prediction, Row, ScenarioEntry
 from chainmark.systems.cardano.split.parts import TITLE
 
 SPLIT_READ = (
@@ -70,20 +71,45 @@ def network(scenario: ScenarioEntry) -> str:
 
 
 def _sentence(prediction: Prediction) -> str:
-    """The base scenario's figures that the whole is judged by: the first and the last of them."""
-    ids = prediction.contribution_metric_ids
+    """Which scenario moves the whole most, by how much and how surely; without scenarios, what the network does."""
     rows = {row.metric_id: row for row in prediction.rows}
-    told = []
-    together = [rows[id_] for id_ in ids if id_ in rows]
-    for id_ in dict.fromkeys([*ids[:1], *ids[-1:]]):
-        if row := rows.get(id_):
-            metric = prediction.catalogue.metric(id_)
-            scale = scale_of(row, metric, together)
-            told.append(f"{metric.label} {scale.modelled(row.cells[0].modelled).whole} {scale.unit.symbol}".rstrip())
+    ids = [id_ for id_ in prediction.contribution_metric_ids if id_ in rows]
     base = prediction.scenarios[0].label
-    others = len(prediction.scenarios) - 1
-    beside = f" Beside it, {units.plural(others, 'scenario')}." if others else ""
-    return f"{base}: {', '.join(told) or 'no figure of the whole'}.{beside}"
+    if not ids:
+        return first_sentence(f"{base}: the model has no figure of the whole")
+    whole = [rows[id_] for id_ in ids]
+    changes = [(index, cell.change) for index, cell in enumerate(whole[-1].cells) if cell.change and cell.changed]
+    scales = {row.metric_id: scale_of(row, prediction.catalogue.metric(row.metric_id), whole) for row in whole}
+    if not changes:
+        ends = dict.fromkeys([ids[0], ids[-1]])
+        figures = [_with_interval(prediction, id_, rows[id_].cells[0].modelled, scales[id_]) for id_ in ends]
+        none = f"none of {units.plural(len(prediction.scenarios) - 1, 'what-if')} changes that visibly"
+        others = none if len(prediction.scenarios) > 1 else ""
+        step = "simulate a change, such as `--rtt +20%`, or check the model with `chainmark explain`"
+        return first_sentence(f"{base}: {enumerated(figures)}", others, next_step="" if others else step)
+    index, change = max(changes, key=lambda pair: abs(pair[1].value))
+    metric, scale = prediction.catalogue.metric(ids[-1]), scales[ids[-1]]
+    unit = scale.unit.symbol
+    low, high = (units.number(scale.unit.of(end), scale.decimals, signed=True) for end in change.interval)
+    amount = units.number(scale.unit.of(change.value), scale.decimals, signed=True)
+    start = whole[-1].cells[0].modelled.value
+    share = f", which is {units.percent(change.value / start)}" if start > 0.0 else ""
+    moved = with_interval(amount, low, high, unit, level="95 %")
+    what_ifs = units.plural(len(prediction.scenarios) - 1, "what-if")
+    name = scenario_names(prediction.scenarios)[index]
+    unit_word = f" {unit}" if unit else ""
+    from_ = f"from {units.number(scale.unit.of(start), scale.decimals)}{unit_word}"
+    return first_sentence(
+        f"Of {what_ifs}, “{name}” changes {metric.label} most: {moved} {from_}{share}",
+        next_step="check how well the model fits this network with `chainmark explain` before relying on it",
+    )
+
+
+def _with_interval(prediction: Prediction, id_: str, figure: Modelled, scale: modelled.RowScale) -> str:
+    low, high = (units.number(scale.unit.of(end), scale.decimals) for end in figure.interval)
+    value = units.number(scale.unit.of(figure.value), scale.decimals)
+    label = prediction.catalogue.metric(id_).label
+    return f"{label} {with_interval(value, low, high, scale.unit.symbol, level='95 %')}"
 
 
 def scenario_names(scenarios: Sequence[ScenarioEntry]) -> list[str]:

@@ -1,4 +1,4 @@
-"""A column of a published report as a sealed run: one estimate a metric, and what the report states of the run."""
+"""A column of a published report as a sealed run: one estimate per metric, and what the report states of the run."""
 
 from __future__ import annotations
 

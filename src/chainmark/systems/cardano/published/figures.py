@@ -140,7 +140,7 @@ class OverHosts:
         return [sorted(column) for column in zip(*(host.centiles for host in self.hosts.values()), strict=True)]
 
     def places(self, ordered: Sequence[float]) -> list[float]:
-        """The elements that the published analysis lists of one value a host: each once, of few hosts some twice."""
+        """The elements that the published analysis lists of one value per host: each once, of few hosts some twice."""
         places = max(_FEWEST_PLACES, len(ordered))
         return [ordered[centile_index(len(ordered), 1.0 / places * (place + 0.5))] for place in range(places)]
 

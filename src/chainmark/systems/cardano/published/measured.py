@@ -107,7 +107,7 @@ def _over_hosts(
 
 
 def _log_figures(books: Sequence[Books]) -> dict[str, Figure]:
-    """What the logs hold: one sample a host."""
+    """What the logs hold: one sample per host."""
     spans = [(one.last_ns or 0) - (one.first_ns or 0) for one in books]
     analysed = [facts.analysed_messages(one, PUBLISHED) for one in books]
     rates = [one.raw_lines / (span // 10**9) for one, span in zip(books, spans, strict=True) if span >= 10**9]

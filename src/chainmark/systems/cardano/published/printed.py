@@ -80,7 +80,7 @@ def _facts(path: Path, content: ReportContent, label: str) -> list[str]:
 def _ragged(path: Path, label: str, found: int, content: ReportContent) -> UsageError:
     return UsageError(
         f"{path} has {found} values of `{label}` for {len(content.versions)} versions",
-        "every row of a report has one value a version",
+        "every row of a report has one value per version",
     )
 
 

@@ -30,7 +30,7 @@ OF_STAGES = (
     "first fetch alone, and the rest of such a change counts with the network",
 )
 WITHIN_RUNS = (
-    "with one run a side the intervals say how well this change is divided, and not how the node's part differs from "
+    "with one run per side the intervals say how well this change is divided, and not how the node's part differs from "
     "one run to the next"
 )
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from chainmark.core import units
 from chainmark.core.verdict import Verdict, shown
-from chainmark.core.wording import cut, some_of
+from chainmark.core.wording import cut, first_sentence, some_of
 from chainmark.report.blocks import Block, Column, Listing, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
 from chainmark.systems.cardano.trails.story import Neighbour, Story, short_key
-from chainmark.systems.cardano.trails.timeline import Times, timeline_chart, times_of, told_stages
+from chainmark.systems.cardano.trails.timeline import Times, log_place, timeline_chart, times_of, told_stages
 
 NOT_TOLD = "not told"
 _LONGEST = "max"
@@ -40,17 +40,34 @@ def trail_document(story: Story) -> Document:
 
 
 def sentence(story: Story) -> str:
-    """How far it came: "block 3: adopted at 6 of 6 hosts; the last, node-3, 452.0 ms after slot start"."""
+    """Who was last, by how much, what took longest there, and which log line to read."""
     axis = times_of(story)
     end = story.stages[story.end]
-    reached = [(second, place.place) for place in story.places if (second := place.seconds[story.end]) is not None]
+    reached = [
+        (second, index) for index, place in enumerate(story.places) if (second := place.seconds[story.end]) is not None
+    ]
     everywhere = len(story.places) + len(story.absent)
-    start = f"{story.name}: {end} at {len(reached)} of {units.plural(everywhere, story.place_label)}"
+    count = f"{story.name} was {end} on {len(reached)} of {units.plural(everywhere, story.place_label)}"
+    without = [place.place for place in story.places if place.seconds[story.end] is None] + story.absent
+    missing_ = (
+        f"look at the log of {some_of(without, 1, f'{story.place_label}s')}, without that stage" if without else ""
+    )
     if not reached:
-        return f"{start}."
+        return first_sentence(count, next_step=missing_)
     last, where = max(reached)
-    middle = "" if story.median_s is None else f" (median {axis.with_unit(story.median_s)})"
-    return f"{start}; the last, {where}, {axis.with_unit(last)} after {story.base_label}{middle}."
+    slowest = story.places[where]
+    middle = "" if story.median_s is None else f", {axis.with_unit(last - story.median_s)} after the median"
+    text = f"{count}; the slowest, {slowest.place}, after {axis.with_unit(last)}{middle}"
+    steps = [
+        (step, stage) for stage, step in enumerate(slowest.steps[: story.end + 1]) if step is not None and step > 0.0
+    ]
+    if missing_ or not steps:
+        return first_sentence(text, next_step=missing_)
+    longest, stage = max(steps)
+    line = log_place(story, where, stage)
+    read = f"read {line}" if line else f"see its log around “{story.stages[stage]}”"
+    waited = f"it waited longest, {axis.with_unit(longest)}, for “{story.stages[stage]}”"
+    return first_sentence(text, waited, next_step=read)
 
 
 def facts_table(story: Story) -> Table:

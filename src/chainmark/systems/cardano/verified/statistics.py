@@ -80,7 +80,7 @@ def _moments(figure: Figure, group: str) -> Iterator[tuple[Statistic, float]]:
 
 
 def _among(group: str, ordered: Sequence[float], figure: OverHosts) -> dict[Statistic, float]:
-    """One value a host, ascending, and what they come to."""
+    """One value per host, ascending, and what they come to."""
     found = dict(_moments(cdf_of(ordered), group))
     # The file tells the hosts' means each once, their centiles at the places that few hosts fill twice.
     values = ordered if group == MEANS else figure.places(ordered)

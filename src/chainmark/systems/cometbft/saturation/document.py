@@ -42,7 +42,7 @@ def saturation_document(report: SaturationResult) -> Document:
     state = text.state_of(report)
     charts = saturation_charts(report)
     sections = [
-        Section("saturation", "Up to which load", [found_table(report), Remarks("why", "Why", text.reasons(report))]),
+        Section("saturation", "Saturation load", [found_table(report), Remarks("why", "Why", text.reasons(report))]),
         Section("plots", "Processed against offered", charts[:2]),
         Section(
             "processed", "The tables of the published reports", [*processed_tables(report), diagonal_table(report)]
@@ -50,7 +50,7 @@ def saturation_document(report: SaturationResult) -> Document:
         Section("latency", "Latency against throughput", charts[2:]),
         Section("comparison", "Versions at equal loads", comparison_tables(report)),
         Section("cells", "Every load", cell_tables(report)),
-        Section("conditions", "Under which conditions", _conditions(report)),
+        Section("conditions", "Conditions", _conditions(report)),
     ]
     profile = f"profile {report.profile_name}" if report.profile_name else "published tables"
     versions = units.plural(len(report.versions), "version")

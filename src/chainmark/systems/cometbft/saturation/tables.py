@@ -35,8 +35,8 @@ _INTERVALS = "In brackets: 90 % intervals; of one run the noise between runs is 
 
 
 def found_table(report: SaturationResult) -> Table:
-    """The answer: one row a version, and below it the same by the other measure."""
-    columns = [*words("version"), Column("keeps up with"), *words("sure", "configuration"),
+    """The answer: one row per version, and below it the same by the other measure."""
+    columns = [*words("version"), Column("sustains"), *words("certain", "configuration"),
                Column("knee", spare_tail=True), *words("state"), Column("runs")]  # fmt: skip
     rows = []
     for version in report.versions:
@@ -58,7 +58,7 @@ def found_table(report: SaturationResult) -> Table:
             ]
             rows.append(TableRow(cells, second=is_second))
     notes = [text.rule(report), *dict.fromkeys(f"Knee of {one.label}: {one.knee.basis}." for one in report.versions)]
-    return Table("found", "Where each version stops keeping up", columns, rows, notes, tails="intervals")
+    return Table("found", "Saturation load of each version", columns, rows, notes, tails="intervals")
 
 
 def processed_tables(report: SaturationResult) -> list[Table]:
@@ -117,23 +117,31 @@ def _diagonal_cell(cells: Sequence[Cell]) -> TableCell:
 
 
 def cell_tables(report: SaturationResult) -> list[Table]:
-    """Every cell with its books and figures."""
-    return [_cell_table(version, number) for number, version in enumerate(report.versions)]
+    """Every cell: its figures, and below them its accounting."""
+    return [
+        table
+        for number, version in enumerate(report.versions)
+        for table in (_cell_table(version, number), _count_table(version, number))
+    ]
+
+
+def _cells(version: SaturationVersion) -> list[Cell]:
+    """The cells by their loads."""
+    return sorted(version.cells, key=lambda one: (one.load_per_s, one.connections))
 
 
 def _cell_table(version: SaturationVersion, number: int) -> Table:
     columns = [
-        *words("load"), Column("offered"), Column("unsent"), Column("rejected"), Column("accepted"),
-        Column("committed"), Column("share, %", spare_tail=True), Column("in window, %", spare_tail=True),
+        *words("cell"), Column("tx/s"), Column("share, %", spare_tail=True), Column("in window, %", spare_tail=True),
         Column("throughput, tx/s", spare_tail=True), Column("latency, s", spare_tail=True),
         Column("p50, s", spare_tail=True), Column("p99, s", spare_tail=True), Column("n"),
     ]  # fmt: skip
-    cells = sorted(version.cells, key=lambda one: (one.load_per_s, one.connections))
+    cells = _cells(version)
     places = text.decimals([cell.throughput_per_s for cell in cells])
     rows = [
         row_of(
-            f"{cell.name} ({text.per_s(cell.load_per_s)})",
-            *(text.total(cell, name) for name in ("offered", "unsent", "rejected", "accepted", "committed")),
+            cell.name,
+            units.count(cell.load_per_s),
             text.figure_cell(cell.efficiency, 100.0, 1, text.STANDINGS[cell.standing]),
             text.figure_cell(cell.pace, 100.0, 1, text.STANDINGS[cell.pace_standing]),
             text.figure_cell(cell.throughput_per_s, 1.0, places),
@@ -146,10 +154,19 @@ def _cell_table(version: SaturationVersion, number: int) -> Table:
         for cell in cells
     ]
     notes = [_INTERVALS, f"Throughput: {version.throughput_is}. Latency: {version.latency_is}, mean; n: of how many."]
-    several = max((cell.used for cell in cells), default=0) > 1
-    if several:
-        notes.append("Books are sums over the runs.")
     return Table(f"cells-{number}", f"Every load: {version.label}", columns, rows, notes, tails="intervals")
+
+
+def _count_table(version: SaturationVersion, number: int) -> Table:
+    names = ("offered", "unsent", "rejected", "accepted", "committed")
+    cells = _cells(version)
+    rows = [
+        row_of(cell.name, units.count(cell.load_per_s), *(text.total(cell, read) for read in names)) for cell in cells
+    ]
+    several = max((cell.used for cell in cells), default=0) > 1
+    notes = ["Sums over the runs."] if several else []
+    columns = [*words("cell"), Column("tx/s"), *map(Column, names)]
+    return Table(f"counts-{number}", f"Transactions at every load: {version.label}", columns, rows, notes)
 
 
 def _latency_count(cell: Cell) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.core import units
+from chainmark.core.verdict import Verdict
+from chainmark.core.wording import command, enumerated, first_sentence
 from chainmark.report.blocks import TableCell
 from chainmark.report.phrases import Emphasis
 from chainmark.systems.cometbft.saturation.results import (
@@ -16,6 +18,7 @@ from chainmark.systems.cometbft.saturation.results import (
     SaturationVersion,
     Standing,
     State,
+    candidate_verdict,
 )
 
 WORDS: dict[State, str] = {
@@ -76,24 +79,70 @@ def found_text(found: Saturation) -> str:
 
 
 def sentence(report: SaturationResult) -> str:
-    """What was found of every version."""
-    parts = [f"{version.label} {_clause(version.chosen)}" for version in report.versions]
-    return "; ".join(parts) + "." if parts else "Nothing was measured."
+    """Up to which load each version processes its transactions, how sure that is, and what to do next."""
+    versions = [f"{version.label} {_clause(version.chosen)}" for version in report.versions]
+    if not versions:
+        return first_sentence("Nothing was measured", next_step="run the test again")
+    return first_sentence(*_against(report), *versions, next_step=_next_step(report))
+
+
+def _against(report: SaturationResult) -> list[str]:
+    """The versions that saturate at a load that the first one clearly sustains."""
+    if not report.measured:
+        return []
+    base, *others = report.measured
+    worse = [one for one in others if candidate_verdict(base.chosen, one.chosen) is Verdict.FAIL]
+    return [
+        f"{one.label} falls behind at {per_s(one.chosen.high_per_s)}, although {base.label} sustains "
+        f"{per_s(base.chosen.low_per_s)}"
+        for one in worse
+    ]
 
 
 def _clause(found: Saturation) -> str:
-    bracket = between(found)
+    """What becomes of the transactions of one version, and how sure that is."""
+    loads = f"{per_s(found.load_per_s)} ({configuration(found)})"
     if found.state == "found":
-        return f"keeps up with {per_s(found.load_per_s)} ({configuration(found)})"
+        surely = f" and falls behind from {per_s(found.high_per_s)} on" if found.high_per_s is not None else ""
+        return f"sustains {loads}{surely} (90 % intervals)"
     if found.state == "leaning":
-        return (
-            f"keeps up with {per_s(found.load_per_s)} by the values ({configuration(found)}), and surely with {bracket}"
-        )
+        return f"probably sustains {loads}, and surely {between(found)} (90 % intervals)"
     if found.state == "contradictory":
-        return f"contradicts itself: its saturation load is {bracket}"
+        return f"has contradictory results: its saturation load is {between(found)}"
     if found.state == "lower bound":
-        return f"keeps up with every load that was tested (up to {configuration(found)})"
-    return "keeps up with no load that was tested" if found.state == "nothing kept up" else "has no run that counts"
+        return f"sustains every tested load (up to {configuration(found)})"
+    return "sustains no tested load" if found.state == "nothing kept up" else "has no run that counts"
+
+
+def _next_step(report: SaturationResult) -> str:
+    """What would tell more, of the version that is known worst."""
+    measured = report.measured
+    if not measured:
+        return ""
+    state = state_of(report)
+    version = next(one for one in measured if one.chosen.state == state)
+    found = version.chosen
+    if report.interrupted:
+        return f"finish the test: {command('saturation', '--resume', report.experiment)}"
+    if report.verdict is Verdict.FAIL:
+        return f"see how both process {per_s(measured[0].chosen.low_per_s)} under *Versions at equal loads*"
+    if limits := dict.fromkeys(
+        text.partition(":")[0] for cell in version.cells for run in cell.runs for text in run.limits
+    ):
+        return f"repeat on a faster or idle machine, as this one may have been the limit ({enumerated(list(limits))})"
+    if state == "found" and found.high_per_s is not None:
+        return f"to narrow it down, test loads between {units.count(found.low_per_s)} and {per_s(found.high_per_s)}"
+    largest = max((cell.load_per_s for cell in version.cells), default=0)
+    least = min((cell.load_per_s for cell in version.cells), default=0)
+    return {
+        "lower bound": f"to find the limit, test loads above {per_s(largest)} (`saturation.rates`)",
+        "nothing kept up": f"test loads below {per_s(least)} (`saturation.rates`)",
+        "no data": "look at why the runs do not count, then repeat them",
+    }.get(state, f"repeat with more than {units.plural(_runs_per_cell(version), 'run')} per load (`--repeat`)")
+
+
+def _runs_per_cell(version: SaturationVersion) -> int:
+    return max((cell.used for cell in version.cells), default=1)
 
 
 def reasons(report: SaturationResult) -> list[str]:
@@ -108,11 +157,11 @@ def reasons(report: SaturationResult) -> list[str]:
 def rule(report: SaturationResult) -> str:
     """The rule that chooses the load."""
     return (
-        "The saturation load is the largest connections × rate such that it and every smaller tested load have "
+        "The saturation load is the largest connections × rate for which it and every smaller tested load have "
         f"processed at least {units.plain_percent(1.0 - report.tolerance)} of what was offered, in each cell of equal "
-        "load, while every cell of every larger load has processed less. The chosen configuration is the one at that "
-        "load with the fewest connections; where no load is found, of the largest one up to which all are kept up. "
-        "Sure are the loads whose 90 % intervals lie wholly on one side."
+        "load, while every cell of every larger load has processed less. The chosen configuration is that with the "
+        "fewest connections at that load; if there is no such load, at the largest load up to which all are sustained. "
+        "A load is certain if its 90 % intervals are entirely on one side."
     )
 
 

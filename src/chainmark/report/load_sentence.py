@@ -1,0 +1,193 @@
+"""The first sentence of a load test: which users notice what, at which load, how sure that is, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chainmark.capacity.verdict import Ruling, bare_level, level_text, said, verdict
+from chainmark.core import units
+from chainmark.core.load_report import BentEntry, CapacityEntry, EndpointEntry, LoadReport, TargetEntry
+from chainmark.core.verdict import Verdict
+from chainmark.core.wording import enumerated, first_sentence, some_of
+from chainmark.report.load_text import agreement_text, agreements, capacity_of, condition_text, interval_text
+
+_NAMED = 3
+_TOO_SLOW = ("p99", "p95")
+_STEPS = {
+    Verdict.GENERATOR_LIMITED: "run the load generator on a faster machine, because it was the limit",
+    Verdict.INVALID: "repeat the test while nothing else uses the machine",
+    Verdict.PARTIAL: "repeat the test",
+    Verdict.INCONCLUSIVE: "measure longer: raise `steps.longest_s`",
+}
+
+
+def sentence(report: LoadReport, ruled: Sequence[Ruling]) -> str:
+    """What users notice, where, how sure that is, and what to do."""
+    gating = [ruling for ruling in ruled if ruling.gates]
+    result, _ = verdict(report, ruled)
+    gone = next((target for target in report.targets if target.gone), None)
+    if gone is not None and gone.gone is not None:
+        at = units.utc_clock(gone.gone.at)
+        step = f"look at the log of {gone.name} around {at}, then repeat the test"
+        return first_sentence(
+            f"{gone.name} went away at {at}: {gone.gone.why}", _counted(report, gating), next_step=step
+        )
+    if not gating:
+        return first_sentence("Nothing was measured", next_step="repeat the test")
+    if result is Verdict.PASS:
+        return first_sentence(_sustained(report, gating), *contested_texts(report), next_step=_after_pass(report))
+    worst = next((ruling for ruling in gating if ruling.verdict is result), gating[0])
+    if result is Verdict.PARTIAL and worst.verdict is not result:
+        step = "repeat the test for the rest"
+        return first_sentence("The test was interrupted", _counted(report, gating), next_step=step)
+    clauses = [noticed(report, worst), _counted(report, gating, worst), *contested_texts(report)]
+    return first_sentence(*clauses, next_step=next_step(report, worst))
+
+
+def noticed(report: LoadReport, ruling: Ruling) -> str:
+    """What users notice of one capacity that is not met: "/block responds too slowly (p99 above 1 s) from 64 on"."""
+    capacity = _capacity(report, ruling)
+    who = _who(report, ruling)
+    if ruling.verdict is not Verdict.FAIL or capacity is None or capacity.high is None:
+        word = {Verdict.FAIL: who, Verdict.INCONCLUSIVE: f"{who} is not decided"}
+        return f"{word.get(ruling.verdict, f'{who} is {ruling.verdict.value}')}: {ruling.reason}"
+    high = level_text(capacity.kind, capacity.high)
+    where = f"from {high} on" if capacity.low > 0.0 else f"already at {high}"
+    found = f"{who} {_effect(capacity, _endpoint(report, ruling))} {where} (95 % confidence)"
+    required = "" if ruling.required is None else level_text(capacity.kind, ruling.required)
+    if capacity.low > 0.0:
+        sustained = bare_level(capacity.low) if required else level_text(capacity.kind, capacity.low)
+        return f"{found}; it sustains {sustained}{f' of the {required} that are required' if required else ''}"
+    return f"{found}, and {required} are required" if required else found
+
+
+def next_step(report: LoadReport, ruling: Ruling) -> str:
+    """What to do about a capacity that is not met, by what was observed of it."""
+    capacity = _capacity(report, ruling)
+    if ruling.verdict is Verdict.INCONCLUSIVE and capacity is not None and capacity.stopped_by == "ladder end":
+        return f"raise `search.{capacity.kind}_last` to reach the limit"
+    if ruling.verdict in _STEPS:
+        return _STEPS[ruling.verdict]
+    target = _target(report, ruling)
+    bent = _bent(_endpoint(report, ruling), ruling)
+    if bent is not None and bent.resource is not None and bent.level is not None:
+        return f"look at {bent.resource} first, which limited it from {level_text(bent.kind, bent.level)} on"
+    if bent is None and not target.sources:
+        return "monitor the server under load (`--server-pid`, `--scrape`) to see what limits it"
+    return "monitor more of the server (`--scrape`, `--postgres`): nothing that was monitored was exhausted"
+
+
+def contested_texts(report: LoadReport) -> list[str]:
+    """Of each capacity that was confirmed and also contradicted: at which level, and how often."""
+    several = len(report.targets) > 1
+    texts = []
+    for target in report.targets:
+        for endpoint in target.endpoints:
+            for capacity in endpoint.capacities:
+                if capacity.contested:
+                    name = f"{f'{target.name} ' if several else ''}{endpoint.label} ({capacity.kind})"
+                    level = level_text(capacity.kind, capacity.contested.level)
+                    times = f"{capacity.contested.passed} of {capacity.contested.measured} times"
+                    texts.append(f"not confirmed: {name}, {level} passed {times}")
+    return [*texts[:_NAMED], f"{len(texts) - _NAMED} more not confirmed"] if len(texts) > _NAMED else texts
+
+
+def _counted(report: LoadReport, gating: Sequence[Ruling], first: Ruling | None = None) -> str:
+    """How many capacities are met, and the names of the others, without the one that was named first."""
+    capacities = [ruling for ruling in gating if not ruling.is_of_levels]
+    if capacities == [first]:
+        return ""
+    met = sum(ruling.verdict is Verdict.PASS for ruling in capacities)
+    kind = "required " if report.required else ""
+    texts = (
+        [f"{met} of {units.plural(len(capacities), f'{kind}capacity', f'{kind}capacities')} met"] if capacities else []
+    )
+    for result in Verdict:
+        names = [
+            f"{_who(report, one)} ({one.name.rpartition(' (')[2]}" if one.name != one.label else _who(report, one)
+            for one in gating
+            if one.verdict is result is not Verdict.PASS and one is not first
+        ]
+        texts += (
+            [f"{'also ' if first and first.verdict is result else ''}{said(result)}: {some_of(names, _NAMED)}"]
+            if names
+            else []
+        )
+    return "; ".join(texts)
+
+
+def _sustained(report: LoadReport, gating: Sequence[Ruling]) -> str:
+    """What every endpoint sustains; of requirements, how many are met and which one only just."""
+    asked = agreements(report)
+    within = f"within {agreement_text(asked[0])}" if len(asked) == 1 else "within their SLAs"
+    known = [(one, capacity) for one in gating if (capacity := _capacity(report, one)) is not None]
+    if not known:
+        return f"{units.plural(len(gating), 'endpoint')} stayed {within} at every fixed level"
+    required = [(one, capacity) for one, capacity in known if one.required]
+    if required:
+        nearest, capacity = min(required, key=lambda pair: pair[1].low / (pair[0].required or 1.0))
+        wanted = level_text(capacity.kind, nearest.required or 0.0)
+        text = f"{_who(report, nearest)} sustains {_level(capacity)}, {wanted} are required"
+        count = units.plural(len(required), "required capacity", "required capacities")
+        return f"All {count} are met {within}; the nearest: {text}" if len(required) > 1 else f"{text}, {within}"
+    by_endpoint: dict[str, list[str]] = {}
+    for one, capacity in known:
+        by_endpoint.setdefault(_who(report, one), []).append(_level(capacity))
+    texts = [f"{who} sustains {enumerated(levels)}" for who, levels in by_endpoint.items()]
+    return f"{some_of(texts, _NAMED, 'endpoints')} {within}"
+
+
+def _level(capacity: CapacityEntry) -> str:
+    """A capacity with its interval: "64 clients (64 … 66)"."""
+    value = capacity.low if capacity.capacity is None else capacity.capacity
+    least = "at least " if capacity.high is None else ""
+    interval = "" if capacity.high is None else f" ({interval_text(capacity)})"
+    return f"{least}{level_text(capacity.kind, value)}{interval}"
+
+
+def _after_pass(report: LoadReport) -> str:
+    """What to do where all is met: find the limit, repeat, or keep what was found."""
+    capacities = [one for target in report.targets for endpoint in target.endpoints for one in endpoint.capacities]
+    if any(one.contested for one in capacities):
+        return "repeat the test to confirm it"
+    if report.required:
+        return ""
+    if unlimited := sorted({one.kind for one in capacities if one.stopped_by == "ladder end"}):
+        return f"raise {enumerated([f'`search.{kind}_last`' for kind in unlimited])} to find the limit"
+    return "keep this as the requirement of later tests: `--write-require FILE`" if capacities else ""
+
+
+def _effect(capacity: CapacityEntry, endpoint: EndpointEntry | None) -> str:
+    name = capacity.condition or ""
+    text = condition_text(name, endpoint.agreement) if endpoint and not capacity.condition_part else name
+    whose = f" of {capacity.condition_part}" if capacity.condition_part else ""
+    if name in _TOO_SLOW:
+        return f"responds too slowly ({text}{whose})"
+    if name == "errors":
+        return f"fails too many requests ({text}{whose})"
+    if name == "achieved":
+        return f"falls behind ({text}{whose})"
+    return "misses its SLA"
+
+
+def _who(report: LoadReport, ruling: Ruling) -> str:
+    return f"{ruling.target} {ruling.label}" if len(report.targets) > 1 else ruling.label
+
+
+def _target(report: LoadReport, ruling: Ruling) -> TargetEntry:
+    return report.targets[ruling.number]
+
+
+def _endpoint(report: LoadReport, ruling: Ruling) -> EndpointEntry | None:
+    return next((one for one in _target(report, ruling).endpoints if one.id == ruling.endpoint), None)
+
+
+def _capacity(report: LoadReport, ruling: Ruling) -> CapacityEntry | None:
+    endpoint = _endpoint(report, ruling)
+    if endpoint is None or ruling.kind is None or ruling.is_of_levels:
+        return None
+    return capacity_of(endpoint, ruling.kind)
+
+
+def _bent(endpoint: EndpointEntry | None, ruling: Ruling) -> BentEntry | None:
+    return next((one for one in (endpoint.bent if endpoint else []) if one.kind == ruling.kind), None)
