@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -257,7 +258,7 @@ class LoadProfile(BaseModel):
         }
         for name, section in (("ramp", self.ramp), ("spike", self.spike)):
             if section.endpoints():
-                levels = {"rates": section.rates, "clients": section.clients}
+                levels: dict[str, Mapping[str, list[Any]]] = {"rates": section.rates, "clients": section.clients}
                 shared[name] = section.model_dump(exclude=set(levels)) | {
                     f"{what}.{id_}": pair for what, named in levels.items() for id_, pair in named.items()
                 }

@@ -166,7 +166,7 @@ def _course_samples(found: Found, course: Course) -> pl.DataFrame:
     """One row a run of a ramp or a spike; null of what says nothing about the server."""
     name = course_id(found.endpoint.id, course)
     measured = f"{name}_{KEPT_UP_TO if isinstance(course, Ramp) else RECOVERY}"
-    rows = []
+    rows: list[dict[str, float]] = []
     for one in found.courses:
         result = result_of(one, found.agreement)
         if one.course != course or result.note:
