@@ -39,8 +39,7 @@ def _due_s(course: Course) -> np.ndarray:
     # A jump has two levels at one time, of which the later one counts from then on.
     knots[:, 0] += 1e-9 * np.arange(len(knots))
     area = np.concatenate([[0.0], np.cumsum(np.diff(times) * np.interp(times, *knots.T)[:-1])])
-    due_s: np.ndarray = np.interp(np.arange(int(area[-1])), area, times)
-    return due_s
+    return np.array([float(one) for one in np.interp(np.arange(int(area[-1])), area, times)])
 
 
 def _queued_s(due_s: np.ndarray, service_s: np.ndarray) -> np.ndarray:
