@@ -23,7 +23,7 @@ from chainmark.core.verdict import Verdict
 from chainmark.report.blocks import Table
 from chainmark.report.load_document import load_document
 
-from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished
+from tests.unit.capacity.queueing import ENDPOINT, TARGET, FloatArray, Latencies, finished
 from tests.unit.report.load_samples import report, target
 
 CAPACITY_PER_S = 200.0
@@ -32,17 +32,17 @@ SPIKE = Spike(LevelKind.RATE, 100.0, 300.0, before_s=5.0, peak_s=2.0, after_s=10
 RAMP = Ramp(LevelKind.RATE, 50.0, 450.0, 40.0)
 
 
-def _due_s(course: Course) -> np.ndarray:
+def _due_s(course: Course) -> FloatArray:
     """When requests are due: the inverse of the area below the course, by small steps."""
     times = np.linspace(0.0, course.length_s, 400_000)
     knots = np.array(course.points)
     # A jump has two levels at one time, of which the later one counts from then on.
     knots[:, 0] += 1e-9 * np.arange(len(knots))
     area = np.concatenate([[0.0], np.cumsum(np.diff(times) * np.interp(times, *knots.T)[:-1])])
-    return np.array([float(one) for one in np.interp(np.arange(int(area[-1])), area, times)])
+    return np.interp(np.arange(int(area[-1])), area, times)
 
 
-def _queued_s(due_s: np.ndarray, service_s: np.ndarray) -> np.ndarray:
+def _queued_s(due_s: FloatArray, service_s: FloatArray) -> FloatArray:
     """First come, first served, by one."""
     ends, end = [], 0.0
     for due, service in zip(due_s, service_s, strict=True):
