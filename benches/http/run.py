@@ -50,6 +50,7 @@ http {{
   scgi_temp_path {folder}/scgi;
   server {{
     listen 127.0.0.1:{port} backlog=4096;
+    listen 127.0.0.1:{port_2} http2 backlog=4096;
     root {folder}/files;
     error_page 405 =200 $uri;
   }}
@@ -117,12 +118,12 @@ def build() -> Path:
 
 @contextlib.contextmanager
 def serve(folder: Path, port: int) -> Iterator[str]:
-    """Run nginx on its core."""
+    """Run nginx on its core: HTTP/1.1 at ``port``, HTTP/2 by prior knowledge at the next one."""
     (folder / "files").mkdir()
     for name, size in REPLIES.items():
         (folder / "files" / name).write_text(json.dumps({"a": "x" * (size - 9)}), encoding="utf-8")
     configuration = folder / "nginx.conf"
-    configuration.write_text(NGINX.format(folder=folder, port=port), encoding="utf-8")
+    configuration.write_text(NGINX.format(folder=folder, port=port, port_2=port + 1), encoding="utf-8")
     folder.chmod(0o755)
     command = ["taskset", "-c", SERVER_CORE, "nginx", "-p", str(folder), "-c", str(configuration)]
     process = subprocess.Popen(command)
@@ -158,11 +159,11 @@ def order(url: str, mode: dict[str, Any], duration_s: float, **more: object) -> 
     return json.dumps(whole | {"threads": 1} | more)
 
 
-def ours(program: Path, checks: bool) -> Generator:
+def ours(program: Path, checks: bool = False, **more: object) -> Generator:
     """Our generator, which reads each body to its end; or also checks that it is JSON."""
 
     def measure(url: str, seconds: int, _: Path) -> Figures:
-        text = order(url, {"closed": {"clients": 64}}, seconds)
+        text = order(url, {"closed": {"clients": 64}}, seconds, **more)
         if checks:
             whole = json.loads(text)
             whole["requests"][0]["expect"] = {"json": True, "checks": [{"pointer": "/a", "type": "string"}]}
@@ -205,6 +206,17 @@ def h2load(url: str, seconds: int, folder: Path) -> Figures:
     return figures(int(found(r"(\d+) succeeded", ran.output)), seconds, ran)
 
 
+def h2load_2(streams: int) -> Generator:
+    """The generator h2load over HTTP/2, with so many streams on a connection and 64 in all."""
+
+    def measure(url: str, seconds: int, folder: Path) -> Figures:
+        command = ["h2load", "-t1", f"-c{64 // streams}", f"-m{streams}", f"-D{seconds}"]
+        ran = run([*command, "-d", str(folder / "request"), "-H", "content-type: application/json", url])
+        return figures(int(found(r"(\d+) succeeded", ran.output)), seconds, ran)
+
+    return measure
+
+
 def ab(url: str, seconds: int, folder: Path) -> Figures:
     """The generator ab with -k; without -n behind -t it would stop at 50,000 requests."""
     command = ["ab", "-q", "-k", "-t", str(seconds), "-n", "100000000", "-c", "64", "-T", "application/json"]
@@ -225,14 +237,14 @@ def print_row(values: list[str]) -> None:
     print("| " + " | ".join(values) + " |", flush=True)
 
 
-def compare(generators: dict[str, Generator], url: str, folder: Path, arguments: argparse.Namespace) -> None:
+def compare(generators: dict[str, Generator], url: str, folder: Path, arguments: argparse.Namespace, over: str) -> None:
     """Print one table per reply size; the generators take turns."""
     for name, size in REPLIES.items():
         runs: dict[str, list[Figures]] = {generator: [] for generator in generators}
         for _ in range(arguments.repeats):
             for generator, measure in generators.items():
                 runs[generator].append(measure(f"{url}/{name}", arguments.seconds, folder))
-        print(f"\n64 connections, POST {len(BODY)} B, reply {size} B, load average {os.getloadavg()[0]:.1f}\n")
+        print(f"\n64 clients over {over}, POST {len(BODY)} B, reply {size} B, load average {os.getloadavg()[0]:.1f}\n")
         print_row(["generator", "requests/s, median (range)", "CPU µs per request, median (range)"])
         print_row(["---", "---:", "---:"])
         for generator, values in runs.items():
@@ -300,6 +312,17 @@ def choose(program: Path) -> dict[str, Generator]:
     return generators
 
 
+def choose_2(program: Path) -> dict[str, Generator]:
+    """Those that speak HTTP/2: a connection for each client, and eight clients on each."""
+    generators: dict[str, Generator] = {}
+    for streams in (1, 8):
+        shared = f", {streams} streams on a connection" if streams > 1 else ""
+        generators[f"chainmark{shared}"] = ours(program, protocol="2", streams=streams)
+        if shutil.which("h2load"):
+            generators[f"h2load{shared}"] = h2load_2(streams)
+    return generators
+
+
 def main() -> None:
     """Print the tables."""
     arguments = parse_arguments()
@@ -311,7 +334,9 @@ def main() -> None:
         folder = Path(name)
         (folder / "request").write_text(BODY, encoding="utf-8")
         with serve(folder, arguments.port) as url:
-            compare(choose(program), url, folder, arguments)
+            compare(choose(program), url, folder, arguments, "HTTP/1.1")
+            url_2 = f"http://127.0.0.1:{arguments.port + 1}"
+            compare(choose_2(program), url_2, folder, arguments, "HTTP/2")
             stall(program, url, folder)
             memory(program, url, arguments.memory_seconds)
 

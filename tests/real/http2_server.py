@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 import threading
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -44,11 +44,16 @@ _RESETS = {Does.HALF: ErrorCodes.INTERNAL_ERROR, Does.RESET: ErrorCodes.CANCEL, 
 
 @dataclass
 class Http2Server:
-    """Takes one thing after the other from ``turns`` for every request of a connection, the last one for ever."""
+    """Takes one thing after the other from ``turns`` for every request of a connection, the last one for ever.
+
+    Attributes:
+        behind: answers the path and the body instead, as the server does that this one is a gateway of.
+    """
 
     turns: tuple[Does, ...] = (Does.ANSWER,)
     tls: ssl.SSLContext | None = None
     most_streams: int = 100
+    behind: Callable[[str, bytes], tuple[int, bytes]] | None = None
     port: int = 0
     # By what was done; the most streams that were open at a time; the bytes of a request's body; connections.
     done: Counter[str] = field(default_factory=Counter)
@@ -68,7 +73,8 @@ class _Connection(asyncio.Protocol):
         self.server = server
         self.speech = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
         self.number = 0
-        self.bodies: Counter[int] = Counter()
+        self.bodies: defaultdict[int, bytes] = defaultdict(bytes)
+        self.paths: dict[int, str] = {}
         self.open: set[int] = set()
         self.transport: asyncio.Transport | None = None
         self.is_ended = False
@@ -98,8 +104,9 @@ class _Connection(asyncio.Protocol):
             self.open.add(event.stream_id)
             self.server.most_open = max(self.server.most_open, len(self.open))
             self.server.headers = {str(name): str(value) for name, value in event.headers}
+            self.paths[event.stream_id] = self.server.headers[":path"]
         elif isinstance(event, DataReceived):
-            self.bodies[event.stream_id] += len(event.data)
+            self.bodies[event.stream_id] += event.data
             self.speech.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
         elif isinstance(event, StreamEnded):
             # All that came at once is there before the first of it is answered.
@@ -115,7 +122,10 @@ class _Connection(asyncio.Protocol):
         what = self.server.turns[min(self.number, len(self.server.turns) - 1)]
         self.number += 1
         self.server.done[what] += 1
-        self.server.bodies[self.bodies[stream]] += 1
+        self.server.bodies[len(self.bodies[stream])] += 1
+        if self.server.behind is not None:
+            self._hand_on(stream, self.server.behind)
+            return
         if what is not Does.HANG:
             self.open.discard(stream)
         if what is Does.GO_AWAY:
@@ -129,6 +139,15 @@ class _Connection(asyncio.Protocol):
         self._send()
         if what in {Does.GO_AWAY, Does.CALM, Does.CLOSE}:
             self._close()
+
+    def _hand_on(self, stream: int, behind: Callable[[str, bytes], tuple[int, bytes]]) -> None:
+        self.open.discard(stream)
+        status, body = behind(self.paths[stream], self.bodies[stream])
+        self.speech.send_headers(stream, [(":status", str(status)), ("content-type", "application/json")])
+        for begin in range(0, len(body), 16_000):
+            self.speech.send_data(stream, body[begin : begin + 16_000])
+        self.speech.end_stream(stream)
+        self._send()
 
     def _answer(self, stream: int, what: Does) -> None:
         self.speech.send_headers(stream, [(":status", "200"), ("server", "known"), ("content-type", "text/plain")])

@@ -10,9 +10,12 @@ from pathlib import Path
 from ssl import PROTOCOL_TLS_SERVER, SSLContext
 from threading import Thread
 
+import httpx
 import pytest
 
+import chainmark as cm
 from chainmark.capacity.model import Target, Tls
+from chainmark.core.errors import EnvironmentFailure
 from chainmark.core.progress import Silent
 from chainmark.systems.mesh import bodies
 from chainmark.systems.mesh.bodies import READS
@@ -21,9 +24,11 @@ from chainmark.systems.mesh.corpus import CorpusOrder, sample
 from chainmark.systems.mesh.discovery import Offering, Server, discover
 from chainmark.systems.mesh.pinned import Corpus
 
+from tests.real.http2_server import serving_http2
 from tests.real.mesh_servers import CHAIN_ID, NETWORK, MeshServer, running_simd
 
 ALL_OF_THEM = 1_000
+JSON = {"Content-Type": "application/json"}
 
 
 def _sampled(url: str, order: CorpusOrder) -> tuple[Server, Corpus]:
@@ -203,3 +208,20 @@ def test_a_certificate_that_is_wrong(tmp_path: Path, rosetta_example: MeshServer
     with MeshClient(plain) as client, pytest.raises(WrongCertificate, match="no TLS with") as caught:
         discover(client)
     assert caught.value.hint == "does the server want `http://`?"
+
+
+def test_a_corpus_from_a_deployment_that_speaks_only_http_2(tmp_path: Path, rosetta_example: MeshServer) -> None:
+    """As behind a gateway without HTTP/1.1: a corpus that cannot be sampled is no load test."""
+
+    def example(path: str, body: bytes) -> tuple[int, bytes]:
+        answer = httpx.post(rosetta_example.url + path, content=body, headers=JSON, timeout=30, trust_env=False)
+        return answer.status_code, answer.content
+
+    path = tmp_path / "corpus.json"
+    with serving_http2() as gateway:
+        gateway.behind = example
+        with pytest.raises(EnvironmentFailure):
+            cm.corpus("mesh", gateway.url, path)
+        kept = cm.corpus("mesh", gateway.url, path, http_version="2")
+        assert "/block" in kept.requests
+        assert cm.check_corpus("mesh", path, gateway.url, http_version="2") == (kept, [])

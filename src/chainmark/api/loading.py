@@ -15,7 +15,8 @@ from chainmark.api.comparing import compared
 from chainmark.api.context import Cancellation, Settings, as_settings, relay, resolve_profile, store_at
 from chainmark.api.runs import Run, RunReference, runs_of
 from chainmark.capacity.access import NOBODY, Access, hidden_in_errors
-from chainmark.capacity.model import UNIX, Target, Tls
+from chainmark.capacity.model import HTTP_1, UNIX, Target, Tls
+from chainmark.capacity.protocol import WantedVersion, speaking
 from chainmark.capacity.requirements import read_requirements, requirements, requirements_text
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
@@ -34,6 +35,8 @@ from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import served
 
+# How long a server that may choose its version of HTTP is waited for, outside of a load test.
+_CHOICE_TIMEOUT_S = 10.0
 # Other tools write a socket's path percent-encoded, as the host of a URL.
 _UNIX_URL = "http+unix://"
 
@@ -277,6 +280,7 @@ def corpus(
     ca_file: Path | None = None,
     insecure: bool = False,
     access: Access = NOBODY,
+    http_version: WantedVersion = HTTP_1,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> KeptCorpus:
@@ -291,6 +295,7 @@ def corpus(
         settings: of the sampling.
         seed: of what is drawn.
         ca_file, insecure, access: as in `load`.
+        http_version: "2" asks in HTTP/2, as `steps.http_version` of a load test does; "auto" lets the server choose.
         progress, cancel: as in `run`.
 
     Raises:
@@ -311,7 +316,7 @@ def corpus(
     chosen += [f'{system}.network="{network}"'] if network else []
     for setting in [*chosen, *as_settings(settings)]:
         content = apply_setting(content, setting)
-    order = ServiceOrder(_server(url, ca_file, insecure, access), corpus=source, pinned=Path(path))
+    order = ServiceOrder(_server(url, ca_file, insecure, access, http_version), corpus=source, pinned=Path(path))
     with hidden_in_errors([order.target.access]):
         return keeper.keep_corpus(keeper.profile(content), order, relay(progress, cancel))
 
@@ -324,10 +329,15 @@ def check_corpus(
     ca_file: Path | None = None,
     insecure: bool = False,
     access: Access = NOBODY,
+    http_version: WantedVersion = HTTP_1,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> tuple[KeptCorpus, list[WrongRequest]]:
     """Ask a server every request of a corpus once: the corpus, and what was not answered rightly.
+
+    Args:
+        ca_file, insecure, access: as in `load`.
+        http_version: as in `corpus`.
 
     Raises:
         UsageError: there is no such file, or it belongs to another network.
@@ -338,7 +348,7 @@ def check_corpus(
         >>> wrong
         []
     """
-    server = _server(url, ca_file, insecure, access)
+    server = _server(url, ca_file, insecure, access, http_version)
     with hidden_in_errors([server.access]):
         return corpus_system(system).check_corpus(Path(path), server, relay(progress, cancel))
 
@@ -357,5 +367,6 @@ def corpus_system(name: str) -> CorpusSystem:
     return system
 
 
-def _server(url: str, ca_file: Path | None, insecure: bool, access: Access) -> Target:
-    return _target("server", url, Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure), access)
+def _server(url: str, ca_file: Path | None, insecure: bool, access: Access, http_version: WantedVersion) -> Target:
+    tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
+    return speaking(_target("server", url, tls, access), http_version, _CHOICE_TIMEOUT_S)

@@ -26,8 +26,11 @@ class Sla(BaseModel):
         error_share: at most this share of the requests that were sent fails.
         achieved_share: with a rate, at least this share of what was due is answered as it goes.
         min_requests: fewer say nothing: a p99 has no upper bound then.
+        recovery_s: after a spike, the p99 is as before within this; None: while it is watched.
         drift_share: over a step of ten minutes or more at a fixed level, latencies rise by at most this share, and
             errors by at most `error_share`; None: not asked.
+        memory_drift_share: over such a step the memory of the watched server rises by at most this share; None: not
+            asked.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -37,7 +40,9 @@ class Sla(BaseModel):
     error_share: Annotated[float, Field(ge=0, le=0.5)] = 0.01
     achieved_share: Annotated[float, Field(ge=0.5, le=1)] = 0.99
     min_requests: Annotated[int, Field(ge=1, le=10_000_000)] = fewest_for_upper_bound(0.99)
+    recovery_s: Annotated[float, Field(gt=0, le=86_400, description="(seconds)")] | None = None
     drift_share: Annotated[float, Field(gt=0, le=10)] | None = None
+    memory_drift_share: Annotated[float, Field(gt=0, le=10)] | None = None
 
     @model_validator(mode="after")
     def _p95_can_decide(self) -> Self:
@@ -62,7 +67,8 @@ class Sla(BaseModel):
 
     def terms(self) -> dict[str, Any]:
         """What two runs must share; what was not always there is left out where it is not asked."""
-        return self.model_dump(exclude={"drift_share"} if self.drift_share is None else set())
+        later = ("recovery_s", "drift_share", "memory_drift_share")
+        return self.model_dump(exclude={name for name in later if getattr(self, name) is None})
 
     @property
     def strictest_latency_s(self) -> float:

@@ -9,11 +9,13 @@ from statistics import median
 
 from chainmark.capacity.agreement import Sla
 from chainmark.capacity.model import Level, Outcome, Phase, Step
+from chainmark.network.server_series import Readings
 from chainmark.stats.trend import Trend, trend_of
 
 # A step at a fixed level of at least so long is looked at, in so many stretches.
 SHORTEST_S = 600.0
 STRETCHES = 60
+_NS = 1e9
 
 
 class Drifting(StrEnum):
@@ -22,6 +24,7 @@ class Drifting(StrEnum):
     P50 = "p50"
     P99 = "p99"
     ERRORS = "errors"
+    MEMORY = "memory"
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,9 @@ class Drift:
     """How one figure of a step changed from its begin to its end.
 
     Attributes:
-        begin: seconds, or a share of the requests; None with the others: a stretch of the step had no answer.
-        rise: latencies as a share of the begin, errors as a share of the requests; low, high: its 95 % interval.
+        begin: seconds, a share of the requests, or bytes; None with the others: a stretch of the step had no answer.
+        rise: latencies and memory as a share of the begin, errors as a share of the requests; low, high: its 95 %
+            interval.
         limit: how far it may rise; None: it is not judged.
     """
 
@@ -47,8 +51,28 @@ class Drift:
 
 def drifts_of(steps: Sequence[Step], sla: Sla) -> list[Drift]:
     """Of every long step at a fixed level that ran to its end."""
+    return [drift for step in _long(steps) for drift in _of_step(step, sla)]
+
+
+def memory_drifts_of(steps: Sequence[Step], sla: Sla, memory: Readings) -> list[Drift]:
+    """The same of what a server's processes used of the memory meanwhile; nothing of a step that nobody watched."""
+    return [drift for step in _long(steps) if (drift := _of_memory(step, sla, memory))]
+
+
+def _long(steps: Sequence[Step]) -> list[Step]:
     long = [step for step in steps if step.phase is Phase.FIXED and step.result.window_s >= SHORTEST_S]
-    return [drift for step in long if not (step.partial or step.waited) for drift in _of_step(step, sla)]
+    return [step for step in long if not (step.partial or step.waited)]
+
+
+def _of_memory(step: Step, sla: Sla, memory: Readings) -> Drift | None:
+    begin_ns = step.result.started_ns + step.result.warm_up_s * _NS
+    stretch_ns = step.result.window_s * _NS / STRETCHES
+    stretches = [(begin_ns + number * stretch_ns, begin_ns + (number + 1) * stretch_ns) for number in range(STRETCHES)]
+    known = [value for stretch in stretches if (value := memory.mean(*stretch)) is not None]
+    if not known:
+        return None
+    trend = trend_of(known) if len(known) == STRETCHES else None
+    return _relative(Drifting.MEMORY, step, trend, sla.memory_drift_share)
 
 
 def _of_step(step: Step, sla: Sla) -> Iterator[Drift]:
@@ -57,7 +81,7 @@ def _of_step(step: Step, sla: Sla) -> Iterator[Drift]:
     for what, column in ((Drifting.P50, series.p50_s), (Drifting.P99, series.p99_s)):
         known = [[value for at in places if (value := column[at]) is not None] for places in stretches]
         trend = trend_of([median(values) for values in known]) if all(known) else None
-        yield _latency(what, step, trend, sla.drift_share)
+        yield _relative(what, step, trend, sla.drift_share)
     asked = [sum(series.ok[at] + series.failed[at] for at in places) for places in stretches]
     failed = [sum(series.failed[at] for at in places) for places in stretches]
     shares = [one / whole for one, whole in zip(failed, asked, strict=True) if whole]
@@ -76,7 +100,7 @@ def _stretches(step: Step) -> list[list[int]]:
     return [places[begin : begin + size] for begin in range(0, size * STRETCHES, size) if places[begin : begin + size]]
 
 
-def _latency(what: Drifting, step: Step, trend: Trend | None, limit: float | None) -> Drift:
+def _relative(what: Drifting, step: Step, trend: Trend | None, limit: float | None) -> Drift:
     """As a share of what it was; a line that begins at nothing has none."""
     if trend is not None and trend.begin <= 0.0:
         trend = None

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from chainmark.capacity.agreement import Sla
+from chainmark.capacity.course import Course
 from chainmark.capacity.fixed import fixed_asks, fixed_levels
 from chainmark.capacity.model import Endpoint, Gone, Level, LevelKind, Step, Target
 from chainmark.capacity.plan import SearchPlan
+from chainmark.capacity.recovering import CourseStep
 from chainmark.capacity.recovery import Looks, Recovery
 from chainmark.capacity.search import REPETITIONS, Answer, Ask, Interrupted, StoppedBy, search
 from chainmark.capacity.step import StepRunner, StepSettings
@@ -52,12 +54,14 @@ class LoadPlan:
     Attributes:
         agreement: the SLA by the endpoint's id.
         searches: capacities to look for; maybe none.
+        courses: by the endpoint's id, loads that change while they run.
     """
 
     agreement: Callable[[str], Sla]
     searches: tuple[SearchPlan, ...]
     settings: StepSettings
     fixed: FixedPlan = FixedPlan()
+    courses: Mapping[str, tuple[Course, ...]] = field(default_factory=dict)
 
 
 @dataclass
@@ -68,10 +72,15 @@ class Found:
     agreement: Sla
     answers: dict[LevelKind, Answer] = field(default_factory=dict)
     fixed: list[Step] = field(default_factory=list)
+    courses: list[CourseStep] = field(default_factory=list)
     looks: Looks = field(default_factory=Looks)
 
     def steps(self) -> list[Step]:
         """All steps, in the order in which they were run."""
+        return self.level_steps() + [one.step for one in self.courses]
+
+    def level_steps(self) -> list[Step]:
+        """Those at one level each; they come first."""
         return [step for answer in self.answers.values() for step in answer.steps] + self.fixed
 
 
@@ -228,6 +237,23 @@ class _EndpointTest:
                 if answer.stopped_by in {StoppedBy.INTERRUPTED, StoppedBy.GONE}:
                     raise Interrupted(gone=answer.gone)
         self._fixed()
+        for course in self.plan.courses.get(self.parts[0][1].endpoint.id, ()):
+            self._course(course)
+
+    def _course(self, course: Course) -> None:
+        """The servers take turns, as they do at fixed levels; each begins with a runner that knows no other load."""
+        ask = Ask(course.peak, course.phase, course=course)
+        runners = [(self._runner(target, found), found) for target, found in self.parts]
+        for turn in range(course.times):
+            for runner, found in runners if turn % 2 == 0 else runners[::-1]:
+                steps: list[Step] = []
+                try:
+                    _measure_unhindered(runner, ask, steps)
+                except Interrupted as interrupted:
+                    steps += [interrupted.step] if interrupted.step else []
+                    raise
+                finally:
+                    found.courses += [CourseStep(course, step) for step in steps]
 
     def _runner(self, target: Target, found: Found, settings: StepSettings | None = None) -> StepRunner:
         settings = settings or self.plan.settings

@@ -6,9 +6,12 @@ A level is part of its metric's name. What was measured at other levels is anoth
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from chainmark.capacity.course import Course, Ramp
 from chainmark.capacity.loadtest import Found
 from chainmark.capacity.model import Endpoint, Level, LevelKind
+from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.metric import Better, Chart, Condition, Kind, Metric, Population, Table
 
@@ -23,6 +26,11 @@ CAPACITY_NOISE = 0.05
 LATENCY_NOISE = 0.05
 LATENCY_FLOOR_S = 0.0005
 ERROR_FLOOR = 0.001
+KEPT_UP_TO = "kept_up_to"
+RECOVERY = "recovery_s"
+# A queue empties in about this, and a ramp or a spike is one run of the load.
+RECOVERY_FLOOR_S = 1.0
+COURSE_NOISE = 0.1
 _CAPACITY = {
     LevelKind.CLIENTS: ("clients", "max clients", "clients"),
     LevelKind.RATE: ("per_s", "max rate", "req/s"),
@@ -57,6 +65,17 @@ def population_id(endpoint_id: str, level: Level) -> str:
     return f"{endpoint_id}_at_{level_name(level)}"
 
 
+def course_id(endpoint_id: str, course: Course) -> str:
+    """Of the runs of a ramp or a spike at one endpoint; its population and the begin of its metrics."""
+    levels = f"{level_name(course.start).removesuffix('_per_s').removesuffix('_clients')}_to_{level_name(course.peak)}"
+    return f"{endpoint_id}_{course.phase}_{levels}"
+
+
+def courses_of(found: Found) -> tuple[Course, ...]:
+    """Ramps and spikes at an endpoint, each once."""
+    return tuple(dict.fromkeys(one.course for one in found.courses))
+
+
 def capacity_id(endpoint_id: str, kind: LevelKind) -> str:
     """Of an endpoint's capacity."""
     return f"{endpoint_id}_capacity_{_CAPACITY[kind][0]}"
@@ -71,7 +90,16 @@ def load_catalogue_of(system: str, title: str, found: Sequence[Found]) -> Catalo
     """The catalogue of a load test that found this."""
     measured = [(one.endpoint, tuple(one.answers), levels_of(one)) for one in found]
     parts = [(part, (), levels_of(one)) for one in found for part, _ in parts_of(one.endpoint)]
-    return _catalogue(system, title, [*measured, *parts])
+    catalogue = _catalogue(system, title, [*measured, *parts])
+    courses = [(one.endpoint, course) for one in found for course in courses_of(one)]
+    populations = [_course_population(endpoint, course) for endpoint, course in courses]
+    metrics = [metric for endpoint, course in courses for metric in _course_metrics(endpoint, course)]
+    return catalogue.model_copy(
+        update={
+            "populations": [*catalogue.populations, *populations],
+            "metrics": [*catalogue.metrics, *metrics],
+        }
+    )
 
 
 def parts_of(mix: Endpoint) -> list[tuple[Endpoint, range]]:
@@ -133,6 +161,69 @@ def capacity_metric(endpoint_id: str, label: str, kind: LevelKind, order: int) -
         "confirmed by repetition; 0 where the lowest level fails.",
         source=["load steps"],
     )
+
+
+def _course_population(endpoint: Endpoint, course: Course) -> Population:
+    what = "ramps" if isinstance(course, Ramp) else "spikes"
+    id_ = course_id(endpoint.id, course)
+    return Population(id=id_, label=f"{what} of {endpoint.label} {_course_words(course)}", keys=[ATTEMPT])
+
+
+def _course_words(course: Course) -> str:
+    return f"from {course.start} to {course.peak}"
+
+
+def _course_metrics(endpoint: Endpoint, course: Course) -> list[Metric]:
+    name, label = course_id(endpoint.id, course), f"{endpoint.label} {_course_words(course)}"
+    own: dict[str, Any] = {"table": endpoint.id, "population": name, "source": ["load records"], "gating": True}
+    failed = Metric(
+        id=f"{name}_{FAILED}",
+        label=f"{label}, errors",
+        unit="fraction",
+        kind=Kind.DIFFERENCE,
+        better=Better.LOWER,
+        statistics=["mean"],
+        judged_by=["mean"],
+        order=51,
+        floor=ERROR_FLOOR,
+        default_noise=COURSE_NOISE,
+        description=f"Share of the requests that failed, of each {course.phase} {_course_words(course)}.",
+        **own,
+    )
+    if isinstance(course, Ramp):
+        _, words, unit = _CAPACITY[course.kind]
+        measured = Metric(
+            id=f"{name}_{KEPT_UP_TO}",
+            label=f"{label}, {words}",
+            unit=unit,
+            kind=Kind.POSITIVE,
+            better=Better.HIGHER,
+            statistics=["mean"],
+            judged_by=["mean"],
+            order=50,
+            default_noise=COURSE_NOISE,
+            description="The level from which on the agreement was missed while the load rose; a ramp that never "
+            "missed it counts with its last level.",
+            **own,
+        )
+    else:
+        measured = Metric(
+            id=f"{name}_{RECOVERY}",
+            label=f"{label}, recovery",
+            unit="s",
+            kind=Kind.POSITIVE,
+            better=Better.LOWER,
+            statistics=["mean", "max"],
+            judged_by=["mean"],
+            order=50,
+            floor=RECOVERY_FLOOR_S,
+            default_noise=COURSE_NOISE,
+            description="From the end of the spike until 99 % of the answers are as quick as before it, within "
+            f"{units.plain_percent(course.recovery_share)}; what had not recovered counts with the "
+            f"{units.duration(course.after_s)} for which it was watched.",
+            **own,
+        )
+    return [measured, failed]
 
 
 def _fixed(endpoint: Endpoint, level: Level, order: int) -> list[Metric]:

@@ -40,6 +40,8 @@ class Phase(StrEnum):
     BISECT = "bisect"
     CONFIRM = "confirm"
     FIXED = "fixed"
+    RAMP = "ramp"
+    SPIKE = "spike"
 
 
 class Outcome(StrEnum):
@@ -183,7 +185,11 @@ class GiveUp:
 
 @dataclass(frozen=True)
 class StepOrder:
-    """One step, whole; times in seconds, meanings as in the engine's order."""
+    """One step, whole; times in seconds, meanings as in the engine's order.
+
+    Attributes:
+        course: seconds after the warm-up and the level then, where it changes; ``level`` is the most of it.
+    """
 
     target: Target
     endpoint: Endpoint
@@ -199,6 +205,7 @@ class StepOrder:
     request_coding: Literal["gzip", "br"] | None = None
     drawing: Literal["sequence", "random"] = "sequence"
     think_s: float = 0.0
+    course: tuple[tuple[float, float], ...] = ()
     give_up: GiveUp | None = None
     max_records: int = 0
     threads: int = 0
@@ -227,6 +234,7 @@ class StepOrder:
             "request_coding": self.request_coding,
             "order": self.drawing,
             "mode": self._mode(),
+            "course": [list(point) for point in self.course],
             "error_pointers": list(self.endpoint.error_pointers),
             "give_up": asdict(self.give_up) if self.give_up else None,
             "tls": {**asdict(self.target.tls), **self.target.access.files()},

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from chainmark.capacity.agreement import Sla
+from chainmark.capacity.course import Course, Ramp, Spike
 from chainmark.capacity.model import HTTP_1, HttpVersion, Level, LevelKind
 from chainmark.capacity.plan import LINEAR_LADDER, SearchPlan
 from chainmark.capacity.protocol import WantedVersion
@@ -100,6 +102,64 @@ class Fixed(BaseModel):
     records: Annotated[int, Field(ge=1000, le=5_000_000)] = 1_000_000
 
 
+# Clients, or requests per second: before and after.
+_Rates = Annotated[list[Annotated[float, Field(gt=0, le=1e6)]], Field(min_length=2, max_length=2)]
+_Clients = Annotated[list[Annotated[int, Field(ge=1, le=100_000)]], Field(min_length=2, max_length=2)]
+_PHASE = Field(gt=0, le=86_400, description="(seconds)")
+
+
+class _Changing(BaseModel):
+    """A load that goes from one level to another."""
+
+    model_config = _SECTION
+
+    # From and to, in requests per second and in clients, by the endpoint's id.
+    rates: dict[str, _Rates] = {}
+    clients: dict[str, _Clients] = {}
+
+    @model_validator(mode="after")
+    def _rises(self) -> _Changing:
+        for name, (low, high) in self._levels():
+            if low >= high:
+                raise UsageError(f"`{name}` goes from {units.tidy(low)} to {units.tidy(high)}", "it must rise")
+        return self
+
+    def _levels(self) -> list[tuple[str, tuple[float, float]]]:
+        return [
+            (f"{section}.{id_}", (float(pair[0]), float(pair[1])))
+            for section, named in (("rates", self.rates), ("clients", self.clients))
+            for id_, pair in named.items()
+        ]
+
+    def endpoints(self) -> dict[str, list[tuple[LevelKind, float, float]]]:
+        """Kind, from and to, by the endpoint's id."""
+        found: dict[str, list[tuple[LevelKind, float, float]]] = {}
+        for kind, named in ((LevelKind.CLIENTS, self.clients), (LevelKind.RATE, self.rates)):
+            for id_, pair in named.items():
+                found.setdefault(id_, []).append((kind, float(pair[0]), float(pair[1])))
+        return found
+
+
+class RampSection(_Changing):
+    """A load that rises linearly: from which level on the agreement is missed."""
+
+    duration_s: Annotated[float, _PHASE] = 300.0
+    times: Annotated[int, Field(ge=1, le=100)] = 1
+
+
+class SpikeSection(_Changing):
+    """A steady load, much more for a short time, and the steady load again: how long the server takes to recover."""
+
+    before_s: Annotated[float, _PHASE] = 30.0
+    # From the first level to the second; the load falls at once.
+    rise_s: Seconds = 0.0
+    peak_s: Annotated[float, _PHASE] = 10.0
+    after_s: Annotated[float, _PHASE] = 60.0
+    # The server has recovered when its p99 is at most so much above what it was before.
+    recovery_share: Annotated[float, Field(gt=0, le=10)] = 0.2
+    times: Annotated[int, Field(ge=1, le=100)] = 3
+
+
 class LoadProfile(BaseModel):
     """What the profile of any load test holds."""
 
@@ -127,6 +187,8 @@ class LoadProfile(BaseModel):
     steps: Steps = Steps()
     search: Search = Search()
     fixed: Fixed = Fixed()
+    ramp: RampSection = RampSection()
+    spike: SpikeSection = SpikeSection()
 
     @model_validator(mode="after")
     def _searches_have_levels(self) -> LoadProfile:
@@ -156,6 +218,18 @@ class LoadProfile(BaseModel):
             found.setdefault(endpoint, set()).update(Level(LevelKind.RATE, float(one)) for one in rates)
         return {endpoint: tuple(sorted(levels)) for endpoint, levels in found.items() if levels}
 
+    def courses(self) -> dict[str, tuple[Course, ...]]:
+        """Loads that change while they run, by the endpoint's id."""
+        found: dict[str, list[Course]] = {}
+        for id_, ramps in self.ramp.endpoints().items():
+            found.setdefault(id_, []).extend(
+                Ramp(kind, low, high, self.ramp.duration_s, self.ramp.times) for kind, low, high in ramps
+            )
+        shape = self.spike.model_dump(exclude={"rates", "clients"})
+        for id_, spikes in self.spike.endpoints().items():
+            found.setdefault(id_, []).extend(Spike(kind, low, high, **shape) for kind, low, high in spikes)
+        return {id_: tuple(courses) for id_, courses in found.items()}
+
     def step_settings(self, seed: int) -> StepSettings:
         """What all steps have in common."""
         return StepSettings(**self.steps.model_dump(exclude={"http_version"}), records=self.fixed.records, seed=seed)
@@ -182,6 +256,12 @@ class LoadProfile(BaseModel):
             ),
             "search": self.search.model_dump(exclude={"kinds"}),
         }
+        for name, section in (("ramp", self.ramp), ("spike", self.spike)):
+            if section.endpoints():
+                levels: dict[str, Mapping[str, list[Any]]] = {"rates": section.rates, "clients": section.clients}
+                shared[name] = section.model_dump(exclude=set(levels)) | {
+                    f"{what}.{id_}": pair for what, named in levels.items() for id_, pair in named.items()
+                }
         if http_version != HTTP_1:
             shared["steps"] |= {"http_version": http_version, "streams": self.steps.streams}
         if self.mix:

@@ -12,7 +12,8 @@ from chainmark.capacity.engine import ReadHistogram, native_histogram
 from chainmark.capacity.figures import centiles_of_due, figures_of, fixed_levels
 from chainmark.capacity.loadtest import Found
 from chainmark.capacity.measured import ErrorClass, PartFigures, Series
-from chainmark.capacity.model import Condition, Endpoint, Level, LevelKind, MixPart, Outcome, Step, Waits
+from chainmark.capacity.model import Condition, Endpoint, Level, LevelKind, MixPart, Outcome, Phase, Step, Waits
+from chainmark.capacity.recovering import CourseStep, result_of
 from chainmark.capacity.recovery import Looks
 from chainmark.capacity.search import Answer, Confirmation
 from chainmark.capacity.sla import machine_limits
@@ -22,6 +23,7 @@ from chainmark.core.load_report import (
     CapacityEntry,
     ConditionEntry,
     ContestedLevel,
+    CourseEntry,
     DriftEntry,
     EndpointEntry,
     ErrorEntry,
@@ -41,7 +43,7 @@ def endpoint_entry(
     read_histogram: ReadHistogram = native_histogram,
 ) -> EndpointEntry:
     """One endpoint of one server."""
-    steps = found.steps()
+    steps = found.level_steps()
     numbers = {id(step): number for number, step in enumerate(steps)}
     entries = [_step(number, step, found.endpoint, read_histogram) for number, step in enumerate(steps)]
     return EndpointEntry(
@@ -53,7 +55,10 @@ def endpoint_entry(
         capacities=[_capacity(answer, numbers, found.endpoint) for answer in found.answers.values() if answer.steps],
         steps=entries,
         fixed=fixed_levels(entries),
-        drifts=[_drift(one) for one in drifts_of(steps, found.agreement)],
+        drifts=[drift_entry(one) for one in drifts_of(steps, found.agreement)],
+        courses=[
+            _course(number, one, found, read_histogram) for number, one in enumerate(found.courses, start=len(steps))
+        ],
         seconds=[second for number, step in enumerate(steps) for second in _seconds(number, step)],
         notes=list(notes),
     )
@@ -171,7 +176,24 @@ def _step(number: int, step: Step, endpoint: Endpoint, read_histogram: ReadHisto
     )
 
 
-def _drift(one: Drift) -> DriftEntry:
+def _course(number: int, one: CourseStep, found: Found, read_histogram: ReadHistogram) -> CourseEntry:
+    result = result_of(one, found.agreement)
+    same = {name: getattr(result, name) for name in ("measured", "low", "high", "before_s", "peak_s", "limit", "note")}
+    return CourseEntry(
+        what="ramp" if one.course.phase is Phase.RAMP else "spike",
+        kind=one.course.kind.value,
+        first=one.course.start.value,
+        last=one.course.peak.value,
+        step=_step(number, one.step, found.endpoint, read_histogram),
+        seconds=_seconds(number, one.step),
+        is_asked=one.course.phase is Phase.SPIKE and found.agreement.recovery_s is not None,
+        outcome=result.outcome.value,
+        **same,
+    )
+
+
+def drift_entry(one: Drift) -> DriftEntry:
+    """As the document tells it."""
     same = {name: getattr(one, name) for name in ("window_s", "begin", "rise", "low", "high", "limit")}
     kind, outcome = one.level.kind.value, one.outcome.value
     return DriftEntry(what=one.what.value, kind=kind, level=one.level.value, outcome=outcome, **same)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from chainmark.capacity.course import Course
 from chainmark.capacity.model import Condition, Gone, Level, Outcome, Phase, Step
 from chainmark.capacity.plan import SearchPlan
 from chainmark.capacity.sla import share_interval
@@ -25,11 +26,13 @@ class Ask:
 
     Attributes:
         lengthened: longer than usual, because a usual one was inconclusive here.
+        course: how the load changes; ``level`` is the most of it.
     """
 
     level: Level
     phase: Phase
     lengthened: bool = False
+    course: Course | None = None
 
 
 class Interrupted(Exception):  # noqa: N818 - somebody ended it; nothing went wrong

@@ -51,6 +51,8 @@ _MORE_THAN_BEFORE = 2.0
 _WARM_UP_LONGEST_S = 10.0
 _TIMEOUT_SHORTEST_S = 10.0
 _WHO_ARE_YOU = 401
+# Steps that are run to their end, and of which single requests are kept.
+_RECORDED = frozenset({Phase.FIXED, Phase.RAMP, Phase.SPIKE})
 
 
 @dataclass(frozen=True)
@@ -355,11 +357,12 @@ class StepRunner:
             request_coding=settings.request_coding,
             drawing=settings.drawing,
             think_s=settings.think_s,
-            max_records=settings.records if ask.phase == "fixed" else 0,
+            course=ask.course.points if ask.course else (),
+            max_records=settings.records if ask.phase in _RECORDED else 0,
             threads=settings.threads,
             seed=settings.seed + len(self.done),
         )
-        if not settings.end_hopeless or ask.phase == "fixed":
+        if not settings.end_hopeless or ask.phase in _RECORDED:
             return order
         return replace(order, give_up=give_up(self.sla, self._requests_at_most(order)))
 
@@ -370,6 +373,8 @@ class StepRunner:
         return float(math.ceil(chosen_s)) if level.kind is LevelKind.RATE else chosen_s
 
     def _duration_s(self, ask: Ask) -> float:
+        if ask.course:
+            return ask.course.length_s
         usual_s, longest_s = self.settings.duration_s, max(self.settings.duration_s, self.settings.longest_s)
         before = [step for step in self.done if step.level == ask.level]
         if ask.lengthened and before:

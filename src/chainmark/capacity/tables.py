@@ -9,6 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import polars as pl
 
+from chainmark.capacity.course import Course, Ramp
 from chainmark.capacity.engine import IDLE_CLOSE, RECORD_CLASSES, RIGHT
 from chainmark.capacity.figures import figures_of
 from chainmark.capacity.loadtest import Found
@@ -16,17 +17,22 @@ from chainmark.capacity.measured import Series
 from chainmark.capacity.metrics import (
     ATTEMPT,
     FAILED,
+    KEPT_UP_TO,
     LATENCY,
+    RECOVERY,
     SEARCHES,
     STEP,
     TIME,
     capacity_id,
+    course_id,
+    courses_of,
     level_name,
     levels_of,
     parts_of,
     population_id,
 )
 from chainmark.capacity.model import Step
+from chainmark.capacity.recovering import result_of
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.core.load_report import StepFigures
 from chainmark.store.schema import Schema, column_type, schema_of
@@ -152,7 +158,26 @@ def samples_of(found: Sequence[Found]) -> dict[str, pl.DataFrame]:
             for endpoint, places in [(one.endpoint, None), *parts_of(one.endpoint)]:
                 frame = _request_samples(endpoint.id, level_name(level), steps, places)
                 samples[population_id(endpoint.id, level)] = frame
+        samples |= {course_id(one.endpoint.id, course): _course_samples(one, course) for course in courses_of(one)}
     return samples
+
+
+def _course_samples(found: Found, course: Course) -> pl.DataFrame:
+    """One row a run of a ramp or a spike; null of what says nothing about the server."""
+    name = course_id(found.endpoint.id, course)
+    measured = f"{name}_{KEPT_UP_TO if isinstance(course, Ramp) else RECOVERY}"
+    rows: list[dict[str, float]] = []
+    for one in found.courses:
+        result = result_of(one, found.agreement)
+        if one.course != course or result.note:
+            continue
+        books = one.step.result.books
+        failed = books.failed - one.step.result.closed_idle
+        # What had not come back, or was never missed, counts with the end.
+        end = course.last if isinstance(course, Ramp) else course.after_s
+        value = end if result.measured is None else result.measured
+        rows.append({ATTEMPT: len(rows) + 1, measured: value, f"{name}_{FAILED}": failed / max(1, books.ok + failed)})
+    return pl.DataFrame(rows, schema={ATTEMPT: pl.Int64, measured: pl.Float64, f"{name}_{FAILED}": pl.Float64})
 
 
 def _request_samples(endpoint_id: str, level: str, steps: Sequence[Step], places: range | None) -> pl.DataFrame:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from chainmark.core import units
 from chainmark.core.load_report import (
     CapacityEntry,
+    CourseEntry,
     DriftEntry,
     EndpointEntry,
     Kind,
@@ -34,6 +35,7 @@ class Ruling:
         gates: whether it counts for the whole. Who requires some capacities is not failed by others.
         is_of_levels: it is said of the fixed levels, beside what is said of the endpoint's capacities.
         is_of_drift: of them, whether a long one stayed as it was.
+        course: the ramp or the spike that it is said of.
     """
 
     number: int
@@ -47,10 +49,13 @@ class Ruling:
     gates: bool = True
     is_of_levels: bool = False
     is_of_drift: bool = False
+    course: str = ""
 
     @property
     def name(self) -> str:
         """The endpoint and what was raised: "/block (clients)"."""
+        if self.course:
+            return f"{self.label} ({self.course})"
         if self.is_of_drift:
             return f"{self.label} (drift)"
         if self.is_of_levels:
@@ -130,13 +135,17 @@ def _of_target(report: LoadReport, number: int) -> Iterator[Ruling]:
             wanted = report.required.get(key)
             ruled = _rule(capacity, wanted, endpoint.steps)
             yield Ruling(number, target.name, endpoint.id, endpoint.label, capacity.kind, wanted, *ruled)
-        if not endpoint.capacities:
+        if not endpoint.capacities and (endpoint.steps or not endpoint.courses):
             yield Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *_by_steps(endpoint))
         elif hindered := _hindered([step for step in endpoint.steps if step.phase == "fixed"]):
             yield Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *hindered, is_of_levels=True)
         if drifted := _drifted(endpoint):
             known = Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *drifted)
             yield replace(known, is_of_levels=True, is_of_drift=True)
+        for course in dict.fromkeys(map(course_text, endpoint.courses)):
+            runs = [one for one in endpoint.courses if course_text(one) == course]
+            known = Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *_of_course(runs))
+            yield replace(known, is_of_levels=bool(endpoint.steps), course=course)
     for key in report.required:
         if key not in measured:
             yield _not_measured(report, number, key)
@@ -151,6 +160,37 @@ def _drifted(endpoint: EndpointEntry) -> tuple[Verdict, str] | None:
             told = "; ".join(f"{one.what} {drift_text(one)} over {units.duration(one.window_s)}" for one in here)
             return found, told
     return (Verdict.PASS, "stayed as it was") if judged else None
+
+
+def course_text(one: CourseEntry) -> str:
+    """A ramp or a spike in words: "spike from 50 to 400 requests/s"."""
+    return f"{one.what} from {bare_level(one.first)} to {level_text(one.kind, one.last)}"
+
+
+def measured_text(one: CourseEntry) -> str:
+    """What a ramp or a spike showed: "4.2 s", "312 requests/s"."""
+    if one.note:
+        return units.NOT_ESTIMABLE
+    if one.measured is None:
+        return "never" if one.what == "ramp" else "not recovered"
+    return level_text(one.kind, one.measured) if one.what == "ramp" else units.duration(one.measured)
+
+
+def _of_course(runs: Sequence[CourseEntry]) -> tuple[Verdict, str]:
+    """Of every run of a ramp or a spike; one that says nothing about the server decides nothing, unless all do."""
+    measured = [one for one in runs if not one.note]
+    if not measured:
+        hindered = _hindered([one.step for one in runs])
+        partial = Verdict.PARTIAL if runs[-1].step.partial else Verdict.INCONCLUSIVE
+        return hindered or (partial, runs[-1].note)
+    said_of = ", ".join(dict.fromkeys(map(measured_text, measured)))
+    outcomes = {one.outcome for one in measured}
+    outcome = "fail" if "fail" in outcomes else "inconclusive" if "inconclusive" in outcomes else "pass"
+    found = {"fail": Verdict.FAIL, "pass": Verdict.PASS}.get(outcome, Verdict.INCONCLUSIVE)
+    if runs[0].what == "ramp":
+        return found, "the agreement held up to its end" if found is Verdict.PASS else f"missed from {said_of}"
+    limit = f", {units.duration(runs[0].limit)} allowed" if runs[0].is_asked else ""
+    return found, f"recovery after {said_of}{limit}"
 
 
 def drift_text(one: DriftEntry) -> str:

@@ -7,11 +7,14 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from chainmark.capacity.bottleneck import bent_entries
+from chainmark.capacity.drift import memory_drifts_of
 from chainmark.capacity.loadtest import Found
 from chainmark.capacity.model import Step
+from chainmark.capacity.report import drift_entry
 from chainmark.capacity.tables import numbered
-from chainmark.core.load_report import EndpointEntry, ResourceEntry, SourceEntry, StatementEntry, UseEntry
+from chainmark.core.load_report import DriftEntry, EndpointEntry, ResourceEntry, SourceEntry, StatementEntry, UseEntry
 from chainmark.network.server_series import SERVER_SCHEMA, Resource, Statement, Watched
+from chainmark.network.server_usage import CGROUP, MEMORY, PROCESS
 from chainmark.store.schema import Schema
 
 _NS = 1e9
@@ -69,7 +72,7 @@ def source_entries(watched: Watched) -> list[SourceEntry]:
 
 def with_watched(entry: EndpointEntry, found: Found, watched: Watched) -> EndpointEntry:
     """An endpoint with what the server used meanwhile, and what bent first."""
-    steps = found.steps()
+    steps = found.level_steps()
     known = [one for resource in watched.resources if (one := _resource(resource, steps, entry)).uses]
     limited = [one for one in known if _is_telling(one)]
     others = sorted((one for one in known if not _is_telling(one)), key=_change, reverse=True)
@@ -80,8 +83,16 @@ def with_watched(entry: EndpointEntry, found: Found, watched: Watched) -> Endpoi
             "series_left_out": len(others[MOST_WITHOUT_LIMIT:]),
             "statements": [one for at, step in enumerate(steps) for one in _statements(at, step, watched.statements)],
             "bent": bent_entries(entry.steps, resources),
+            "drifts": [*entry.drifts, *_memory_drifts(found, watched)],
         }
     )
+
+
+def _memory_drifts(found: Found, watched: Watched) -> Iterator[DriftEntry]:
+    """Of the server's processes, or of its control group."""
+    for one in watched.series:
+        if one.name.source in {PROCESS, CGROUP} and one.name.series == MEMORY:
+            yield from map(drift_entry, memory_drifts_of(found.level_steps(), found.agreement, one))
 
 
 def _resource(resource: Resource, steps: Sequence[Step], entry: EndpointEntry) -> ResourceEntry:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.table import Column, Table
@@ -38,7 +38,12 @@ Network = Annotated[
 ]
 
 
+Http2 = Annotated[bool, typer.Option("--http2", help="Use HTTP/2: negotiated with TLS, otherwise by prior knowledge.")]
 System = Annotated[str, typer.Option("--system", metavar="NAME", help="System of the requests.", show_default=True)]
+
+
+def _version(*, http2: bool) -> Literal["1.1", "2"]:
+    return "2" if http2 else "1.1"
 
 
 def _sampling(system: str) -> Callable[..., None]:
@@ -51,6 +56,7 @@ def _sampling(system: str) -> Callable[..., None]:
         network: Network = None,
         settings: Settings = None,
         seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 1,
+        http2: Http2 = False,
         as_json: AsJson = False,
         *,
         connection: Connection,
@@ -63,6 +69,7 @@ def _sampling(system: str) -> Callable[..., None]:
                 network=network,
                 settings=settings,
                 seed=seed,
+                http_version=_version(http2=http2),
                 **connection.arguments(),
                 progress=listener,
             )
@@ -96,6 +103,7 @@ def import_(
     path: Out,
     network: Network = None,
     system: System = _FIRST,
+    http2: Http2 = False,
     as_json: AsJson = False,
     *,
     connection: Connection,
@@ -103,7 +111,14 @@ def import_(
     """Take the requests of other tools' load tests; the help above says of which."""
     with progress() as listener:
         kept = cm.corpus(
-            system, target, path, source=source, network=network, **connection.arguments(), progress=listener
+            system,
+            target,
+            path,
+            source=source,
+            network=network,
+            http_version=_version(http2=http2),
+            **connection.arguments(),
+            progress=listener,
         )
     _show(kept, path, as_json)
 
@@ -114,13 +129,16 @@ def check(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="Corpus file.")],
     target: Server,
     system: System = _FIRST,
+    http2: Http2 = False,
     as_json: AsJson = False,
     *,
     connection: Connection,
 ) -> None:
     """Send every request of a corpus to a server once. Exit code 0: all answers are correct; 1: some are not."""
     with progress() as listener:
-        kept, wrong = cm.check_corpus(system, path, target, **connection.arguments(), progress=listener)
+        kept, wrong = cm.check_corpus(
+            system, path, target, http_version=_version(http2=http2), **connection.arguments(), progress=listener
+        )
     total = sum(sum(counts.values()) for counts in kept.requests.values())
     if as_json:
         print_json({"hash": kept.hash, "requests": total, "wrong": [asdict(one) for one in wrong]})

@@ -100,7 +100,7 @@ class StepFigures(_Part):
 
     kind: Kind
     level: float
-    phase: Literal["probe", "bisect", "confirm", "fixed"]
+    phase: Literal["probe", "bisect", "confirm", "fixed", "ramp", "spike"]
     outcome: StepOutcome
     leaning: StepOutcome
     reason: str | None
@@ -248,12 +248,13 @@ class DriftEntry(_Part):
     """How a figure of a long step changed from its begin to its end.
 
     Attributes:
-        begin: seconds, or a share of the requests; None with the others: not estimable.
-        rise: latencies as a share of the begin, errors as a share of the requests; low, high: its 95 % interval.
+        begin: seconds, a share of the requests, or bytes; None with the others: not estimable.
+        rise: latencies and memory as a share of the begin, errors as a share of the requests; low, high: its 95 %
+            interval.
         limit: how far it may rise; None: it is not judged.
     """
 
-    what: Literal["p50", "p99", "errors"]
+    what: Literal["p50", "p99", "errors", "memory"]
     kind: Kind
     level: float
     window_s: float
@@ -263,6 +264,37 @@ class DriftEntry(_Part):
     high: float | None
     limit: float | None
     outcome: StepOutcome
+
+
+class CourseEntry(_Part):
+    """A load that changed while it ran, and what that shows.
+
+    Attributes:
+        what: a ramp rises linearly; a spike is a steady load, much more for a short time, and the steady load again.
+        first, last: levels: a ramp's begin and end, a spike's before and at its peak.
+        step: of the whole course; its level is the most of it.
+        measured: of a spike, seconds until the server was as before; of a ramp, the level from which on the agreement
+            was missed. None: never, or not known; low, high: its 95 % interval, None is open.
+        before_s, peak_s: of a spike, the p99 before it and at its peak.
+        limit: seconds that a recovery may take, or the ramp's last level; is_asked: the agreement names it.
+        note: why nothing is known.
+    """
+
+    what: Literal["ramp", "spike"]
+    kind: Kind
+    first: float
+    last: float
+    step: StepEntry
+    seconds: list[SecondEntry] = []
+    measured: float | None
+    low: float | None
+    high: float | None
+    before_s: float | None = None
+    peak_s: float | None = None
+    limit: float
+    is_asked: bool = False
+    outcome: StepOutcome
+    note: str = ""
 
 
 class UseEntry(_Part):
@@ -362,6 +394,7 @@ class EndpointEntry(_Part):
     steps: list[StepEntry]
     fixed: list[FixedLevel] = []
     drifts: list[DriftEntry] = []
+    courses: list[CourseEntry] = []
     seconds: list[SecondEntry] = []
     resources: list[ResourceEntry] = []
     series_left_out: int = 0

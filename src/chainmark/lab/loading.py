@@ -303,7 +303,7 @@ def _broken_off(result: LoadResult) -> str:
 
 def _plan(load: LoadProfile, seed: int) -> LoadPlan:
     fixed = FixedPlan(tuple(load.fixed.shares), load.fixed_levels(), load.fixed.times, load.fixed.duration_s)
-    return LoadPlan(load.agreement, load.search.plans(), load.step_settings(seed), fixed)
+    return LoadPlan(load.agreement, load.search.plans(), load.step_settings(seed), fixed, load.courses())
 
 
 def _server_facts(load: LoadProfile, service: Service) -> list[Fact]:

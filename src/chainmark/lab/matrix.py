@@ -384,7 +384,16 @@ def _without_drawings(report: LoadReport) -> LoadReport:
 
 def _plain(target: TargetEntry) -> TargetEntry:
     endpoints = [
-        one.model_copy(update={"seconds": [], "steps": [step.model_copy(update={"curve": []}) for step in one.steps]})
+        one.model_copy(
+            update={
+                "seconds": [],
+                "steps": [step.model_copy(update={"curve": []}) for step in one.steps],
+                "courses": [
+                    course.model_copy(update={"seconds": [], "step": course.step.model_copy(update={"curve": []})})
+                    for course in one.courses
+                ],
+            }
+        )
         for one in target.endpoints
     ]
     return target.model_copy(update={"endpoints": endpoints})

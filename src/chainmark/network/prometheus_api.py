@@ -77,7 +77,8 @@ class LiveServer:
     def __init__(self, url: str) -> None:
         try:
             address = httpx.URL(url.rstrip("/") + "/")
-            self._client = httpx.Client(base_url=address, timeout=TIMEOUT_S, follow_redirects=True)
+            # Neither a proxy of the environment nor a password of .netrc: what is asked goes where the address says.
+            self._client = httpx.Client(base_url=address, timeout=TIMEOUT_S, follow_redirects=True, trust_env=False)
         except (httpx.InvalidURL, ValueError) as error:
             raise UsageError(f"`{url}` is not a valid server URL ({error})", _HINT) from error
         self.place = str(address.copy_with(username=None, password=None)).rstrip("/")

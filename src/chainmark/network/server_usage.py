@@ -26,7 +26,8 @@ _US = 1e6
 _SECTOR_FREE = ("loop", "ram", "zram", "dm-", "md")
 # Name, unit and sort of what is read; the labels say it in a sentence.
 _CPU: tuple[str, str, Sort] = ("cpu", "cores", "counter")
-_MEMORY: tuple[str, str, Sort] = ("memory", "bytes", "gauge")
+MEMORY = "memory"
+_MEMORY: tuple[str, str, Sort] = (MEMORY, "bytes", "gauge")
 _READ: tuple[str, str, Sort] = ("disk read", "bytes/s", "counter")
 _WRITTEN: tuple[str, str, Sort] = ("disk written", "bytes/s", "counter")
 _WAITING: tuple[str, str, Sort] = ("threads waiting for the disk", "threads", "waiting")

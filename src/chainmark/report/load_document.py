@@ -13,6 +13,7 @@ from chainmark.report import load_text as text
 from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
 from chainmark.report.load_charts import capacity_charts, distribution_charts, load_charts
+from chainmark.report.load_courses import course_charts, course_tables
 from chainmark.report.load_drift import drift_table
 from chainmark.report.load_mix import mix_table
 from chainmark.report.load_sentence import sentence
@@ -39,6 +40,7 @@ def load_document(report: LoadReport) -> Document:
         Section("capacity", "Capacity", _capacities(report, ruled, reasons)),
         Section("latency", "Latency against load", load_charts(report)),
         Section("distributions", "Distributions of latencies", distribution_charts(report), closed=True),
+        Section("courses", "Ramps and spikes, second by second", course_charts(report)),
         Section("timelines", "Second by second", timeline_charts(report), closed=True),
         Section("server", "What the server used", use_blocks(report), closed=True),
         Section("errors", "Errors", _errors(report), closed=True),
@@ -76,7 +78,10 @@ def _capacities(report: LoadReport, ruled: Sequence[Ruling], reasons: Sequence[s
     blocks += [basis_table(target, name, number, ruled, several=several) for number, target, name in searched]
     mixes = [mix_table(target, name, number, several=several) for number, target, name in searched]
     drifts = [drift_table(target, name, number, several=several) for number, target, name in _named(report)]
-    return [*blocks, *(table for table in mixes if table), *fixed_table(report), *(table for table in drifts if table)]
+    blocks += [*(table for table in mixes if table), *fixed_table(report), *(table for table in drifts if table)]
+    for number, target, name in _named(report):
+        blocks += course_tables(target, name, number, several=several)
+    return blocks
 
 
 def _errors(report: LoadReport) -> list[Block]:

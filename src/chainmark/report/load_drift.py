@@ -24,7 +24,7 @@ def drift_table(target: TargetEntry, name: str, number: int, *, several: bool) -
     ]
     notes = [
         "A line through the medians of sixty stretches of the step (Theil and Sen), with its 95 % interval, wider "
-        "where neighbouring stretches resemble each other. Latencies change by a share of what they were, "
+        "where neighbouring stretches resemble each other. Latencies and memory change by a share of what they were, "
         "errors by points."
     ]
     return Table(f"drift-{number}", f"Over the time{f': {name}' if several else ''}", columns, rows, notes)
@@ -44,4 +44,6 @@ def _cells(label: str, one: DriftEntry) -> list[TableCell]:
 def _begin(one: DriftEntry) -> TableCell:
     if one.begin is None:
         return TableCell(units.NOT_ESTIMABLE, emphasis="quiet")
+    if one.what == "memory":
+        return TableCell(units.quantity(one.begin, "B"))
     return TableCell(units.plain_percent(one.begin) if one.what == "errors" else units.duration(one.begin))

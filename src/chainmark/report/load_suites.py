@@ -54,6 +54,8 @@ def _case(ruling: Ruling, endpoint: EndpointEntry | None) -> Case:
 
 
 def _case_id(ruling: Ruling) -> str:
+    if ruling.course:
+        return f"{ruling.endpoint}.{ruling.course.replace(' ', '_')}"
     if ruling.is_of_drift:
         return f"{ruling.endpoint}.drift"
     if ruling.is_of_levels:

@@ -26,7 +26,7 @@ def timeline_charts(report: LoadReport) -> list[Chart]:
         for place, side in enumerate(sides_of(report, id_)):
             for kind in text.kinds_of(report.targets):
                 name = f"{f', {side.name}' if several else ''}, {text.KIND_WORDS[kind]}"
-                charts += _timelines(side, kind, f"{kind}-{id_}-{place}", name)
+                charts += timelines_of(side, kind, f"{kind}-{id_}-{place}", name)
     return charts
 
 
@@ -51,7 +51,8 @@ def _places(seconds: Seconds) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _timelines(side: Side, kind: Kind, id_: str, name: str) -> list[Chart]:
+def timelines_of(side: Side, kind: Kind, id_: str, name: str) -> list[Chart]:
+    """Of the steps of one kind of load at one endpoint of one server."""
     seconds = seconds_of(side.endpoint, kind)
     if not seconds.bins:
         return []

@@ -15,6 +15,7 @@ from chainmark.core.wording import command, first_sentence, some_of
 from chainmark.report import load_text as text
 from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
+from chainmark.report.load_courses import course_tables
 from chainmark.report.load_sentence import next_step, noticed
 from chainmark.report.load_suites import load_suites
 from chainmark.report.load_tables import basis_table, capacity_table, error_table
@@ -185,6 +186,7 @@ def _measured(one: _Ruled, target: TargetEntry) -> list[Block]:
     if any(endpoint.capacities for endpoint in target.endpoints):
         blocks.append(capacity_table(target, one.cell.name, 0, several=True))
         blocks.append(basis_table(target, one.cell.name, 0, one.rulings, several=True))
+    blocks += course_tables(target, one.cell.name, 0, several=True)
     blocks += [table for table in [error_table(target, one.cell.name, 0, several=True)] if table]
     skipped = [f"{name}: {why}" for name, why in target.skipped.items()]
     told = [*target.warnings, *(f"{end.label}: {note}" for end in target.endpoints for note in end.notes)]

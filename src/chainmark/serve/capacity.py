@@ -23,6 +23,8 @@ from chainmark.store.runs import SealedRun
 _CONFIRMED = "confirm"
 _WIDE_RATIO = 20.0  # of an axis, from which on it is logarithmic
 _MOST_RELEASES = 8
+# Steps whose load changes while they run are at no one level.
+_CHANGING = ("ramp", "spike")
 
 
 class Curves(BaseModel):
@@ -76,7 +78,8 @@ def capacity_document(title: str, runs: Sequence[SealedRun]) -> Document:
 
 def _steps(run: SealedRun) -> Iterator[CurveStep]:
     names = ("endpoint", "kind", "level", "phase", "outcome", "p99_s")
-    for row in stages_of(run).select(pl.col(names)).iter_rows(named=True):
+    at_a_level = ~pl.col("phase").is_in(_CHANGING)
+    for row in stages_of(run).filter(at_a_level).select(pl.col(names)).iter_rows(named=True):
         is_confirmed = row.pop("phase") == _CONFIRMED
         yield CurveStep(run=run.run_id, version=run.manifest.subject.version, is_confirmed=is_confirmed, **row)
 

@@ -34,7 +34,7 @@ def test_the_order_has_exactly_the_engine_s_members() -> None:
     """The engine refuses a member that it does not know, and a load test would never start."""
     told = json.loads(order(give_up=GiveUp(1.0, 30, 20)).to_json())
     members = (
-        "url headers protocol streams request_coding requests order mode warm_up_s duration_s drain_s timeout_s "
+        "url headers protocol streams request_coding requests order mode course warm_up_s duration_s drain_s timeout_s "
         "requests_per_connection error_pointers give_up max_records tls threads seed parts"
     )
     assert " ".join(sorted(told)) == " ".join(sorted(members.split()))

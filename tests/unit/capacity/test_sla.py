@@ -380,7 +380,8 @@ def test_which_reading_made_the_generator_late_is_told() -> None:
 def test_an_unknown_limit_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(UsageError) as refused:
         Sla.of({"p98_s": 1.0})
-    assert refused.value.hint == "limits: p95_s, p99_s, error_share, achieved_share, min_requests, drift_share"
+    limits = "p95_s, p99_s, error_share, achieved_share, min_requests, recovery_s, drift_share, memory_drift_share"
+    assert refused.value.hint == f"limits: {limits}"
 
 
 @pytest.mark.parametrize(

@@ -114,3 +114,19 @@ def test_the_costliest_statements_of_a_step() -> None:
 def test_sources_are_told_with_what_they_missed() -> None:
     (one,) = source_entries(Watched(sources=(SourceState("app", "metrics", 5, 2, "no answer"),)))
     assert (one.read, one.missed, one.why) == (5, 2, "no answer")
+
+
+def test_memory_that_grows_over_a_soak_is_told_and_fails_where_that_is_asked() -> None:
+    """A leak of a tenth in a soak is seen, although no latency shows it yet."""
+    seconds = 1200
+    told = finished([0.01] * 400, window_s=float(seconds), answered=[100] * seconds) | {"started_ns": BEGIN_NS}
+    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.RATE, 100.0), warm_up_s=0.0, duration_s=float(seconds))
+    step = judge(StepResult.of(order, told), Sla(), Phase.FIXED, read_histogram=Latencies)
+    used = _read(Name("process", "memory", "bytes"), [1e9 * (1.0 + 0.1 * at / seconds) for at in range(seconds)], 0)
+    for limit, outcome in ((None, "pass"), (0.05, "fail"), (0.2, "pass")):
+        found = Found(ENDPOINT, Sla(memory_drift_share=limit), fixed=[step])
+        memory = [one for one in _entry(found, Watched(series=(used,))).drifts if one.what == "memory"]
+        assert [(one.outcome, one.limit) for one in memory] == [(outcome, limit)]
+        assert memory[0].begin == pytest.approx(1e9, rel=0.01)
+        assert memory[0].rise == pytest.approx(0.1, rel=0.05)
+    assert not [one for one in _entry(found, Watched()).drifts if one.what == "memory"]

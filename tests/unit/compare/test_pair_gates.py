@@ -376,4 +376,6 @@ def test_sides_of_two_experiments_warn_because_a_machine_drifts() -> None:
 
 
 def test_of_imported_runs_nobody_knows_whether_they_were_made_in_turn() -> None:
-    assert "one_experiment" not in gates(side("baseline", _placed("e1", 0)), side("candidate", stub("b", experiment=None)))
+    assert "one_experiment" not in gates(
+        side("baseline", _placed("e1", 0)), side("candidate", stub("b", experiment=None))
+    )

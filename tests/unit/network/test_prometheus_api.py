@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -79,10 +80,12 @@ def test_a_server_that_refuses_even_a_minute_is_told() -> None:
 
 
 @contextmanager
-def _serving(status: int, body: bytes) -> Iterator[str]:
+def _serving(status: int, body: bytes, asked: list[Message] | None = None) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             """The same to every question."""
+            if asked is not None:
+                asked.append(self.headers)
             self.send_response(status)
             self.end_headers()
             self.wfile.write(body)
@@ -129,6 +132,22 @@ def test_what_is_no_whole_answer_is_an_error(status: int, body: bytes, told: str
         pytest.raises(EnvironmentFailure, match=told),
     ):
         reader.samples("x", 0, NS)
+
+
+def test_the_server_is_asked_itself_whatever_the_environment_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A proxy that the user did not name would see the queries, and a password of `.netrc` would be sent unasked."""
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password secret-1\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    asked: list[Message] = []
+    with _serving(200, _answer(), asked) as place, Prometheus(LiveServer(f"http://{place}")) as reader:
+        assert reader.samples("x", 0, NS) == []
+    assert [one["authorization"] for one in asked] == [None]
 
 
 def test_warnings_are_handed_on_once(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ mod check;
 mod classes;
 mod coding;
 mod connection;
+mod course;
 mod dial;
 mod error;
 mod failure;

@@ -33,6 +33,10 @@ pub struct Order {
     #[serde(default)]
     pub order: Drawing,
     pub mode: Mode,
+    /// Seconds after the warm-up, and how many clients ask or requests are due per second then: linear between these
+    /// points, and never more than the mode says. Empty: always as many as the mode says.
+    #[serde(default)]
+    pub course: Vec<(f64, f64)>,
     /// Requests that are due or start before this are kept apart.
     #[serde(default)]
     pub warm_up_s: f64,
@@ -325,6 +329,7 @@ impl Order {
             let usable = (0.0..=MAX_SECONDS).contains(&closed.think_s);
             require("mode.closed.think_s", closed.think_s, usable, "a time of up to 86400 seconds")?;
         }
+        self.check_course()?;
         for (index, part) in self.parts.iter().enumerate() {
             let usable = part.weight.is_finite() && part.weight > 0.0 && part.requests > 0;
             require(
@@ -349,6 +354,26 @@ impl Order {
         }
         if let Some(give_up) = &self.give_up {
             require("give_up.slow_s", give_up.slow_s, give_up.slow_s > 0.0, "positive")?;
+        }
+        Ok(())
+    }
+
+    fn check_course(&self) -> Result<(), HttpError> {
+        let (least, most) = match &self.mode {
+            Mode::Closed(closed) => (1.0, f64::from(closed.clients)),
+            Mode::Open(open) => (1e-3, open.rate_per_s),
+        };
+        let mut before_s = 0.0;
+        for (index, &(time_s, level)) in self.course.iter().enumerate() {
+            let name = format!("course[{index}]");
+            require(
+                &name,
+                time_s,
+                (before_s..=MAX_SECONDS).contains(&time_s),
+                "a time that is not before the last one",
+            )?;
+            require(&name, level, (least..=most).contains(&level), "a positive level, at most the mode's")?;
+            before_s = time_s;
         }
         Ok(())
     }

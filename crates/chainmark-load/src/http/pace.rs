@@ -1,7 +1,10 @@
 //! When requests are due in an open loop: lazily, so that a queue of millions needs no memory.
 
+use std::sync::Arc;
+
 use chainmark_random::SplitMix64;
 
+use super::course::Course;
 use super::order::Drawing;
 use super::plan::Mix;
 use crate::clock::NS_PER_S;
@@ -18,19 +21,31 @@ const THOUGHTS: u64 = 0x4854_5450_0003;
 pub(super) struct Pace {
     kind: ScheduleKind,
     mean_gap_ns: f64,
+    /// How the rate changes: then gaps are counted in requests, and this says when so many are due.
+    course: Option<Arc<Course>>,
     random: SplitMix64,
     stride: u64,
     number: u64,
+    /// All gaps so far.
+    sum: f64,
     time_ns: f64,
 }
 
 impl Pace {
-    pub fn new(kind: ScheduleKind, rate_per_s: f64, seed: u64, thread: u64, threads: u64) -> Self {
+    /// `rate_per_s` counts where there is no course.
+    pub fn new(
+        course: Option<Arc<Course>>,
+        kind: ScheduleKind,
+        rate_per_s: f64,
+        seed: u64,
+        thread: u64,
+        threads: u64,
+    ) -> Self {
         let random = SplitMix64::new(seed, GAPS);
-        let mean_gap_ns = NS_PER_S as f64 / rate_per_s;
-        let mut pace = Self { kind, mean_gap_ns, random, stride: threads, number: 0, time_ns: 0.0 };
+        let mean_gap_ns = if course.is_some() { 1.0 } else { NS_PER_S as f64 / rate_per_s };
+        let mut pace = Self { kind, mean_gap_ns, course, random, stride: threads, number: 0, sum: 0.0, time_ns: 0.0 };
         if kind == ScheduleKind::Poisson {
-            pace.time_ns = exponential_gap_ns(&mut pace.random, mean_gap_ns);
+            pace.sum = exponential_gap_ns(&mut pace.random, mean_gap_ns);
         }
         pace.forward(thread);
         pace
@@ -52,13 +67,14 @@ impl Pace {
 
     fn forward(&mut self, count: u64) {
         self.number += count;
-        self.time_ns = match self.kind {
+        self.sum = match self.kind {
             // From the number, not by adding up, so that the rate is exact for ever.
             ScheduleKind::Even | ScheduleKind::Burst => self.number as f64 * self.mean_gap_ns,
             ScheduleKind::Poisson => {
-                (0..count).fold(self.time_ns, |time, _| time + exponential_gap_ns(&mut self.random, self.mean_gap_ns))
+                (0..count).fold(self.sum, |sum, _| sum + exponential_gap_ns(&mut self.random, self.mean_gap_ns))
             }
         };
+        self.time_ns = self.course.as_ref().map_or(self.sum, |course| course.time_ns(self.sum));
     }
 
     /// Advances to the first request that is due at `time_ns` or later; returns how many were due before it.
@@ -106,7 +122,7 @@ mod tests {
     use super::*;
 
     fn times(kind: ScheduleKind, rate_per_s: f64, thread: u64, threads: u64, until_ns: i64) -> Vec<(u64, i64)> {
-        let mut pace = Pace::new(kind, rate_per_s, 5, thread, threads);
+        let mut pace = Pace::new(None, kind, rate_per_s, 5, thread, threads);
         let mut times = Vec::new();
         while pace.due_ns() < until_ns {
             times.push((pace.number(), pace.due_ns()));
@@ -138,8 +154,35 @@ mod tests {
     }
 
     #[test]
+    fn a_course_is_kept_by_any_number_of_threads_and_in_every_rhythm() {
+        let points = [(1.0, 100.0), (3.0, 900.0), (3.0, 100.0)];
+        let times = |kind, thread, threads| {
+            let course = Course::new(&points, 0).map(Arc::new);
+            let mut pace = Pace::new(course, kind, 1.0, 5, thread, threads);
+            let mut times = Vec::new();
+            while pace.due_ns() < 4 * NS_PER_S {
+                times.push((pace.number(), pace.due_ns()));
+                pace.advance();
+            }
+            times
+        };
+        for kind in [ScheduleKind::Even, ScheduleKind::Poisson] {
+            let alone = times(kind, 0, 1);
+            let mut parts: Vec<_> = (0..3).flat_map(|thread| times(kind, thread, 3)).collect();
+            parts.sort_unstable();
+            assert_eq!(parts, alone);
+            for (begin, expected) in [(0, 100.0), (1, 300.0), (2, 700.0), (3, 100.0)] {
+                let within = begin * NS_PER_S..(begin + 1) * NS_PER_S;
+                let count = alone.iter().filter(|(_, due_ns)| within.contains(due_ns)).count() as f64;
+                let noise = if kind == ScheduleKind::Poisson { 4.0 * f64::sqrt(expected) } else { 1.0 };
+                assert!((count - expected).abs() <= noise, "{kind:?}: {count} in second {begin}");
+            }
+        }
+    }
+
+    #[test]
     fn skipping_counts_what_is_due() {
-        let mut pace = Pace::new(ScheduleKind::Even, 1000.0, 0, 0, 1);
+        let mut pace = Pace::new(None, ScheduleKind::Even, 1000.0, 0, 0, 1);
         assert_eq!(pace.skip_until(NS_PER_S), 1000);
         assert_eq!(pace.due_ns(), NS_PER_S);
     }

@@ -18,6 +18,8 @@ const MAX_IDLE_BYTES: usize = 64 << 10;
 pub(super) struct Pipe {
     incoming: Vec<u8>,
     read: usize,
+    /// Nothing more will come in.
+    pub has_ended: bool,
     pub outgoing: Vec<u8>,
     /// HTTP/2 has more to send than there was room for.
     pub is_full: bool,
@@ -45,7 +47,7 @@ impl AsyncRead for Port {
         let mut pipe = self.0.borrow_mut();
         let unread = &pipe.incoming[pipe.read..];
         if unread.is_empty() {
-            return Poll::Pending;
+            return if pipe.has_ended { Poll::Ready(Ok(())) } else { Poll::Pending };
         }
         let count = unread.len().min(buffer.remaining());
         buffer.put_slice(&unread[..count]);

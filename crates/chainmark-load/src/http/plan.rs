@@ -1,6 +1,7 @@
 //! An order, made ready: what every thread of a load reads.
 
 use super::body::Room;
+use super::course::Course;
 use super::error::{HttpError, refused};
 use super::order::{Drawing, GiveUp, Mode, Order, PartOrder, Protocol};
 use super::request::{Common, Request};
@@ -9,6 +10,7 @@ use super::tls::Tls;
 use crate::clock::NS_PER_S;
 use crate::schedule::ScheduleKind;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::sync::Arc;
 
 /// What a process has open besides connections, at most.
 const OTHER_FILES: u64 = 256;
@@ -24,6 +26,8 @@ pub(super) struct Plan {
     pub drawing: Drawing,
     pub seed: u64,
     pub load: Load,
+    /// How the level changes, if it does.
+    pub course: Option<Arc<Course>>,
     pub warm_up_ns: i64,
     /// End of the window.
     pub end_ns: i64,
@@ -169,6 +173,7 @@ impl Plan {
             drawing: order.order,
             seed: order.seed,
             load,
+            course: Course::new(&order.course, nanoseconds(order.warm_up_s)).map(Arc::new),
             warm_up_ns: nanoseconds(order.warm_up_s),
             end_ns: nanoseconds(order.warm_up_s) + nanoseconds(order.duration_s),
             drain_ns: nanoseconds(order.drain_s),
@@ -185,6 +190,17 @@ impl Plan {
             target,
             addresses: Vec::new(),
         })
+    }
+
+    /// A thread's part of so many.
+    pub fn share(&self, whole: usize, thread: usize) -> usize {
+        whole / self.threads + usize::from(thread < whole % self.threads)
+    }
+
+    /// How many clients of a thread ask at this time of the step.
+    pub fn clients_at(&self, time_ns: i64, thread: usize) -> usize {
+        let whole = self.course.as_ref().map_or(self.load.connections(), |course| course.at(time_ns) as usize);
+        self.share(whole, thread)
     }
 
     /// The phase of what is due or starts at this time: 0 warm-up, 1 window.

@@ -146,6 +146,15 @@ impl Session {
         }
     }
 
+    /// Why the server ended the connection, if it said so before the end.
+    pub fn last_words(&mut self) -> Option<Failure> {
+        self.pipe.0.borrow_mut().has_ended = true;
+        match self.poll(&mut Context::from_waker(std::task::Waker::noop())) {
+            Poll::Ready(Err(error)) if error.is_go_away() && error.is_remote() => Some(super::stream::failure(&error)),
+            _ => None,
+        }
+    }
+
     /// Reads once; whether there may be more.
     pub fn receive(&mut self, io: &mut Io, flags: EventFlags) -> Result<bool, Failure> {
         let read = match net::recv(&self.socket, &mut io.buffers.wire[..], RecvFlags::empty()) {

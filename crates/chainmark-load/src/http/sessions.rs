@@ -277,7 +277,9 @@ impl Sessions {
     fn fail(&mut self, index: usize, failure: &Failure, io: &mut Io) {
         // What has been told to single streams before is more than that all of them have ended.
         self.advance_woken(index, io);
-        let Some(session) = self.sessions[index].take() else { return };
+        let Some(mut session) = self.sessions[index].take() else { return };
+        let last_words = session.last_words();
+        let failure = last_words.as_ref().unwrap_or(failure);
         if self.current[session.group] == Some(index) {
             self.current[session.group] = None;
         }

@@ -147,6 +147,9 @@ pub(super) struct Worker<'p> {
     free_since_ns: i64,
     /// Slots that wait for their back-off to end.
     resting: Vec<u32>,
+    /// Slots below this ask now; others rest until the course of the load has them ask.
+    active: usize,
+    parked: Vec<u32>,
     in_flight: usize,
     /// Requests of a closed loop so far.
     started: u64,
@@ -188,12 +191,13 @@ impl Descriptors {
 impl<'p> Worker<'p> {
     /// Of the calling thread.
     pub fn new(plan: &'p Plan, shared: &'p Shared, index: usize, descriptors: Descriptors, origin_ns: i64) -> Self {
-        let share = |whole: usize| whole / plan.threads + usize::from(index < whole % plan.threads);
-        let slots = share(plan.load.connections());
+        let slots = plan.share(plan.load.connections(), index);
+        let active = if matches!(plan.load, Load::Closed { .. }) { plan.clients_at(0, index) } else { slots };
         let pace = match plan.load {
             Load::Closed { .. } => None,
             Load::Open { kind, rate_per_s, .. } => {
-                let pace = Pace::new(kind, rate_per_s, plan.seed, index as u64, plan.threads as u64);
+                let (course, threads) = (plan.course.clone(), plan.threads as u64);
+                let pace = Pace::new(course, kind, rate_per_s, plan.seed, index as u64, threads);
                 Some(OpenPace { next: pace.clone(), due: pace, queued: 0 })
             }
         };
@@ -211,7 +215,9 @@ impl<'p> Worker<'p> {
             armed_ns: i64::MAX,
             carrier: Carrier::new(plan, slots),
             clients: vec![Client::default(); slots],
-            free: (0..slots as u32).rev().collect(),
+            free: (0..active as u32).rev().collect(),
+            parked: (active as u32..slots as u32).collect(),
+            active,
             free_since_ns: 0,
             resting: Vec::new(),
             in_flight: 0,
@@ -247,9 +253,34 @@ impl<'p> Worker<'p> {
             && now_ns < self.shared.end_ns()
         {
             self.thinkers.pop();
+            if self.park(slot) {
+                continue;
+            }
             self.start(slot, due_ns, now_ns, None);
             now_ns = self.now_ns();
         }
+    }
+
+    /// Whether the client is not to ask now; it rests then.
+    fn park(&mut self, slot: u32) -> bool {
+        let is_active = (slot as usize) < self.active;
+        if !is_active {
+            self.parked.push(slot);
+        }
+        !is_active
+    }
+
+    /// Has as many clients ask as the course of the load says.
+    fn follow_course(&mut self, now_ns: i64) {
+        if self.pace.is_some() || self.plan.course.is_none() {
+            return;
+        }
+        self.active = self.plan.clients_at(now_ns, self.index);
+        let active = self.active;
+        let (back, parked) = std::mem::take(&mut self.parked).into_iter().partition(|&slot| (slot as usize) < active);
+        self.parked = parked;
+        let back: Vec<u32> = back;
+        back.into_iter().for_each(|slot| self.free_later(slot, now_ns));
     }
 
     fn now_ns(&self) -> i64 {
@@ -455,6 +486,9 @@ impl<'p> Worker<'p> {
 
     /// The connection is free: whoever waits longest takes it.
     fn reuse(&mut self, slot: u32) {
+        if self.park(slot) {
+            return;
+        }
         let now_ns = self.now_ns();
         if self.thinking.is_some() {
             return self.think(slot, now_ns);
@@ -529,6 +563,9 @@ impl<'p> Worker<'p> {
 
     /// Without starting anything at once: a failure may come while others are being started.
     fn free_later(&mut self, slot: u32, now_ns: i64) {
+        if self.park(slot) {
+            return;
+        }
         if self.thinking.is_some() {
             return self.think(slot, now_ns);
         }
@@ -573,6 +610,7 @@ impl<'p> Worker<'p> {
 
     fn tick(&mut self, now_ns: i64) {
         self.time_out(now_ns);
+        self.follow_course(now_ns);
         let clients = &self.clients;
         let (over, resting) = self.resting.iter().partition(|&&slot| clients[slot as usize].resume_ns <= now_ns);
         self.resting = resting;

@@ -135,3 +135,39 @@ fn all_addresses_of_a_name_are_tried() {
     assert_eq!(result.books.failed, 0, "{:?}", result.classes);
     assert!(result.books.ok > 10);
 }
+
+#[test]
+fn clients_of_a_spike_come_and_go_as_its_course_says() {
+    let now = Arc::new(AtomicUsize::new(0));
+    let under_way = Arc::new(Mutex::new(Vec::new()));
+    let (seen, began) = (under_way.clone(), std::time::Instant::now());
+    let server = Server::answering(move |_, stream| {
+        let count = now.fetch_add(1, SeqCst) + 1;
+        under_way.lock().unwrap().push((began.elapsed().as_secs_f64(), count));
+        std::thread::sleep(Duration::from_millis(5));
+        now.fetch_sub(1, SeqCst);
+        write(stream, &with_length("200 OK", "1"))
+    });
+    let mut order = order(&server.url, closed(8), vec![post("/", json!({}))]);
+    (order["duration_s"], order["threads"]) = (json!(1.2), json!(2));
+    order["course"] = json!([[0.4, 2.0], [0.4, 8.0], [0.8, 8.0], [0.8, 2.0]]);
+    let result = run(&order);
+    assert_eq!((result.books.failed, server.connections()), (0, 8), "{:?}", result.classes);
+    let seen = seen.lock().unwrap();
+    let most = |begin: f64, end: f64| seen.iter().filter(|(at, _)| (begin..end).contains(at)).map(|one| one.1).max();
+    assert_eq!((most(0.0, 0.35), most(0.5, 0.75), most(0.95, 1.15)), (Some(2), Some(8), Some(2)));
+}
+
+#[test]
+fn a_rate_that_rises_has_due_what_its_area_says_or_a_ramp_would_name_the_wrong_rate() {
+    let server = Server::answering(move |_, stream| write(stream, &with_length("200 OK", "1")));
+    let mut order = order(&server.url, open(900.0, 16), vec![post("/", json!({}))]);
+    (order["duration_s"], order["threads"]) = (json!(1.0), json!(2));
+    order["course"] = json!([[0.0, 100.0], [1.0, 900.0]]);
+    (order["warm_up_s"], order["max_records"]) = (json!(0.5), json!(10_000));
+    let result = run(&order);
+    assert_eq!((result.warm_up.due, result.books.due, result.books.failed), (50, 500, 0));
+    let due_ns = result.records.unwrap().due_ns;
+    let first_half = due_ns.iter().filter(|&&due_ns| due_ns < 1_000_000_000).count();
+    assert_eq!(first_half, 150);
+}

@@ -124,6 +124,10 @@ class HttpProfile(LoadProfile):
             "require": self.require,
             "fixed.rates": self.fixed.rates,
             "fixed.clients": self.fixed.clients,
+            "ramp.rates": self.ramp.rates,
+            "ramp.clients": self.ramp.clients,
+            "spike.rates": self.spike.rates,
+            "spike.clients": self.spike.clients,
         }
         for section, names in named.items():
             stranger = next((name for name in names if name not in known), None)

@@ -1,0 +1,204 @@
+"""What a ramp or a spike shows: up to which level the agreement held, and when a server was as it had been before.
+
+Both are read from the records of single requests, by windows of as many requests as a p99 needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from chainmark.capacity.agreement import Sla
+from chainmark.capacity.course import Course, Ramp, Spike, level_at
+from chainmark.capacity.engine import IDLE_CLOSE, RECORD_CLASSES, RIGHT
+from chainmark.capacity.model import Outcome, Step
+from chainmark.capacity.sla import share_interval
+from chainmark.core import units
+from chainmark.stats.estimable import fewest_for_upper_bound
+
+# Fewer requests have no p99.
+WINDOW = fewest_for_upper_bound(0.99)
+_TOLERATED = 0.01
+_NS = 1e9
+
+_Floats = npt.NDArray[np.float64]
+_Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class CourseStep:
+    """One run of a load that changes."""
+
+    course: Course
+    step: Step
+
+
+@dataclass(frozen=True)
+class CourseResult:
+    """What it shows.
+
+    Attributes:
+        measured: of a spike, seconds from its end until the first answer of the window that is as before; of a ramp,
+            the level from which on the agreement was missed. None: nothing was, or it is not known.
+        low, high: of a spike, the same by the 95 % interval of the p99 before; of a ramp, the levels at the begin and
+            the end of that window. None is open.
+        before_s, peak_s: of a spike, the p99 before it and at its peak; None: not estimable.
+        limit: seconds that a recovery may take, or the ramp's last level, up to which the agreement is to hold.
+        note: why nothing is known.
+    """
+
+    measured: float | None
+    low: float | None
+    high: float | None
+    limit: float
+    outcome: Outcome
+    before_s: float | None = None
+    peak_s: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class _Requests:
+    """All requests of a window by due time: when, seconds after the warm-up, how long, and what had no answer."""
+
+    due_s: _Floats
+    latency_s: _Floats
+    failed: _Flags
+
+    def between(self, begin_s: float, end_s: float) -> _Requests:
+        inside = (self.due_s >= begin_s) & (self.due_s < end_s)
+        return _Requests(self.due_s[inside], self.latency_s[inside], self.failed[inside])
+
+    def __len__(self) -> int:
+        return len(self.due_s)
+
+
+def result_of(one: CourseStep, sla: Sla) -> CourseResult:
+    """What a ramp or a spike shows of the server."""
+    if isinstance(one.course, Ramp):
+        return _ramp(one.course, one.step, sla)
+    return _spike(one.course, one.step, sla)
+
+
+def _spike(course: Spike, step: Step, sla: Sla) -> CourseResult:
+    limit_s = course.after_s if sla.recovery_s is None else sla.recovery_s
+    requests, why = _requests(step)
+    before = requests.between(0.0, course.before_s)
+    after = requests.between(course.over_s, course.length_s)
+    if not why and min(len(before), len(after)) < WINDOW:
+        fewest = units.plural(min(len(before), len(after)), "request")
+        why = f"a p99 needs {WINDOW} requests before the spike and after it, and there were {fewest}"
+    p99s = None if why else _p99_with_interval(before)
+    if p99s is None:
+        why = why or "more than 1 % of the requests failed before the spike"
+        return CourseResult(None, None, None, limit_s, Outcome.INCONCLUSIVE, note=why)
+    p99_s, least_s, most_s = p99s
+    # A higher limit is met earlier.
+    measured, low, high = (
+        _back_after(after, course, one * (1.0 + course.recovery_share)) for one in (p99_s, most_s, least_s)
+    )
+    peak = requests.between(course.before_s + course.rise_s, course.over_s)
+    at_peak = _p99_with_interval(peak) if len(peak) >= WINDOW else None
+    return CourseResult(
+        measured=measured,
+        low=low,
+        high=high,
+        limit=limit_s,
+        outcome=_recovered(course, sla, measured, low, high),
+        before_s=p99_s,
+        peak_s=at_peak[0] if at_peak else None,
+    )
+
+
+def _recovered(course: Spike, sla: Sla, measured: float | None, low: float | None, high: float | None) -> Outcome:
+    """Whether it came back within the limit, or at all while it was watched, where no limit is asked."""
+    limit_s = sla.recovery_s
+    if limit_s is None:
+        if measured is not None:
+            return Outcome.PASS
+        return Outcome.FAIL if low is None else Outcome.INCONCLUSIVE
+    if high is not None and high <= limit_s:
+        return Outcome.PASS
+    if low is None:
+        return Outcome.FAIL if limit_s <= course.after_s else Outcome.INCONCLUSIVE
+    return Outcome.FAIL if low > limit_s else Outcome.INCONCLUSIVE
+
+
+def _back_after(after: _Requests, course: Spike, limit_s: float) -> float | None:
+    """Until the first answer of the first window of which at most 1 % took longer; None: there is no such window."""
+    slow = after.failed | (after.latency_s > limit_s)
+    within = np.flatnonzero(_in_windows(slow) <= _TOLERATED * WINDOW)
+    # The window may begin with what was still slow.
+    places = [at for at in within[:1] for at in range(at, at + WINDOW) if not slow[at]]
+    return float(after.due_s[places[0]] + after.latency_s[places[0]] - course.over_s) if places else None
+
+
+def _p99_with_interval(requests: _Requests) -> tuple[float, float, float] | None:
+    """The p99 and its 95 % interval by order statistics; None: more failed than that leaves.
+
+    A bound beyond the slowest answer is the slowest answer.
+    """
+    n = len(requests)
+    answered = np.sort(requests.latency_s[~requests.failed])
+    place = int(np.ceil(0.99 * n)) - 1
+    if place >= len(answered):
+        return None
+    half = 1.96 * np.sqrt(0.99 * 0.01 * n)
+    low, high = max(0, int(np.floor(0.99 * n - half)) - 1), min(len(answered) - 1, int(np.ceil(0.99 * n + half)) - 1)
+    return float(answered[place]), float(answered[min(low, place)]), float(answered[max(high, place)])
+
+
+def _ramp(course: Ramp, step: Step, sla: Sla) -> CourseResult:
+    requests, why = _requests(step)
+    if not why and len(requests) < WINDOW:
+        why = f"a p99 needs {WINDOW} requests, and there were {len(requests)}"
+    if why:
+        return CourseResult(None, None, None, course.last, Outcome.INCONCLUSIVE, note=why)
+    slow = requests.failed | (requests.latency_s > sla.p99_s)
+    # An answer in time may still be an error.
+    missed = (_in_windows(slow) >= _clearly_above(_TOLERATED)) | (
+        _in_windows(requests.failed) >= _clearly_above(sla.error_share)
+    )
+    windows = np.flatnonzero(missed)
+    if not len(windows):
+        return CourseResult(None, course.last, None, course.last, Outcome.PASS)
+    window = int(windows[0])
+    first = window + int(np.argmax(slow[window : window + WINDOW]))
+    low, measured, high = (
+        level_at(course.points, float(requests.due_s[at])) for at in (window, first, window + WINDOW - 1)
+    )
+    return CourseResult(measured, low, high, course.last, Outcome.FAIL)
+
+
+@cache
+def _clearly_above(share: float) -> int:
+    """How many of a window's requests are surely a greater share than this."""
+    return next((count for count in range(WINDOW + 1) if share_interval(count, WINDOW)[0] > share), WINDOW + 1)
+
+
+def _in_windows(flags: _Flags) -> npt.NDArray[np.int64]:
+    """How many of each window's requests are flagged, by the window's first request."""
+    sums = np.concatenate([[0], np.cumsum(flags)])
+    return np.asarray(sums[WINDOW:] - sums[:-WINDOW], dtype=np.int64)
+
+
+def _requests(step: Step) -> tuple[_Requests, str]:
+    """What was recorded of a step, and why that says nothing about the server; "" if it does."""
+    records = step.result.records
+    none: Any = np.empty(0)
+    if records is None or step.result.records_left_out:
+        return _Requests(none, none, none.astype(bool)), "there were more requests than `fixed.records`"
+    classes = np.frombuffer(records.classes, dtype="u1")
+    asked = classes != RECORD_CLASSES.index(IDLE_CLOSE)
+    due_s = np.frombuffer(records.due_ns, dtype="<i8")[asked] / _NS - step.result.warm_up_s
+    latency_s = np.frombuffer(records.latency_ns, dtype="<i8")[asked] / _NS
+    requests = _Requests(due_s, latency_s, classes[asked] != RECORD_CLASSES.index(RIGHT))
+    if step.partial:
+        return requests, "it was interrupted"
+    if step.waited:
+        return requests, "the generator or the server waited for a processor that others had"
+    return requests, "the generator was the limit" if step.outcome is Outcome.GENERATOR_LIMITED else ""

@@ -1,0 +1,81 @@
+"""Ramps and spikes: where the agreement was missed, how long a server took to recover, and both second by second."""
+
+from __future__ import annotations
+
+from chainmark.capacity.verdict import course_text, level_text, measured_text
+from chainmark.core import units
+from chainmark.core.load_report import CourseEntry, LoadReport, TargetEntry
+from chainmark.report import load_text as text
+from chainmark.report.blocks import Column, Table, TableCell, TableRow, words
+from chainmark.report.chart import Chart
+from chainmark.report.load_charts import Side, sides_of
+from chainmark.report.load_timelines import timelines_of
+
+_QUIET = TableCell(units.NOT_ESTIMABLE, emphasis="quiet")
+_SPIKE_NOTE = (
+    "Back after: the time from the end of the spike to the first answer of 299 requests in a row of which at most 1 % "
+    "failed or took longer than the p99 before the spike plus `recovery_share`; its interval follows from that p99's."
+)
+_RAMP_NOTE = (
+    "Missed from: in the first 299 requests in a row of which clearly (95 %) more failed or were too slow than the SLA "
+    "allows, the level of the first of these; its interval has the levels of the first and the last of the 299."
+)
+
+
+def course_tables(target: TargetEntry, name: str, number: int, *, several: bool) -> list[Table]:
+    """A table of the spikes and one of the ramps, a row each; nothing without any."""
+    where = f": {name}" if several else ""
+    every = [(endpoint.label, one) for endpoint in target.endpoints for one in endpoint.courses]
+    tables = []
+    if spikes := [TableRow(_spike_cells(label, one)) for label, one in every if one.what == "spike"]:
+        figures = map(Column, ("p99 before, ms", "p99 at the peak, ms", "failed", "back after", "interval"))
+        columns = [*words("load"), *figures, *words("remarks")]
+        tables.append(Table(f"spikes-{number}", f"Recovery from spikes{where}", columns, spikes, [_SPIKE_NOTE]))
+    if ramps := [TableRow(_ramp_cells(label, one)) for label, one in every if one.what == "ramp"]:
+        columns = [*words("load"), *map(Column, ("failed", "missed from", "interval")), *words("remarks")]
+        tables.append(Table(f"ramps-{number}", f"Ramps{where}", columns, ramps, [_RAMP_NOTE]))
+    return tables
+
+
+def course_charts(report: LoadReport) -> list[Chart]:
+    """Each ramp and spike second by second."""
+    several = len(report.targets) > 1
+    charts = []
+    for id_ in text.endpoint_ids(report):
+        for place, side in enumerate(sides_of(report, id_)):
+            for turn, one in enumerate(side.endpoint.courses):
+                # As if it were the endpoint's only step.
+                own = side.endpoint.model_copy(update={"steps": [one.step], "seconds": one.seconds})
+                name = f"{f', {side.name}' if several else ''}, {course_text(one)}"
+                charts += timelines_of(Side(side.name, own), one.kind, f"course-{id_}-{place}-{turn}", name)
+    return charts
+
+
+def _spike_cells(label: str, one: CourseEntry) -> list[TableCell]:
+    p99s = [_QUIET if value_s is None else text.milliseconds(value_s) for value_s in (one.before_s, one.peak_s)]
+    return [TableCell(f"{label}, {course_text(one)}"), *p99s, *_common(one)]
+
+
+def _ramp_cells(label: str, one: CourseEntry) -> list[TableCell]:
+    return [TableCell(f"{label}, {course_text(one)}"), *_common(one)]
+
+
+def _common(one: CourseEntry) -> list[TableCell]:
+    failed = one.step.failed - one.step.closed_idle
+    known = not one.note
+    return [
+        TableCell(units.count(failed), emphasis="worse" if failed else "plain"),
+        TableCell(measured_text(one), emphasis=text.OUTCOMES[one.outcome] if known else "quiet"),
+        TableCell(_interval(one), emphasis="quiet"),
+        TableCell(one.note),
+    ]
+
+
+def _interval(one: CourseEntry) -> str:
+    if one.note or (one.low is None and one.high is None):
+        return units.UNSET
+    if one.what == "ramp":
+        low, high = (None if end is None else level_text(one.kind, end) for end in (one.low, one.high))
+    else:
+        low, high = (None if end is None else units.duration(end) for end in (one.low, one.high))
+    return f"{low} … {high}" if high is not None else f"≥ {low}"

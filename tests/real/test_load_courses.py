@@ -1,0 +1,45 @@
+"""A ramp and a spike on a real server whose queue can be computed by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chainmark.lab.loading import has_stages
+from chainmark.report.blocks import Table
+from chainmark.report.layouts import document_of
+from chainmark.store.runs import Store
+
+from tests.real.load_servers import Queue, known_test, serving
+
+
+def test_a_spike_s_backlog_and_the_rate_at_which_a_ramp_is_too_much(tmp_path: Path) -> None:
+    """400 per second are served: 400 too many in a second take 2 s beside 200 per second; above 400 a queue grows."""
+    queue = Queue(workers=4, service_s=0.01)
+    with serving(queue) as server:
+        test = known_test(
+            Store(tmp_path),
+            server,
+            search={"kinds": []},
+            ramp={"rates": {"work": [100, 1000]}, "duration_s": 4.5},
+            spike={"rates": {"work": [200, 800]}, "before_s": 2, "peak_s": 1, "after_s": 5, "times": 1},
+            sla={"p99_s": 1.0, "recovery_s": 4},
+        )
+    (endpoint,) = test.report.targets[0].endpoints
+    ramp, spike = endpoint.courses
+    assert (ramp.note, spike.note, endpoint.steps) == ("", "", [])
+    # A second of work has come in above 400 per second when the rate, which rises by 200 each second, is 800.
+    assert ramp.measured is not None
+    assert 650.0 < ramp.measured < 950.0
+    assert ramp.outcome == "fail"
+    assert spike.measured is not None
+    assert 1.7 < spike.measured < 4.0
+    assert (spike.step.due, spike.step.phase) == (200 * 2 + 800 + 200 * 5, "spike")
+    (run,) = test.runs
+    assert has_stages(run)
+    assert set(run.events("steps")["phase"]) == {"ramp", "spike"}
+    name = "work_spike_200_to_800_per_s"
+    assert run.samples(name)[f"{name}_recovery_s"].to_list() == [spike.measured]
+    assert run.manifest.workload["spike.rates.work"] == [200.0, 800.0]
+    document = document_of(test.report)
+    tables = {block.id for section in document.sections for block in section.blocks if isinstance(block, Table)}
+    assert {"spikes-0", "ramps-0"} <= tables
