@@ -111,10 +111,10 @@ def test_broken_off_twice_in_the_second_run_and_resumed(lab: Lab, tmp_path: Path
     experiment = next(path.name for path in (lab.store_path / "experiments").iterdir())
     assert f"--resume {experiment}" in asked.stderr
 
-    again = lab.start("qa", "cometbft", "--resume", experiment)
-    again.wait_for_load()
-    os.kill(again.process.pid, signal.SIGKILL)
-    assert again.finish().returncode == -signal.SIGKILL
+    resumed_once = lab.start("qa", "cometbft", "--resume", experiment)
+    resumed_once.wait_for_load()
+    os.kill(resumed_once.process.pid, signal.SIGKILL)
+    assert resumed_once.finish().returncode == -signal.SIGKILL
     wait_until(lambda: not lab.node_processes(), "the end of all nodes")
     assert [run.run_id for run in lab.store.sealed()] == kept
     assert len(lab.store.unfinished()) == 1
