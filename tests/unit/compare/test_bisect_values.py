@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -127,8 +127,13 @@ def test_a_change_is_told_as_a_share_or_in_the_unit_with_its_own_sign() -> None:
 NOISE = (-1.0, 0.0, 1.0)
 
 
-def _runs(version: str, metrics: Sequence[Metric], values: dict[str, tuple[float, float]]) -> list[SyntheticRun]:
-    """Three runs without samples: by metric and statistic the middle value, and how much a run deviates."""
+def _runs(
+    version: str, metrics: Sequence[Metric], values: dict[str, tuple[float, float]], lost: Collection[str] = ()
+) -> list[SyntheticRun]:
+    """Three runs without samples: by metric and statistic the middle value, and how much a run deviates.
+
+    Of what is ``lost``, as ``v0-1 x_s``, that run has no value.
+    """
     catalogue = Catalogue(
         system="cometbft",
         title="CometBFT",
@@ -147,7 +152,8 @@ def _runs(version: str, metrics: Sequence[Metric], values: dict[str, tuple[float
                 estimates={
                     name: Estimate(value=middle + step * deviation, standard_error=None, method="stub")
                     for name in one.statistics
-                    if (told := values.get(f"{one.id}.{name}")) is not None
+                    if f"{version}-{number} {one.id}" not in lost
+                    and (told := values.get(f"{one.id}.{name}")) is not None
                     for middle, deviation in [told]
                 },
             )
@@ -159,11 +165,13 @@ def _runs(version: str, metrics: Sequence[Metric], values: dict[str, tuple[float
     return made
 
 
-def _decided(metrics: Sequence[Metric], **values: tuple[tuple[float, float], tuple[float, float]]) -> Decided:
+def _decided(
+    metrics: Sequence[Metric], lost: Collection[str] = (), **values: tuple[tuple[float, float], tuple[float, float]]
+) -> Decided:
     """Of a metric's mean or, as ``x_s__p99``, another statistic: what the good side has, and what the bad one."""
     named = {f"{name}.mean" if "__" not in name else name.replace("__", "."): one for name, one in values.items()}
     sides = [{name: one[place] for name, one in named.items()} for place in (0, 1)]
-    return decide(_runs("v0", metrics, sides[0]), _runs("v1", metrics, sides[1]))
+    return decide(_runs("v0", metrics, sides[0], lost), _runs("v1", metrics, sides[1], lost))
 
 
 def test_of_the_metrics_that_fail_the_one_is_followed_that_stands_out_most_from_its_own_noise() -> None:
@@ -194,6 +202,37 @@ def test_the_noise_of_a_run_is_that_of_both_sides() -> None:
         )
         followed = followed_of(decided, None)
         assert followed == Followed(decided.catalogue.metric("b_s"), "mean", Working.DIFFERENCE, 1.0)
+
+
+def _clearest(decided: Decided) -> str:
+    followed = followed_of(decided, None)
+    assert followed is not None
+    assert followed.metric is not None
+    return followed.metric.id
+
+
+def test_what_stands_out_is_the_change_and_not_the_level_on_the_scale_of_the_comparison() -> None:
+    plain = [metric(id=name, gating=True, kind=Kind.DIFFERENCE, margin=0.001) for name in ("a_s", "b_s")]
+    assert _clearest(_decided(plain, a_s=((1000.0, 1.0), (1020.0, 1.0)), b_s=((0.0, 1.0), (100.0, 1.0)))) == "b_s"
+    # Tenfold, and every run within a fifth of it: by ratios that is clearer than by seconds.
+    ratios = [metric(id=name, gating=True) for name in ("a_s", "b_s")]
+    assert _clearest(_decided(ratios, a_s=((1.0, 0.01), (10.0, 2.0)), b_s=((10.0, 0.15), (12.0, 0.15)))) == "a_s"
+
+
+@pytest.mark.parametrize(
+    ("lost", "deviations"),
+    [
+        (["v0-1 a_s", "v1-1 a_s"], (0.012, 0.01)),
+        (["v0-1 a_s", "v0-2 a_s", "v1-1 a_s", "v0-1 b_s", "v1-1 b_s"], (0.0122, 0.01)),
+    ],
+)
+def test_runs_without_a_value_say_nothing_of_the_noise(lost: list[str], deviations: tuple[float, float]) -> None:
+    """Of fewer runs the squares are fewer, too: that makes a metric no quieter."""
+    metrics = [metric(id=name, gating=True) for name in ("a_s", "b_s")]
+    left, right = ({"a_s": (middle, deviations[0] * middle), "b_s": (middle, deviations[1] * middle)}
+                   for middle in (1.0, 10.0))  # fmt: skip
+    decided = _decided(metrics, lost, a_s=(left["a_s"], right["a_s"]), b_s=(left["b_s"], right["b_s"]))
+    assert _clearest(decided) == "b_s"
 
 
 def test_the_scale_and_the_bad_side_are_those_of_the_metric_and_its_change() -> None:

@@ -22,6 +22,7 @@ from chainmark.core.comparison import Breakdown, ChartData, ChartKind, Compariso
 from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.manifest import Gate, GateKind, GateStatus, Incident, Status, Subject
 from chainmark.core.metric import Condition, Population, Table
+from chainmark.core.profiled import Profiled
 from chainmark.core.qa_plan import QaPlan, ScenarioPlan
 from chainmark.core.qa_report import Incomparable, QaScenario
 from chainmark.core.verdict import Verdict
@@ -102,12 +103,13 @@ def scenarios(
     versions: tuple[str, str] = ("v1", "v2"),
     margins: Mapping[str, float] | None = None,
     plots: Sequence[dict[str, object]] = (),
+    history: Sequence[SyntheticRun] = (),
 ) -> Scenarios:
     old, new = (Subject(system="cometbft", name="CometBFT", version=version) for version in versions)
     plans = [one.plan.model_dump() for one in made]
     plan = QaPlan.model_validate({"system": "cometbft", "name": "p", "title": "P", "description": "d",
                                   "scenario": plans, "plot": list(plots), "margins": margins or {}})  # fmt: skip
-    return Scenarios(QaRuns(plan, "qa-1", 7, old, new, made, ("", ""), [], CATALOGUE, "0.1.0", rule), [])
+    return Scenarios(QaRuns(plan, "qa-1", 7, old, new, made, ("", ""), [], CATALOGUE, "0.1.0", rule), history)
 
 
 def of(plan: Mapping[str, object], made: Mapping[str, Sequence[SyntheticRun]], **more: Any) -> ScenarioRuns:
@@ -263,8 +265,8 @@ THREE = [{"id": "near", "version": "baseline"}, {"id": "far", "version": "candid
 
 def _three(**settings: Any) -> ScenarioRuns:
     made = {name: [run(name, number, factor, version=version, clock=clock) for number in (1, 2)]
-            for name, factor, version, clock in (("near", 1.0, "v1", "BFT"), ("far", 2.0, "v2", "BFT"),
-                                                 ("none", 3.0, "v2", "proposer"))}  # fmt: skip
+            for name, factor, version, clock in (("near", 1.0, "v1", "BFT"), ("far", 2.0, "v2", "proposer"),
+                                                 ("none", 3.0, "v2", "BFT"))}  # fmt: skip
     return of({**SHOWN, "sides": THREE, **settings}, made)
 
 
@@ -277,11 +279,11 @@ def test_sides_that_are_only_shown_are_each_held_against_the_first() -> None:
     changes = [[item.change for item in row.judgements] for row in found.beside]
     assert [changes[0], changes[1], changes[3]] == [[pytest.approx(1.0), pytest.approx(2.0)]] * 3
     votes = found.beside[2].judgements
-    assert [item.outcome is Outcome.NOT_COMPARABLE for item in votes] == [False, True]
-    assert votes[1].note.startswith("not comparable: ")
-    assert "BFT" in votes[1].note
-    assert (votes[1].baseline.value, votes[1].candidate.value) == (
-        pytest.approx(1.0015, rel=1e-4), pytest.approx(3.0045, rel=1e-4),
+    assert [item.outcome is Outcome.NOT_COMPARABLE for item in votes] == [True, False]
+    assert votes[0].note.startswith("not comparable: ")
+    assert "BFT" in votes[0].note
+    assert (votes[0].baseline.value, votes[0].candidate.value) == (
+        pytest.approx(1.0015, rel=1e-4), pytest.approx(2.003, rel=1e-4),
     )  # fmt: skip
     assert found.sentence == "Rounds: 1.001 s with v1, 2.003 s with v2 (far), 3.004 s with v2."
 
@@ -290,6 +292,9 @@ def test_what_nobody_asked_for_is_not_shown() -> None:
     found = judged(of({**SHOWN, "sides": THREE[:2]}, {"near": [run("near", 1, version="v1")], "far": [run("far", 1)]}))
     assert [row.metric_id for row in found.beside] == ["a_s"]
     assert found.sentence == "Shown for information: v1 and v2 (far)."
+    asked = {**SHOWN, "sides": THREE[:2], "tables": ["sizes"]}
+    made = {"near": [run("near", 1, version="v1")], "far": [run("far", 1)]}
+    assert [row.metric_id for row in judged(of(asked, made)).beside] == ["a_s", "b_bytes"]
 
 
 def test_a_single_side_is_shown_as_it_is() -> None:
@@ -301,12 +306,13 @@ def test_a_single_side_is_shown_as_it_is() -> None:
 
 def test_a_side_without_a_valid_run_leaves_what_is_shown_invalid_with_the_reason() -> None:
     one = _three()
-    for broken in one.sides["far"]:
-        broken.manifest.gates, broken.manifest.status = [GATE], Status.INVALID
+    for broken, limit in zip(one.sides["far"], ("98 %", "99 %"), strict=True):
+        broken.manifest.gates, broken.manifest.status = [GATE.model_copy(update={"limit": limit})], Status.INVALID
     found = judged(one)
     assert found.result is Verdict.INVALID
-    assert found.sentence == "There is no valid run of v2 (far): load met: 91 %, required 98 %."
-    assert found.reasons == [f"the run far-{number} is not counted: load met: 91 %, required 98 %" for number in (1, 2)]
+    whys = ["load met: 91 %, required 98 %", "load met: 91 %, required 99 %"]
+    assert found.sentence == f"There is no valid run of v2 (far): {whys[0]}; {whys[1]}."
+    assert found.reasons == [f"the run far-{number} is not counted: {why}" for number, why in enumerate(whys, start=1)]
     assert found.beside
     some = _three()
     some.sides["far"][0].manifest.gates = [GATE]
@@ -327,6 +333,32 @@ def test_metrics_without_samples_have_no_row_and_a_value_that_is_missing_is_said
     found = judged(one)
     assert "a_s" not in [row.metric_id for row in found.beside]
     assert found.sentence == "Rounds: 1.001 s with v1, no data with v2 (far), 3.004 s with v2."
+    two = of({**SHOWN, "sides": THREE[:2], "headline": ["c_s"]}, {name: one.sides[name] for name in ("near", "far")})
+    assert "c_s" in {row.metric_id for row in judged(two).beside}, "what one side alone has is shown"
+
+
+def test_noise_of_other_runs_counts_but_not_that_of_the_runs_that_are_held_against_each_other() -> None:
+    """Of one run a side nobody knows the noise; without the store's other runs it would be assumed."""
+    others = [run("old", number, 1.0 + 0.01 * number, version="v0") for number in range(4)]
+    for each in others:
+        each.manifest.subject = each.manifest.subject.model_copy(update={"binary_sha256": "same"})
+    made = {"baseline": [run("baseline", 1)], "candidate": [run("candidate", 1)]}
+    one = of(BASE, made)
+    comparison = scenarios(one, history=[*others, *made["baseline"]]).judged(one).comparison
+    assert comparison is not None
+    assert comparison.judgements[0].noise == "archive of 4 runs"
+    near, far = [run("near", number, version="v1") for number in (1, 2)], [run("far", 1)]
+    shown = of({**SHOWN, "sides": THREE[:2]}, {"near": near[:1], "far": far})
+    history = [*others, *near[:1], run("near", 3, 9.0, version="v1")]
+    assert scenarios(shown, history=history).judged(shown).beside[0].judgements[0].noise == "archive of 4 runs"
+    assert "archive" not in judged(shown).beside[0].judgements[0].noise
+
+
+def test_profiles_of_its_sides_stay_with_a_comparison() -> None:
+    why = Profiled(runs={"baseline": ["p-1"]}, changes=[])
+    comparison = judged(of(BASE, pair(), profiled=why)).comparison
+    assert comparison is not None
+    assert comparison.profiled == why
 
 
 def test_the_candidate_of_another_scenario_stands_first_and_labels_are_told_apart() -> None:
