@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 from chainmark.compare.decide import Past
-from chainmark.compare.false_alarms import MOST_PAIRS, history_check, re_run_alarms
+from chainmark.compare.false_alarms import MOST_PAIRS, _Read, history_check, re_run_alarms
 from chainmark.core.catalogue import Bounds
 from chainmark.core.epoch import Epoch
 from chainmark.core.errors import UsageError
@@ -31,6 +32,17 @@ def test_every_re_run_is_judged_against_the_run_before_it_and_noise_raises_no_al
     names = ["v1.1, 2020-02-01 and 2020-03-01", "v1.4, 2020-06-01 and 2020-07-01", "v1.7, 2020-10-01 and 2020-11-01"]
     assert found == FalseAlarms(pairs=names, figures=18, gating=9)
     assert re_run_alarms(history()[0], history(reruns=0), Past()) == FalseAlarms()
+    runs = history()
+    assert re_run_alarms(runs[2], runs, Past()) == found, "a run that says what is meant is one of them"
+
+
+def test_a_run_that_is_read_once_for_all_pairs_gives_what_is_asked_of_it() -> None:
+    one = run("v1", 1, [1.0] * 6)
+    one.frames["block"] = pl.DataFrame({"height": [1, 2], "m0_s": [3.0, 4.0]})
+    read = _Read(one)
+    assert read.samples("block", ["m0_s"]).to_dict(as_series=False) == {"m0_s": [3.0, 4.0]}
+    assert read.samples("block").columns == ["height", "m0_s"]
+    assert read.summaries() is read.summaries()
 
 
 def test_what_moved_by_more_than_noise_is_counted_and_named() -> None:
