@@ -56,6 +56,8 @@ def test_what_moved_by_more_than_noise_is_counted_and_named() -> None:
     assert found.examples[1].endswith("(90 % interval −10.5 … −3.0 %)")
     two = _alarms(_odd("v1.23", 40, 1.12, 1.12), _odd("v1.20", 41, 1 / 1.12, 1 / 1.12))
     assert (len(two.pairs), two.alarmed, two.moved, len(two.examples)) == (5, 2, 2, 2)
+    beyond = _alarms(_odd("v1.23", 40, 1.13))
+    assert (beyond.worse, beyond.undecided) == (1, 0)
     diagnostic = _alarms(run("v1.23", 40, [1.0, 1.0, 1.0, 1.12, 1.0, 1.0]))
     assert (diagnostic.moved, diagnostic.alarmed) == (1, 0)
 

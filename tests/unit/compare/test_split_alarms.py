@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from chainmark.compare.decide import Past
-from chainmark.compare.false_alarms import MOST_SPLITS, history_check, split_alarms
+from chainmark.compare.false_alarms import MOST_SPLITS, _distances, history_check, split_alarms
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.metric import Population, Table
 from chainmark.core.verdict import Verdict
@@ -75,6 +75,14 @@ def test_halves_that_differ_are_seen() -> None:
     assert (found.figures, found.moved) == (10, 10)
 
 
+def test_a_half_differs_where_it_lies_beyond_1_96_standard_errors() -> None:
+    shifted = {name: values + 0.25 * (np.arange(240) // 12 % 2) for name, values in drawn(6, 0.0, 240).items()}
+    made = run(6, shifted)
+    distances = sorted(map(abs, _distances(made)))
+    assert distances[3] < 1.959964 < distances[4] < 2.12 < distances[5]
+    assert split_alarms([made]).moved == 6
+
+
 def test_a_drift_within_the_run_is_in_both_halves() -> None:
     columns = {name: values + np.linspace(0.0, 2.0, SECONDS) for name, values in drawn(2, 0.0).items()}
     assert split_alarms([run(2, columns)]).moved <= 2
@@ -82,8 +90,8 @@ def test_a_drift_within_the_run_is_in_both_halves() -> None:
 
 def test_the_newest_runs_that_have_samples_are_split() -> None:
     """What is printed has none, and halves of few samples show nothing."""
-    made = runs(range(6), 0.0)
-    made += [run(6, drawn(6, 0.0), printed=True), run(7, drawn(7, 0.0, 150))]
+    made = [run(seed, drawn(seed, 0.0, 240)) for seed in range(6)]
+    made += [run(6, drawn(6, 0.0, 240), printed=True), run(7, drawn(7, 0.0, 150))]
     assert split_alarms(made).runs == ["run-5", "run-4", "run-3", "run-2"]
     assert len(split_alarms(made).runs) == MOST_SPLITS
 
