@@ -166,7 +166,7 @@ def _runs(
 
 
 def _decided(
-    metrics: Sequence[Metric], lost: Collection[str] = (), **values: tuple[tuple[float, float], tuple[float, float]]
+    metrics: Sequence[Metric], *lost: str, **values: tuple[tuple[float, float], tuple[float, float]]
 ) -> Decided:
     """Of a metric's mean or, as ``x_s__p99``, another statistic: what the good side has, and what the bad one."""
     named = {f"{name}.mean" if "__" not in name else name.replace("__", "."): one for name, one in values.items()}
@@ -231,7 +231,7 @@ def test_runs_without_a_value_say_nothing_of_the_noise(lost: list[str], deviatio
     metrics = [metric(id=name, gating=True) for name in ("a_s", "b_s")]
     left, right = ({"a_s": (middle, deviations[0] * middle), "b_s": (middle, deviations[1] * middle)}
                    for middle in (1.0, 10.0))  # fmt: skip
-    decided = _decided(metrics, lost, a_s=(left["a_s"], right["a_s"]), b_s=(left["b_s"], right["b_s"]))
+    decided = _decided(metrics, *lost, a_s=(left["a_s"], right["a_s"]), b_s=(left["b_s"], right["b_s"]))
     assert _clearest(decided) == "b_s"
 
 

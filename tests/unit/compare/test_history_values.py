@@ -51,7 +51,7 @@ def report(runs: Sequence[SyntheticRun], epochs: Sequence[Epoch] = ()) -> Histor
 
 def epoch(day: int, text: str, **changes: object) -> Epoch:
     since = f"2026-01-{day:02d}T12:00:00Z"
-    return Epoch(**{"system": "cometbft", "since": since, "text": text, **changes})  # type: ignore[arg-type]
+    return Epoch(**{"system": "cometbft", "since": since, "text": text, **changes})
 
 
 def series(values: Sequence[Value], one: Metric = X, epochs: Sequence[Epoch] = ()) -> HistoryReport:
@@ -114,9 +114,9 @@ def test_a_build_before_and_after_a_new_set_up_is_two_releases_with_their_days()
 def test_every_judged_statistic_of_every_metric_is_a_figure() -> None:
     tail = metric(id="y_s", statistics=["mean", "p99"], judged_by=["p99", "mean"], order=2)
     runs = [run(f"v{day}", day, {"x_s": 1.0, "y_s.mean": 2.0, "y_s.p99": 3.0}, [tail, X]) for day in range(4)]
-    assert [(one.metric_id, one.statistic, pytest.approx(one.values[0])) for one in report(runs).series] == [
-        ("x_s", "mean", 1.0), ("y_s", "p99", 3.0), ("y_s", "mean", 2.0),
-    ]  # fmt: skip
+    found = report(runs).series
+    assert [(one.metric_id, one.statistic) for one in found] == [("x_s", "mean"), ("y_s", "p99"), ("y_s", "mean")]
+    assert [one.values[0] for one in found] == pytest.approx([1.0, 3.0, 2.0])
 
 
 def test_a_mean_is_of_the_runs_that_have_the_figure_and_of_ratios_geometric() -> None:

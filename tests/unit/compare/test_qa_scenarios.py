@@ -263,11 +263,14 @@ THREE = [{"id": "near", "version": "baseline"}, {"id": "far", "version": "candid
          {"id": "none", "version": "candidate"}]  # fmt: skip
 
 
-def _three(**settings: Any) -> ScenarioRuns:
-    made = {name: [run(name, number, factor, version=version, clock=clock) for number in (1, 2)]
+def _three_sides() -> dict[str, Sequence[SyntheticRun]]:
+    return {name: [run(name, number, factor, version=version, clock=clock) for number in (1, 2)]
             for name, factor, version, clock in (("near", 1.0, "v1", "BFT"), ("far", 2.0, "v2", "proposer"),
                                                  ("none", 3.0, "v2", "BFT"))}  # fmt: skip
-    return of({**SHOWN, "sides": THREE, **settings}, made)
+
+
+def _three(**settings: Any) -> ScenarioRuns:
+    return of({**SHOWN, "sides": THREE, **settings}, _three_sides())
 
 
 def test_sides_that_are_only_shown_are_each_held_against_the_first() -> None:
@@ -282,9 +285,7 @@ def test_sides_that_are_only_shown_are_each_held_against_the_first() -> None:
     assert [item.outcome is Outcome.NOT_COMPARABLE for item in votes] == [True, False]
     assert votes[0].note.startswith("not comparable: ")
     assert "BFT" in votes[0].note
-    assert (votes[0].baseline.value, votes[0].candidate.value) == (
-        pytest.approx(1.0015, rel=1e-4), pytest.approx(2.003, rel=1e-4),
-    )  # fmt: skip
+    assert [votes[0].baseline.value, votes[0].candidate.value] == pytest.approx([1.0015, 2.003], rel=1e-4)
     assert found.sentence == "Rounds: 1.001 s with v1, 2.003 s with v2 (far), 3.004 s with v2."
 
 
@@ -323,17 +324,17 @@ def test_a_side_without_a_valid_run_leaves_what_is_shown_invalid_with_the_reason
 
 
 def test_metrics_without_samples_have_no_row_and_a_value_that_is_missing_is_said_to_be() -> None:
-    one = _three(headline=["a_s", "c_s"])
-    for made in one.sides.values():
-        for each in made:
+    made = _three_sides()
+    for side in made.values():
+        for each in side:
             empty = MetricSummary(metric_id="a_s", distribution=None, estimates={})
             each._summaries["a_s"] = empty
-    for each in one.sides["far"]:
+    for each in made["far"]:
         each._summaries["c_s"] = MetricSummary(metric_id="c_s", distribution=None, estimates={})
-    found = judged(one)
+    found = judged(of({**SHOWN, "sides": THREE, "headline": ["a_s", "c_s"]}, made))
     assert "a_s" not in [row.metric_id for row in found.beside]
     assert found.sentence == "Rounds: 1.001 s with v1, no data with v2 (far), 3.004 s with v2."
-    two = of({**SHOWN, "sides": THREE[:2], "headline": ["c_s"]}, {name: one.sides[name] for name in ("near", "far")})
+    two = of({**SHOWN, "sides": THREE[:2], "headline": ["c_s"]}, {name: made[name] for name in ("near", "far")})
     assert "c_s" in {row.metric_id for row in judged(two).beside}, "what one side alone has is shown"
 
 
