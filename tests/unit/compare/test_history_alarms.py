@@ -102,6 +102,8 @@ def test_more_alarms_than_are_promised_fail_the_check() -> None:
 
 def test_a_history_without_re_runs_and_samples_says_how_to_make_some() -> None:
     runs = history(reruns=0)
-    with pytest.raises(UsageError, match="no build in this history has re-runs, and no run has samples") as refused:
+    with pytest.raises(
+        UsageError, match="^no build in this history has re-runs, and no run has samples to split$"
+    ) as refused:
         history_check(runs[0], runs, Past(), "test")
     assert refused.value.hint == "make runs of one build: `chainmark aa PROFILE --version V`"
