@@ -204,7 +204,7 @@ def history_check(like: RunData, history: Sequence[RunData], past: Past, tool_ve
         tool_version=tool_version,
         title=f"{manifest.subject.name}: false alarms of the history",
         subtitle=f"profile {manifest.profile_name} · {units.plural(len(series), 'run')}",
-        date=max([run.manifest.started_at for run in series], default=manifest.started_at)[:10],
+        date=max(run.manifest.started_at for run in series)[:10],
         verdict=Verdict.FAIL if exceeds else Verdict.PASS,
         sentence=found.told or "no build was run again: only splits of single runs were judged",
         re_runs=found.model_copy(update={"examples": found.examples[:_EXAMPLES]}),

@@ -100,10 +100,20 @@ def test_more_alarms_than_are_promised_fail_the_check() -> None:
     assert (two.verdict, two.re_runs.alarmed, len(two.re_runs.pairs)) == (Verdict.FAIL, 2, 5)
 
 
+def test_a_check_names_six_of_what_moved_and_says_what_is_against_its_runs() -> None:
+    runs = [*history(releases=60, reruns=14), *(run(f"v1.{number}", 20 + number, [1.12] * 6) for number in (57, 59))]
+    runs[3].manifest.printed = True
+    found = re_run_alarms(runs[1], runs, Past())
+    assert len(found.examples) > 6
+    check = history_check(runs[1], runs, Past(), "test")
+    assert check.re_runs.examples == found.examples[:6]
+    assert check.caveats.badges == ("PRINTED",)
+
+
 def test_a_history_without_re_runs_and_samples_says_how_to_make_some() -> None:
     runs = history(reruns=0)
     with pytest.raises(
-        UsageError, match="^no build in this history has re-runs, and no run has samples to split$"
+        UsageError, match=r"^no build in this history has re-runs, and no run has samples to split$"
     ) as refused:
         history_check(runs[0], runs, Past(), "test")
     assert refused.value.hint == "make runs of one build: `chainmark aa PROFILE --version V`"
