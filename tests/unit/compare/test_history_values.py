@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -109,6 +110,30 @@ def test_a_build_before_and_after_a_new_set_up_is_two_releases_with_their_days()
     both = report(runs, [at_once])
     assert both.series[0].setups == [4], "a run at the very moment is of the new set-up"
     assert [one.notes for one in both.releases][-1] == ["new hosts"]
+
+
+def test_a_note_stands_at_the_first_release_after_it_alone() -> None:
+    at_once = Epoch(system="cometbft", since="2026-01-03T00:00:00Z", text="new hosts")
+    found = series([1.0] * 5, epochs=[at_once, epoch(1, "new clocks")])
+    assert [one.notes for one in found.releases] == [[], ["new clocks"], ["new hosts"], [], []]
+    assert found.series[0].setups == [1, 2]
+
+
+def test_a_set_up_that_nobody_noted_is_another_one_for_the_figures_that_show_it() -> None:
+    """A re-run far from its build in one figure says nothing of the others."""
+    noise, metrics = random.Random(5), [X, metric(id="y_s", order=2)]
+    versions = [f"v{number}" for number in range(14)] + [f"v{number}" for number in range(13, 20)]
+    runs = [
+        run(version, day, {one.id: math.exp(noise.gauss(0.0, 0.01)) for one in metrics}, metrics)
+        for day, version in enumerate(versions)
+    ]
+    for one in runs[14:]:
+        estimate = one.summaries()["x_s"].estimates["mean"]
+        changed = estimate.model_copy(update={"value": 0.7 * (estimate.value or 0.0)})
+        one.summaries()["x_s"].estimates["mean"] = changed
+    found = report(runs)
+    assert [one.setups for one in found.series] == [[14], []]
+    assert all(one.changes == [] for one in found.series)
 
 
 def test_every_judged_statistic_of_every_metric_is_a_figure() -> None:
