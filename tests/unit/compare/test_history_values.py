@@ -218,7 +218,8 @@ def test_errors_within_runs_are_averaged_by_their_squares_on_the_scale_of_the_fi
     few = [(value, 0.1 * value) if place % 4 == 0 else value for place, value in enumerate(STEP)]
     assert _width(series(few)) == pytest.approx(_width(series(wide)), rel=1e-6), "of an unknown error nothing is known"
     metrics = [X, metric(id="y_s", order=2)]
-    lacking = [run(f"v{day}", day, {"x_s": value, "y_s": 1.0}, metrics) for day, value in enumerate([*wide, 1.0])]
+    longer: list[Value] = [*wide, 1.0]
+    lacking = [run(f"v{day}", day, {"x_s": value, "y_s": 1.0}, metrics) for day, value in enumerate(longer)]
     del lacking[-2].summaries()["x_s"], lacking[-1].summaries()["x_s"]
     assert report(lacking).series[0].values[-2:] == [None, None]
     again = [run(f"v{day // 2}", day, {"x_s": value}) for day, value in enumerate(v for v in wide for _ in (0, 1))]
