@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from chainmark.api.clusters import cluster_check
     from chainmark.api.comparing import compare
     from chainmark.api.context import Cancellation
-    from chainmark.api.experimenting import aa, experiment
+    from chainmark.api.experimenting import aa, aa_of_history, experiment
     from chainmark.api.following import block, host
-    from chainmark.api.history import history, note, notes, pin, unnote
+    from chainmark.api.history import annotate, history, note, notes, pin, unnote
+    from chainmark.api.learning import margins
     from chainmark.api.loading import LoadResult, check_corpus, corpus, load
     from chainmark.api.measure import attach, ingest, run
     from chainmark.api.modelling import explain, fault_kinds, predict, synth

@@ -150,12 +150,17 @@ def test_repetitions_ask_the_same_and_are_one_list_for_machines(profile: Path, s
     assert (tmp_path / "load-2.md").is_file(), "the second report must not replace the first"
 
 
-def test_against_a_former_run(profile: Path, store: Store) -> None:
+def test_against_a_former_run(profile: Path, store: Store, tmp_path: Path) -> None:
+    """A pipeline that keeps the files must see what the exit code is about: the comparison has files, too."""
+    files = ("--junit", str(tmp_path / "load.xml"), "--md", str(tmp_path / "load.md"))
     with serving(always(RIGHT)) as server:
         _load(profile, server.url, "--set", "fixed.times=1", "--as", "1.0")
         (former,) = store.sealed()
-        result = _load(profile, server.url, "--set", "fixed.times=1", "--as", "1.1", "--against", "1.0")
+        result = _load(profile, server.url, "--set", "fixed.times=1", "--as", "1.1", "--against", "1.0", *files)
     assert "1.1 against 1.0" in result.stdout
+    assert "1.1 against 1.0" in (tmp_path / "load-2.md").read_text(encoding="utf-8")
+    compared = {case.get("name", "") for case in _junit(tmp_path / "load-2.xml").iter("testcase")}
+    assert any("max clients" in name for name in compared), compared
     assert result.exit_code != ExitCode.INVALID, result.stdout
     runs = store.sealed()
     assert len(runs) == 2

@@ -199,22 +199,21 @@ class Output:
             raise typer.Exit(INTERRUPTED)
         raise typer.Exit(made.verdict.exit_code)
 
-    def present_all(self, documents: Sequence[cm.Document], then: Sequence[cm.Document] = ()) -> None:
-        """Write several results, each into files of its own, and print them and what follows from them.
+    def present_all(self, documents: Sequence[cm.Document]) -> None:
+        """Write several results, each into files of its own, and print them.
 
         For machines several are one list.
         """
         written = []  # first: a reader who has seen enough may close the pipe
         for number, document in enumerate(documents, start=1):
             written += self.numbered(number)._write(document)
-        everything = [*documents, *then]
         if not self.as_json:
-            for document in everything:
+            for document in documents:
                 document.print(out)
-        elif len(everything) == 1:
-            print_json(everything[0].result)
+        elif len(documents) == 1:
+            print_json(documents[0].result)
         else:
-            print_json([document.result.model_dump(mode="json") for document in everything])
+            print_json([document.result.model_dump(mode="json") for document in documents])
         last_step.tell(written)
 
     def numbered(self, number: int) -> Output:

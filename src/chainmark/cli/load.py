@@ -157,7 +157,7 @@ def load(
             seed=seed,
             progress=listener,
         )
-    output.present_all(made.documents, made.comparisons)
+    output.present_all([*made.documents, *made.comparisons])
     for run in made.runs:
         say(f"run     {run.id}")
         for warning in run.manifest.warnings:

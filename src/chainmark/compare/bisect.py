@@ -18,7 +18,7 @@ from chainmark.core.bisect_report import BisectStep, Level, SideFound
 from chainmark.core.comparison import Judgement, Outcome, Scale
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Status
-from chainmark.core.metric import Better, Metric
+from chainmark.core.metric import Metric
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import judged_name
 from chainmark.lab.bisecting import Bisection
@@ -91,7 +91,7 @@ def followed_of(decided: Decided, asked: str | None) -> Followed | None:
     worse = [item for item in gating if is_failure(item)] or [gating[place] for place in decided.family.together]
     if not worse:
         return Followed()  # it is its runs that fail
-    return max((_followed(decided, item) for item in worse), key=lambda one: _clearness(decided, one))
+    return _followed(decided, max(worse, key=lambda one: _clearness(decided, one)))
 
 
 def judgement_of(decided: Decided, asked: str) -> Judgement:
@@ -128,7 +128,8 @@ def _sides(decided: Decided, metric: Metric, statistic: str) -> tuple[SideEstima
 def _followed(decided: Decided, judgement: Judgement) -> Followed:
     metric = decided.catalogue.metric(judgement.metric_id)
     working = working_scale(metric, *_sides(decided, metric, judgement.statistic))
-    is_lower = judgement.change < 0.0 if judgement.change is not None else metric.better is Better.HIGHER
+    # None is a growth so large that no ratio can be told.
+    is_lower = judgement.change is not None and judgement.change < 0.0
     return Followed(
         metric,
         judgement.statistic,
@@ -137,11 +138,10 @@ def _followed(decided: Decided, judgement: Judgement) -> Followed:
     )
 
 
-def _clearness(decided: Decided, one: Followed) -> float:
+def _clearness(decided: Decided, judgement: Judgement) -> float:
     """The change in standard deviations of a run."""
-    if one.metric is None:
-        return 0.0
-    left, right = (scaled(side.values, one.working) for side in _sides(decided, one.metric, one.statistic))
+    metric, working = decided.catalogue.metric(judgement.metric_id), _followed(decided, judgement).working
+    left, right = (scaled(side.values, working) for side in _sides(decided, metric, judgement.statistic))
     change = mean_and_variance(right)[0] - mean_and_variance(left)[0]
     noise = own_spread(left, right)
     return abs(change) / math.sqrt(max(noise.squares, 1e-300) / max(1.0, noise.degrees_of_freedom))

@@ -22,7 +22,6 @@ from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.errors import UsageError
 from chainmark.core.false_alarms import PROMISED, FalseAlarms, HistoryCheck, SplitAlarms
 from chainmark.core.manifest import Manifest
-from chainmark.core.metric import Population
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import change_with_interval, name_of
 from chainmark.stats.intervals import LEVEL
@@ -144,12 +143,9 @@ def split_alarms(runs: Sequence[RunData]) -> SplitAlarms:
 
 def _distances(run: RunData) -> Iterator[float]:
     """The difference of the halves over its standard error, of every figure that is judged."""
-    timed = [one for one in run.catalogue.populations if one.time_key is not None]
-    frames = {one.id: run.samples(one.id) for one in timed}
-    halves = [
-        {one.id: _half(frames[one.id], one, place) for one in timed if not frames[one.id].is_empty()}
-        for place in (0, 1)
-    ]
+    timed = {one.id: one.time_key for one in run.catalogue.populations if one.time_key is not None}
+    frames = {name: frame for name in timed if not (frame := run.samples(name)).is_empty()}
+    halves = [{name: _half(frame, timed[name], place) for name, frame in frames.items()} for place in (0, 1)]
     kept = {name: frame.columns for name, frame in halves[0].items() if len(frame) >= _LEAST_SAMPLES}
     if not kept:
         return
@@ -159,16 +155,16 @@ def _distances(run: RunData) -> Iterator[float]:
     ]
     for metric in catalogue.ordered():
         for statistic in metric.judged_by:
-            left, right = (half[metric.id].estimates.get(statistic) if metric.id in half else None for half in told)
+            left, right = (half[metric.id].estimates.get(statistic) for half in told)
             if left is not None and right is not None and (distance := _distance(left, right)) is not None:
                 yield distance
 
 
-def _half(frame: pl.DataFrame, population: Population, place: int) -> pl.DataFrame:
+def _half(frame: pl.DataFrame, time_key: str, place: int) -> pl.DataFrame:
     """Every other block of time."""
-    time = frame[population.time_key or ""].cast(pl.Float64).to_numpy()
+    time = frame[time_key].cast(pl.Float64).to_numpy()
     start, end = float(np.nanmin(time)), float(np.nanmax(time))
-    block = np.floor((time - start) / max(end - start, 1e-9) * _BLOCKS).clip(0, _BLOCKS - 1)
+    block = np.minimum(np.floor((time - start) / max(end - start, 1e-9) * _BLOCKS), _BLOCKS - 1)
     return frame.filter(pl.Series(block % 2 == place))
 
 
@@ -194,7 +190,7 @@ def history_check(like: RunData, history: Sequence[RunData], past: Past, tool_ve
         UsageError: no build was run again, and no run has samples to split.
     """
     found = re_run_alarms(like, history, past)
-    series = Releases([LoadedRun(like)], history, past.epochs, leave_out=False).runs
+    series = Releases([LoadedRun(like)], history, leave_out=False).runs
     known = {run.run_id for run in series}
     splits = split_alarms([run for run in history if run.manifest.run_id in known])
     if not found.figures and not splits.figures:
@@ -208,7 +204,7 @@ def history_check(like: RunData, history: Sequence[RunData], past: Past, tool_ve
         tool_version=tool_version,
         title=f"{manifest.subject.name}: false alarms of the history",
         subtitle=f"profile {manifest.profile_name} · {units.plural(len(series), 'run')}",
-        date=max([run.manifest.started_at for run in series], default=manifest.started_at)[:10],
+        date=max(run.manifest.started_at for run in series)[:10],
         verdict=Verdict.FAIL if exceeds else Verdict.PASS,
         sentence=found.told or "no build was run again: only splits of single runs were judged",
         re_runs=found.model_copy(update={"examples": found.examples[:_EXAMPLES]}),

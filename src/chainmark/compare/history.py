@@ -280,7 +280,8 @@ def _change(point: ChangePoint, place: int, labels: Sequence[str], *, is_relativ
 
 def _corrected(series: Sequence[HistorySeries]) -> list[HistorySeries]:
     """Only changes that are none in at most the stated share; a series without any has the p-value 1."""
-    p_values = [change.p_value for one in series for change in one.changes] + [1.0 for one in series if not one.changes]
+    p_values = [change.p_value for one in series for change in one.changes]
+    p_values += [1.0 for one in series if not one.changes]
     adjusted = iter(benjamini_hochberg(p_values))
     made = []
     for one in series:

@@ -23,7 +23,7 @@ from chainmark.core.comparison import ChartKind, Comparison, Judgement, Outcome
 from chainmark.core.manifest import Fact, Scalar, Subject
 from chainmark.core.metric import Metric
 from chainmark.core.profiled import Profiled
-from chainmark.core.qa_plan import PlotPlan, QaPlan, ScenarioKind, ScenarioPlan
+from chainmark.core.qa_plan import QaPlan, ScenarioKind, ScenarioPlan
 from chainmark.core.qa_report import (
     BesideRow,
     Incomparable,
@@ -259,7 +259,7 @@ class Scenarios:
         """What every side has of the metrics that the plan tells the result by; "" where there are none."""
         told = []
         for metric in (one for name in plan.headline for one in self.made.catalogue.metrics if one.id == name):
-            judgements = found.get((metric.id, metric.judged_by[0]), ())
+            judgements = found.get((metric.id, metric.judged_by[0]))
             if judgements:
                 values = [judgements[0].baseline.value, *(item.candidate.value for item in judgements)][: len(labels)]
                 told.append(_values_told(metric, metric.judged_by[0], labels, values))
@@ -270,8 +270,7 @@ class Scenarios:
         for _, label, runs in sides:
             valid = [run for run in runs if exclusion(run.manifest) is None]
             drawn.append(PlotSide(label, [LoadedRun(run) for run in valid or runs]))
-        plots: list[PlotPlan] = self.made.plan.plots_of(plan) if drawn else []
-        found = [plot_of(one, drawn, self.made.catalogue) for one in plots]
+        found = [plot_of(one, drawn, self.made.catalogue) for one in self.made.plan.plots_of(plan)]
         return [plot for plot in found if plot]
 
 

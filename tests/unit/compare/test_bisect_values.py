@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from chainmark.compare.bisect import FAILING, Followed, Known, archived, differs, is_equal, judgement_of, steps_of
-from chainmark.compare.decide import Decided
+from chainmark.compare.bisect import (
+    FAILING,
+    Followed,
+    Known,
+    archived,
+    differs,
+    followed_of,
+    is_equal,
+    judgement_of,
+    steps_of,
+)
+from chainmark.compare.decide import Decided, decide
 from chainmark.core.bisect_report import SideFound
+from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Judgement, Outcome, Scale, SideValue
+from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.errors import UsageError
-from chainmark.core.manifest import ExperimentPlace, Status
+from chainmark.core.manifest import ExperimentPlace, Gate, GateKind, GateStatus, Status
+from chainmark.core.metric import Better, Kind, Metric, Population, Table
+from chainmark.core.verdict import Verdict
 from chainmark.lab.bisecting import Bisection, Built, Visit
 from chainmark.stats.change_place import DOUBT, Row, Seen
 from chainmark.stats.intervals import Spread, Working
@@ -22,7 +37,7 @@ from chainmark.store.runs import SealedRun
 
 from tests.unit.compare.metric_cases import metric, stub_run
 from tests.unit.compare.searched_runs import InMemory
-from tests.unit.compare.synthetic_runs import SyntheticRun
+from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
 from tests.unit.lab.line_system import LineSystem
 
 
@@ -107,6 +122,168 @@ def test_a_change_is_told_as_a_share_or_in_the_unit_with_its_own_sign() -> None:
     plain = Followed(metric(), "mean", Working.DIFFERENCE, -1.0)
     assert (plain.scale, plain.told(3.0)) == (Scale.ABSOLUTE, -3.0)
     assert (Followed().name, Followed().scale, Followed().told(1.0)) == (FAILING, Scale.ABSOLUTE, 1.0)
+
+
+NOISE = (-1.0, 0.0, 1.0)
+
+
+def _runs(
+    version: str, metrics: Sequence[Metric], values: dict[str, tuple[float, float]], lost: Collection[str] = ()
+) -> list[SyntheticRun]:
+    """Three runs without samples: by metric and statistic the middle value, and how much a run deviates.
+
+    Of what is ``lost``, as ``v0-1 x_s``, that run has no value.
+    """
+    catalogue = Catalogue(
+        system="cometbft",
+        title="CometBFT",
+        populations=[Population(id="block", label="blocks", keys=["height"])],
+        tables=[Table(id="all", title="All")],
+        metrics=list(metrics),
+    )
+    made = []
+    for number, step in enumerate(NOISE):
+        summaries = {
+            one.id: MetricSummary(
+                metric_id=one.id,
+                distribution=None,
+                samples=100,
+                total=100 * values.get(f"{one.id}.mean", (0.0, 0.0))[0],
+                estimates={
+                    name: Estimate(value=middle + step * deviation, standard_error=None, method="stub")
+                    for name in one.statistics
+                    if f"{version}-{number} {one.id}" not in lost
+                    and (told := values.get(f"{one.id}.{name}")) is not None
+                    for middle, deviation in [told]
+                },
+            )
+            for one in metrics
+        }
+        described = manifest(version, number, run_id=f"{version}-{number}", gates=[], conditions={})
+        described.experiment = None
+        made.append(SyntheticRun(described, catalogue, {}, summaries))
+    return made
+
+
+def _decided(
+    metrics: Sequence[Metric], *lost: str, **values: tuple[tuple[float, float], tuple[float, float]]
+) -> Decided:
+    """Of a metric's mean or, as ``x_s__p99``, another statistic: what the good side has, and what the bad one."""
+    named = {f"{name}.mean" if "__" not in name else name.replace("__", "."): one for name, one in values.items()}
+    sides = [{name: one[place] for name, one in named.items()} for place in (0, 1)]
+    return decide(_runs("v0", metrics, sides[0], lost), _runs("v1", metrics, sides[1], lost))
+
+
+def test_of_the_metrics_that_fail_the_one_is_followed_that_stands_out_most_from_its_own_noise() -> None:
+    """Not the one that changed most: its runs may deviate so much that every step of the search needs many of them."""
+    metrics = [metric(id=name, gating=name != "d_s") for name in ("a_s", "b_s", "c_s", "d_s")]
+    decided = _decided(
+        metrics,
+        a_s=((1.0, 0.05), (2.0, 0.1)),
+        b_s=((10.0, 0.01), (13.0, 0.01)),
+        c_s=((1.0, 0.1), (1.5, 0.1)),
+        d_s=((1.0, 0.0001), (9.0, 0.0001)),  # decides nothing
+    )
+    followed = followed_of(decided, None)
+    assert followed == Followed(decided.catalogue.metric("b_s"), "mean", Working.LOG, 1.0)
+    exact = _decided(metrics, a_s=((1.0, 0.0), (2.0, 0.0)), b_s=((1.0, 0.0), (3.0, 0.0)), c_s=((1.0, 0.01), (9.0, 0.1)))
+    followed = followed_of(exact, None)
+    assert followed is not None
+    assert followed.metric is not None
+    assert followed.metric.id == "b_s", "two that deviate by nothing are told apart by what changed"
+
+
+def test_the_noise_of_a_run_is_that_of_both_sides() -> None:
+    """One is quiet on the good side and restless on the bad one, the other the other way round, and a bit less so."""
+    metrics = [metric(id=name, gating=True, kind=Kind.DIFFERENCE, margin=0.01) for name in ("a_s", "b_s")]
+    for quiet, restless in (((1.0, 2.0), (1.0, 1.5)), ((2.0, 1.0), (1.5, 1.0))):
+        decided = _decided(
+            metrics, a_s=((0.0, quiet[0]), (100.0, quiet[1])), b_s=((0.0, restless[0]), (100.0, restless[1]))
+        )
+        followed = followed_of(decided, None)
+        assert followed == Followed(decided.catalogue.metric("b_s"), "mean", Working.DIFFERENCE, 1.0)
+
+
+def _clearest(decided: Decided) -> str:
+    followed = followed_of(decided, None)
+    assert followed is not None
+    assert followed.metric is not None
+    return followed.metric.id
+
+
+def test_what_stands_out_is_the_change_and_not_the_level_on_the_scale_of_the_comparison() -> None:
+    plain = [metric(id=name, gating=True, kind=Kind.DIFFERENCE, margin=0.001) for name in ("a_s", "b_s")]
+    assert _clearest(_decided(plain, a_s=((1000.0, 1.0), (1020.0, 1.0)), b_s=((0.0, 1.0), (100.0, 1.0)))) == "b_s"
+    # Tenfold, and every run within a fifth of it: by ratios that is clearer than by seconds.
+    ratios = [metric(id=name, gating=True) for name in ("a_s", "b_s")]
+    assert _clearest(_decided(ratios, a_s=((1.0, 0.01), (10.0, 2.0)), b_s=((10.0, 0.15), (12.0, 0.15)))) == "a_s"
+
+
+@pytest.mark.parametrize(
+    ("lost", "deviations"),
+    [
+        (["v0-1 a_s", "v1-1 a_s"], (0.012, 0.01)),
+        (["v0-1 a_s", "v0-2 a_s", "v1-1 a_s", "v0-1 b_s", "v1-1 b_s"], (0.0122, 0.01)),
+    ],
+)
+def test_runs_without_a_value_say_nothing_of_the_noise(lost: list[str], deviations: tuple[float, float]) -> None:
+    """Of fewer runs the squares are fewer, too: that makes a metric no quieter."""
+    metrics = [metric(id=name, gating=True) for name in ("a_s", "b_s")]
+    left, right = ({"a_s": (middle, deviations[0] * middle), "b_s": (middle, deviations[1] * middle)}
+                   for middle in (1.0, 10.0))  # fmt: skip
+    decided = _decided(metrics, *lost, a_s=(left["a_s"], right["a_s"]), b_s=(left["b_s"], right["b_s"]))
+    assert _clearest(decided) == "b_s"
+
+
+def test_the_scale_and_the_bad_side_are_those_of_the_metric_and_its_change() -> None:
+    plain = metric(id="a_s", gating=True, kind=Kind.DIFFERENCE, better=Better.HIGHER, margin=0.01)
+    decided = _decided([plain], a_s=((5.0, 0.01), (3.0, 0.01)))
+    assert followed_of(decided, None) == Followed(plain, "mean", Working.DIFFERENCE, -1.0)
+    below = metric(id="a_s", gating=True, margin=0.01)
+    assert followed_of(_decided([below], a_s=((-1.0, 0.01), (4.0, 0.01))), None) == Followed(
+        below, "mean", Working.DIFFERENCE, 1.0
+    ), "a ratio with what is below 0 says nothing"
+    count = metric(id="a_s", gating=True, kind=Kind.COUNT)
+    found = followed_of(_decided([count], a_s=((10.0, 0.1), (20.0, 0.1))), None)
+    assert found is not None
+    assert found.working is Working.DIFFERENCE
+    several = metric(id="a_s", gating=True, statistics=["mean", "p99"], judged_by=["mean", "p99"])
+    tail = _decided([several], a_s=((1.0, 0.01), (1.0, 0.01)), a_s__p99=((1.0, 0.01), (2.0, 0.02)))
+    assert followed_of(tail, None) == Followed(several, "p99", Working.LOG, 1.0)
+
+
+def test_a_metric_that_is_asked_for_is_followed_only_if_it_differs() -> None:
+    metrics = [metric(id=name, gating=name == "a_s") for name in ("a_s", "b_s", "c_s")]
+    decided = _decided(
+        metrics, a_s=((1.0, 0.01), (1.0, 0.01)), b_s=((2.0, 0.01), (1.0, 0.01)), c_s=((1.0, 0.3), (1.1, 0.3))
+    )
+    assert followed_of(decided, None) is None, "the verdict is no failure"
+    assert followed_of(decided, "b_s") == Followed(decided.catalogue.metric("b_s"), "mean", Working.LOG, -1.0)
+    assert followed_of(decided, "c_s") is None
+    with pytest.raises(UsageError, match="`d_s` is not a judged metric"):
+        followed_of(decided, "d_s")
+
+
+def test_where_only_the_runs_fail_their_failing_is_followed() -> None:
+    good, bad = (_runs(name, [metric(id="a_s", gating=True)], {"a_s.mean": (1.0, 0.01)}) for name in ("v0", "v1"))
+    for one in bad:
+        gate = Gate(id="g", label="alive", status=GateStatus.FAIL, measured="3", limit="4", kind=GateKind.SUBJECT)
+        one.manifest.gates, one.manifest.status = [gate], Status.FAILED
+    assert followed_of(decide(good, bad), None) == Followed()
+
+
+def test_of_metrics_that_are_worse_only_together_the_clearest_is_followed() -> None:
+    """Those that the family names, by their places among the gating ones, and none beside them."""
+    metrics = [metric(id=f"m{number}_s", gating=number > 0, order=number) for number in range(4)]
+    noise = {"m0_s": 0.001, "m1_s": 0.001, "m2_s": 0.02, "m3_s": 0.01}
+    decided = _decided(metrics, **{name: ((1.0, one), (1.05, one)) for name, one in noise.items()})
+    assert followed_of(decided, None) is None
+    finding = replace(decided.finding, verdict=Verdict.FAIL)
+    failing = replace(decided, finding=finding, family=replace(decided.family, together=(1, 2)))
+    followed = followed_of(failing, None)
+    assert followed is not None
+    assert followed.metric is not None
+    assert followed.metric.id == "m3_s"
 
 
 def test_failing_runs_have_no_noise_of_an_archive_and_no_levels() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 from chainmark.compare.decide import Past
-from chainmark.compare.false_alarms import MOST_PAIRS, history_check, re_run_alarms
+from chainmark.compare.false_alarms import MOST_PAIRS, _Read, history_check, re_run_alarms
 from chainmark.core.catalogue import Bounds
 from chainmark.core.epoch import Epoch
 from chainmark.core.errors import UsageError
@@ -31,6 +32,17 @@ def test_every_re_run_is_judged_against_the_run_before_it_and_noise_raises_no_al
     names = ["v1.1, 2020-02-01 and 2020-03-01", "v1.4, 2020-06-01 and 2020-07-01", "v1.7, 2020-10-01 and 2020-11-01"]
     assert found == FalseAlarms(pairs=names, figures=18, gating=9)
     assert re_run_alarms(history()[0], history(reruns=0), Past()) == FalseAlarms()
+    runs = history()
+    assert re_run_alarms(runs[2], runs, Past()) == found, "a run that says what is meant is one of them"
+
+
+def test_a_run_that_is_read_once_for_all_pairs_gives_what_is_asked_of_it() -> None:
+    one = run("v1", 1, [1.0] * 6)
+    one.frames["block"] = pl.DataFrame({"height": [1, 2], "m0_s": [3.0, 4.0]})
+    read = _Read(one)
+    assert read.samples("block", ["m0_s"]).to_dict(as_series=False) == {"m0_s": [3.0, 4.0]}
+    assert read.samples("block").columns == ["height", "m0_s"]
+    assert read.summaries() is read.summaries()
 
 
 def test_what_moved_by_more_than_noise_is_counted_and_named() -> None:
@@ -44,6 +56,8 @@ def test_what_moved_by_more_than_noise_is_counted_and_named() -> None:
     assert found.examples[1].endswith("(90 % interval −10.5 … −3.0 %)")
     two = _alarms(_odd("v1.23", 40, 1.12, 1.12), _odd("v1.20", 41, 1 / 1.12, 1 / 1.12))
     assert (len(two.pairs), two.alarmed, two.moved, len(two.examples)) == (5, 2, 2, 2)
+    beyond = _alarms(_odd("v1.23", 40, 1.13))
+    assert (beyond.worse, beyond.undecided) == (1, 0)
     diagnostic = _alarms(run("v1.23", 40, [1.0, 1.0, 1.0, 1.12, 1.0, 1.0]))
     assert (diagnostic.moved, diagnostic.alarmed) == (1, 0)
 
@@ -86,8 +100,20 @@ def test_more_alarms_than_are_promised_fail_the_check() -> None:
     assert (two.verdict, two.re_runs.alarmed, len(two.re_runs.pairs)) == (Verdict.FAIL, 2, 5)
 
 
+def test_a_check_names_six_of_what_moved_and_says_what_is_against_its_runs() -> None:
+    runs = [*history(releases=60, reruns=14), *(run(f"v1.{number}", 20 + number, [1.12] * 6) for number in (57, 59))]
+    runs[3].manifest.printed = True
+    found = re_run_alarms(runs[1], runs, Past())
+    assert len(found.examples) > 6
+    check = history_check(runs[1], runs, Past(), "test")
+    assert check.re_runs.examples == found.examples[:6]
+    assert check.caveats.badges == ("PRINTED",)
+
+
 def test_a_history_without_re_runs_and_samples_says_how_to_make_some() -> None:
     runs = history(reruns=0)
-    with pytest.raises(UsageError, match="no build in this history has re-runs, and no run has samples") as refused:
+    with pytest.raises(
+        UsageError, match=r"^no build in this history has re-runs, and no run has samples to split$"
+    ) as refused:
         history_check(runs[0], runs, Past(), "test")
     assert refused.value.hint == "make runs of one build: `chainmark aa PROFILE --version V`"

@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 
 from chainmark.compare.decide import Past
-from chainmark.compare.false_alarms import MOST_SPLITS, history_check, split_alarms
+from chainmark.compare.false_alarms import MOST_SPLITS, _distance, _distances, _half, history_check, split_alarms
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.distribution import Estimate
 from chainmark.core.metric import Population, Table
 from chainmark.core.verdict import Verdict
 from chainmark.report.layouts import document_of
@@ -75,6 +76,42 @@ def test_halves_that_differ_are_seen() -> None:
     assert (found.figures, found.moved) == (10, 10)
 
 
+def test_a_half_differs_where_it_lies_beyond_1_96_standard_errors() -> None:
+    shifted = {name: values + 0.25 * (np.arange(240) // 12 % 2) for name, values in drawn(6, 0.0, 240).items()}
+    made = run(6, shifted)
+    distances = sorted(map(abs, _distances(made)))
+    assert distances[3] < 1.959964 < distances[4] < 2.12 < distances[5]
+    assert split_alarms([made]).moved == 6
+
+
+def test_a_half_has_every_other_stretch_of_time_and_the_second_one_the_last_sample() -> None:
+    frame = pl.DataFrame({"time_s": [*range(201), None]})
+    second = [time for time in range(201) if time // 10 % 2 == 1 or time == 200]
+    assert _half(frame, "time_s", 1)["time_s"].to_list() == second
+    assert _half(frame, "time_s", 0)["time_s"].to_list() == [time for time in range(201) if time not in second]
+    assert len(_half(frame[:1], "time_s", 0)) == 1
+
+
+@pytest.mark.parametrize(("samples", "figures"), [(200, 10), (198, 0)])
+def test_a_half_of_fewer_than_a_hundred_samples_shows_nothing(samples: int, figures: int) -> None:
+    assert split_alarms([run(1, drawn(1, 0.0, samples))]).figures == figures
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ((1.0, 3.0), (6.0, 4.0), 1.0), ((6.0, 3.0), (1.0, 4.0), -1.0), ((None, 3.0), (6.0, 4.0), None),
+        ((1.0, 3.0), (None, 4.0), None), ((1.0, None), (6.0, 4.0), None), ((1.0, 3.0), (6.0, None), None),
+        ((1.0, 0.0), (6.0, 0.0), None), ((1.0, 0.0), (6.0, 0.5), 10.0),
+    ],
+)  # fmt: skip
+def test_a_distance_is_in_standard_errors_of_both_halves(
+    left: tuple[float | None, float | None], right: tuple[float | None, float | None], expected: float | None
+) -> None:
+    sides = [Estimate(value=value, standard_error=error, method="made up") for value, error in (left, right)]
+    assert _distance(*sides) == expected
+
+
 def test_a_drift_within_the_run_is_in_both_halves() -> None:
     columns = {name: values + np.linspace(0.0, 2.0, SECONDS) for name, values in drawn(2, 0.0).items()}
     assert split_alarms([run(2, columns)]).moved <= 2
@@ -82,8 +119,8 @@ def test_a_drift_within_the_run_is_in_both_halves() -> None:
 
 def test_the_newest_runs_that_have_samples_are_split() -> None:
     """What is printed has none, and halves of few samples show nothing."""
-    made = runs(range(6), 0.0)
-    made += [run(6, drawn(6, 0.0), printed=True), run(7, drawn(7, 0.0, 150))]
+    made = [run(seed, drawn(seed, 0.0, 240)) for seed in range(6)]
+    made += [run(6, drawn(6, 0.0, 240), printed=True), run(7, drawn(7, 0.0, 150))]
     assert split_alarms(made).runs == ["run-5", "run-4", "run-3", "run-2"]
     assert len(split_alarms(made).runs) == MOST_SPLITS
 

@@ -333,6 +333,20 @@ def test_a_profile_changed_meanwhile_is_refused(tmp_path: Path, plan: QaPlan) ->
         Qualifier(Store(tmp_path / "store"), StandIn()).resume(broken.experiment, Followed())
 
 
+def test_what_is_gone_on_with_is_what_was_ordered(tmp_path: Path, plan: QaPlan) -> None:
+    """Runs with other settings than those before them would be refused, or compared as if nothing had changed."""
+    order = _order(plan, settings=("rate=4",), of_version={"candidate": ["rate=5"]})
+    store = Store(tmp_path / "store")
+    broken = Qualifier(store, StandIn(_interrupt_at(2))).make(order, Followed())
+    known = Qualifier(store, StandIn())
+    assert known.ordered(broken.experiment) == order
+    resumed = known.resume(broken.experiment, Followed(), keep_homes=True)
+    assert resumed.order.keep_homes
+    rates = [(place.side, run.manifest.profile["rate"]) for one in resumed.scenarios for run in one.runs
+             if (place := run.manifest.experiment)]  # fmt: skip
+    assert set(rates) == {("baseline", 4), ("candidate", 5)}
+
+
 @pytest.mark.parametrize("name", SYSTEM.qa_plans())
 def test_the_shipped_plans_can_be_read_and_made(name: str) -> None:
     """Every profile, setting, plot and need of theirs is known; found now, not after half an hour."""
