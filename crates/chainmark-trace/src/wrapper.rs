@@ -17,8 +17,8 @@ pub enum Wrapper {
     /// The line is in `message`, beside `level`, `process` and `replica`, or in Loki's `line`.
     Devnet,
     /// `journalctl`, as syslog writes: the line follows the time, the machine and the program, `cardano-node[7]: `, or
-    /// `MESSAGE=` (`-o export`); or whatever else a collector puts before it, as `docker compose logs` and `kubectl logs
-    /// --prefix` do.
+    /// `MESSAGE=` (`-o export`); or whatever else a collector puts before it, as `docker compose logs` and
+    /// `kubectl logs --prefix` do.
     Syslog,
     /// As containerd and CRI-O write: the line follows the time, the stream, and whether it goes on (`P`) or not (`F`).
     Container,

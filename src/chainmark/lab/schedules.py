@@ -172,10 +172,12 @@ def asked_cells(
         for version, measures in versions.items()
         for standings in measures or [{}]
     ]
+    doubtful = [load for standings in found for load in contradicting(standings)]
     wanted = next((load for standings in found if (load := bisected_load(loads, standings))), None)
+    if wanted is None and not doubtful:
+        wanted = next((load for standings in found if (load := _bounding_load(loads, standings))), None)
     if wanted is not None:
         return [cell for cell in cells if cell.load == wanted and cell.repetition < last]
-    doubtful = [load for standings in found for load in contradicting(standings)]
     if again := [load for load in doubtful if (load, True) not in begun]:
         return [cell for cell in cells if cell.load == again[0] and cell.repetition == last]
     missing = [load for load in loads if doubtful and (load, False) not in begun]
@@ -203,6 +205,25 @@ def bisected_load(loads: Sequence[SweepLoad], found: Mapping[SweepLoad, Standing
     return None
 
 
+def _bounding_load(loads: Sequence[SweepLoad], found: Mapping[SweepLoad, Standing]) -> SweepLoad | None:
+    """What shows up to which load all is kept up, or from which on nothing is, where the edges of the lines do not.
+
+    A load that is clearly lost in one line bounds nothing if a line with more connections is doubtful at the same load.
+    """
+    known = {load: standing for load, standing in found.items() if standing != "no data"}
+    doubtful = [load.per_s for load, standing in known.items() if standing in {"leans to kept up", "leans to lost"}]
+    left = [load for load in loads if load not in found]
+    if not doubtful:
+        return None
+    lost = [load.per_s for load, standing in known.items() if standing == "lost"]
+    kept = [load.per_s for load, standing in known.items() if standing == "kept up"]
+    above = [] if max(lost, default=0) > max(doubtful) else [load for load in left if load.per_s > max(doubtful)]
+    below = (
+        [] if min(kept, default=max(doubtful)) < min(doubtful) else [one for one in left if one.per_s < min(doubtful)]
+    )
+    return min(above, key=lambda one: one.per_s, default=None) or max(below, key=lambda one: one.per_s, default=None)
+
+
 def most_asked(loads: Sequence[SweepLoad], findings: Iterable[Mapping[SweepLoad, Standing]]) -> int:
     """How many loads a search by halves still asks for at most, if none contradicts another.
 
@@ -211,11 +232,13 @@ def most_asked(loads: Sequence[SweepLoad], findings: Iterable[Mapping[SweepLoad,
         findings: of every version by every measure: where those stand that were run.
     """
     lines = [list(group) for _, group in groupby(sorted(set(loads)), key=lambda load: load.key[:-1])]
+    findings = list(findings)
     open_ = {tuple(tuple(_open(_known(line, found), found)) for line in lines) for found in findings}
     halved = sum(
         min(len(line), len(line).bit_length() + bool(place)) for lines in open_ for place, line in enumerate(lines)
     )
-    return min(halved, len({load for lines in open_ for line in lines for load in line}))
+    bounding = {load for found in findings if (load := _bounding_load(loads, found))}
+    return max(min(halved, len({load for lines in open_ for line in lines for load in line})), len(bounding))
 
 
 def _known(line: Iterable[SweepLoad], found: Mapping[SweepLoad, Standing]) -> list[SweepLoad]:

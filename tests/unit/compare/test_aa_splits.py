@@ -128,7 +128,7 @@ def test_more_splits_fail_than_the_promise_allows(monkeypatch: pytest.MonkeyPatc
     ended[:] = [Verdict.INVALID] * 40
     nothing = _report([1.0] * 8)
     assert (nothing.verdict, nothing.splits[Verdict.INVALID]) == (Verdict.INVALID, 40)
-    assert "a side, 40 invalid; " in nothing.sentence
+    assert "per side, 40 invalid; " in nothing.sentence
 
 
 @pytest.fixture

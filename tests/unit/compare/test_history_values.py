@@ -71,7 +71,8 @@ def test_a_history_names_its_releases_and_its_figures() -> None:
     assert found.model_dump(include={"tool_version", "title", "subtitle", "date", "sentence", "false_discoveries"}) == {
         "tool_version": "9.9", "title": "History of CometBFT", "date": "2026-01-05", "false_discoveries": 0.05,
         "subtitle": "profile cometbft/demo · 5 releases · 2026-01-01 to 2026-01-05",
-        "sentence": "the level of 0 of 1 figure changed over 5 releases",
+        "sentence": "None of 1 figure changed its level over 5 releases, which says nothing yet of v4 alone; judge "
+        "that with `chainmark compare v3 v4`.",
     }  # fmt: skip
     assert found.caveats.badges == ("PRINTED",)
     assert [(one.label, one.version, one.started_at[:10], one.run_ids) for one in found.releases] == [
@@ -159,7 +160,10 @@ def test_a_mean_is_of_the_runs_that_have_the_figure_and_of_ratios_geometric() ->
 
 def test_a_change_has_its_place_its_size_and_its_interval() -> None:
     found = series(STEP)
-    assert found.sentence == "the level of 1 of 1 figure changed over 16 releases"
+    assert found.sentence == (
+        "Since v8, latency changed by +100 % (90 % interval +99 … +100 %); the level of 1 of 1 figure changed over "
+        "16 releases; see what else changed then with `chainmark compare v7 v8`."
+    )
     (change,) = found.series[0].changes
     assert (change.release, change.label, change.is_gradual) == (8, "v8", False)
     assert change.change == pytest.approx(0.99, abs=0.01)
