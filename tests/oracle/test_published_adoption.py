@@ -87,7 +87,7 @@ def test_late_hosts_that_no_stage_shows_are_flagged(reports: list[Path]) -> None
     path = next(path for path in reports if path.name == "release-10.6.0-pre.plutus.json")
     told = explain(ModelSource("report", document=path), ModelOrder(), Silent(), SYSTEM.catalogue())
     assert not told.explained
-    assert "1.00 adoption (model −1" in told.sentence
+    assert "1.00 adoption came later than the stages explain: model −1" in told.sentence
 
 
 def test_the_published_topology_is_the_dense_torus(shared_data: Path) -> None:
