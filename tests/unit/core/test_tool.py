@@ -1,0 +1,12 @@
+"""The version that runs and reports carry."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from chainmark.core.tool import tool_version
+
+
+def test_the_version_is_that_of_the_installed_package() -> None:
+    """A report that names another release cannot be made again."""
+    assert tool_version() == version("chainmark")
