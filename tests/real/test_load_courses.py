@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from chainmark.lab.loading import has_stages
 from chainmark.report.blocks import Table
 from chainmark.report.layouts import document_of
 from chainmark.store.runs import Store
 
 from tests.real.load_servers import Queue, known_test, serving
+
+pytestmark = pytest.mark.quiet  # it is about times
 
 
 def test_a_spike_s_backlog_and_the_rate_at_which_a_ramp_is_too_much(tmp_path: Path) -> None:
