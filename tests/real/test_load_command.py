@@ -220,6 +220,7 @@ corpus = { settled_blocks = 1, blocks = 6, transactions = 4, accounts = 4, per_s
 """
 
 
+@pytest.mark.quiet  # a chain that goes on meanwhile
 def test_a_live_chain_repeated_again_and_against(profile: Path, store: Store, simd: MeshServer, tmp_path: Path) -> None:
     """Everything that is made to be compared with a run asks what that run asked, at its levels, of a growing chain."""
     profile.write_text(CHAIN_PROFILE, encoding="utf-8")

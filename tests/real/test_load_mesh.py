@@ -43,6 +43,7 @@ def _errors(endpoint: EndpointEntry) -> list[tuple[str, int | None, str]]:
     return [(error.kind, error.status, error.detail) for step in endpoint.steps for error in step.errors]
 
 
+@pytest.mark.quiet  # a chain that goes on meanwhile
 def test_everything_that_a_live_chain_offers(simd: MeshServer, tmp_path: Path) -> None:
     """Under load every answer is still checked: a right status with another block in it would be an error."""
     offered = ["network_status", "account_balance", "block", "block_transaction"]
@@ -97,6 +98,7 @@ def test_the_next_release_is_asked_the_same_and_compared(rosetta_example: MeshSe
     assert comparison.verdict is not Verdict.INVALID, comparison.reasons
 
 
+@pytest.mark.quiet  # a chain that goes on meanwhile
 def test_the_heaviest_accounts_of_a_live_chain(simd: MeshServer, tmp_path: Path) -> None:
     """The shipped profile, in short steps: what was asked, how large it was, and of what kind of server."""
     short = [f"steps.{key}={value}" for key, value in PROFILE["steps"].items()]
@@ -150,6 +152,7 @@ def test_a_corpus_by_command(rosetta_example: MeshServer, tmp_path: Path) -> Non
     assert "requests were answered correctly" in checked.stdout
 
 
+@pytest.mark.quiet  # a chain that goes on meanwhile
 def test_a_corpus_that_another_server_does_not_know(
     rosetta_example: MeshServer, simd: MeshServer, tmp_path: Path
 ) -> None:
