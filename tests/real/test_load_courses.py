@@ -12,22 +12,25 @@ from chainmark.report.layouts import document_of
 from chainmark.store.runs import Store
 
 from tests.real.load_servers import Queue, known_test, serving
+from tests.support import ATTEMPTS
 
 pytestmark = pytest.mark.quiet  # it is about times
 
 
 def test_a_spike_s_backlog_and_the_rate_at_which_a_ramp_is_too_much(tmp_path: Path) -> None:
     """400 per second are served: 400 too many in a second take 2 s beside 200 per second; above 400 a queue grows."""
-    queue = Queue(workers=4, service_s=0.01)
-    with serving(queue) as server:
-        test = known_test(
-            Store(tmp_path),
-            server,
-            search={"kinds": []},
-            ramp={"rates": {"work": [100, 1000]}, "duration_s": 4.5},
-            spike={"rates": {"work": [200, 800]}, "before_s": 2, "peak_s": 1, "after_s": 5, "times": 1},
-            sla={"p99_s": 1.0, "recovery_s": 4},
-        )
+    for attempt in range(ATTEMPTS):  # once more, where the generator could not keep up
+        with serving(Queue(workers=4, service_s=0.01)) as server:
+            test = known_test(
+                Store(tmp_path / str(attempt)),
+                server,
+                search={"kinds": []},
+                ramp={"rates": {"work": [100, 1000]}, "duration_s": 4.5},
+                spike={"rates": {"work": [200, 800]}, "before_s": 2, "peak_s": 1, "after_s": 5, "times": 1},
+                sla={"p99_s": 1.0, "recovery_s": 4},
+            )
+        if not any(course.note for course in test.report.targets[0].endpoints[0].courses):
+            break
     (endpoint,) = test.report.targets[0].endpoints
     ramp, spike = endpoint.courses
     assert (ramp.note, spike.note, endpoint.steps) == ("", "", [])

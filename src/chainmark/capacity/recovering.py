@@ -16,9 +16,9 @@ from chainmark.capacity.agreement import Sla
 from chainmark.capacity.course import Course, Ramp, Spike, level_at
 from chainmark.capacity.engine import IDLE_CLOSE, RECORD_CLASSES, RIGHT
 from chainmark.capacity.model import Outcome, Step
-from chainmark.capacity.sla import share_interval
 from chainmark.core import units
-from chainmark.stats.estimable import fewest_for_upper_bound
+from chainmark.stats import special
+from chainmark.stats.estimable import RISK, fewest_for_upper_bound
 
 # Fewer requests have no p99.
 WINDOW = fewest_for_upper_bound(0.99)
@@ -160,8 +160,9 @@ def _ramp(course: Ramp, step: Step, sla: Sla) -> CourseResult:
         return CourseResult(None, None, None, course.last, Outcome.INCONCLUSIVE, note=why)
     slow = requests.failed | (requests.latency_s > sla.p99_s)
     # An answer in time may still be an error.
-    missed = (_in_windows(slow) >= _clearly_above(_TOLERATED)) | (
-        _in_windows(requests.failed) >= _clearly_above(sla.error_share)
+    looks = len(requests) - WINDOW + 1
+    missed = (_in_windows(slow) >= _clearly_above(_TOLERATED, looks)) | (
+        _in_windows(requests.failed) >= _clearly_above(sla.error_share, looks)
     )
     windows = np.flatnonzero(missed)
     if not len(windows):
@@ -175,9 +176,10 @@ def _ramp(course: Ramp, step: Step, sla: Sla) -> CourseResult:
 
 
 @cache
-def _clearly_above(share: float) -> int:
-    """How many of a window's requests are surely a greater share than this."""
-    return next((count for count in range(WINDOW + 1) if share_interval(count, WINDOW)[0] > share), WINDOW + 1)
+def _clearly_above(share: float, windows: int) -> int:
+    """How many of a window's requests are surely a greater share than this, whichever of so many windows shows them."""
+    risk = RISK / windows
+    return next((n for n in range(1, WINDOW + 1) if special.binomial_at_least(n, WINDOW, share) <= risk), WINDOW + 1)
 
 
 def _in_windows(flags: _Flags) -> npt.NDArray[np.int64]:
