@@ -10,6 +10,7 @@ BIN := $(VENV)/bin
 NODE_VERSIONS := v0.38.17 v1.0.1
 # Tests of networks that run side by side: a network waits for its blocks most of the time, and they ask for no speed.
 NETWORKS := $(shell echo $$(( $$(nproc) + 1 )))
+TESTS := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(BIN)/python -m pytest
 
 export CARGO_TARGET_DIR := $(CACHE)/target
 export UV_CACHE_DIR := $(CACHE)/uv
@@ -20,8 +21,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
-.PHONY: help demo test check test-rust test-python setup nodes servers example-server golden format docs notice
-.PHONY: bench speed pictures check-truth mutants fuzz wheels clean
+.PHONY: help demo test check test-rust test-python test-units test-networks test-quiet setup
+.PHONY: nodes servers example-server golden format docs notice bench speed pictures check-truth mutants fuzz wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -60,10 +61,21 @@ check: setup ## formatting, lints and types
 test-rust: ## unit, property and socket tests of the crates
 	cargo test --quiet --workspace --locked
 
-test-python: setup ## unit tests, golden outputs, oracles and real nodes, then what needs the machine to itself
-	$(BIN)/python -m pytest --quiet --numprocesses logical --dist worksteal tests/unit tests/golden
-	$(BIN)/python -m pytest --numprocesses $(NETWORKS) --dist loadfile -m 'not quiet' tests/oracle tests/real
-	$(BIN)/python -m pytest -m quiet tests/oracle tests/real
+# The unit tests compute while networks wait for their blocks, so both take little longer than the longer one. The tests
+# themselves start `make` and `cargo`, which are not of this build.
+test-python: setup ## unit tests and golden outputs beside oracles and real nodes, then what needs the machine to itself
+	@echo "running the unit tests and those of real networks at the same time: their results follow when they end …"
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target test-units test-networks; together=$$?; \
+	$(MAKE) --no-print-directory test-quiet && exit $$together
+
+test-units:
+	$(TESTS) --quiet --numprocesses logical --dist worksteal tests/unit tests/golden
+
+test-networks:
+	$(TESTS) --quiet --numprocesses $(NETWORKS) --dist loadfile -m 'not quiet' tests/oracle tests/real
+
+test-quiet:
+	$(TESTS) -m quiet tests/oracle tests/real
 
 golden: setup ## rewrite the kept outputs that tests/golden compares
 	$(BIN)/python -m tests.golden

@@ -103,9 +103,8 @@ class Stopper:
 
 def test_a_worker_of_another_version_is_named_and_not_used(cluster: LocalCluster, logs: Path, tmp_path: Path) -> None:
     """Another version may make another run of the same logs, and nobody would know which host's part is which."""
-    about = tmp_path / "chainmark-9.9.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: chainmark\nVersion: 9.9\n", encoding="utf-8")
+    code = 'from chainmark.core import tool\ntool.VERSION = "9.9"\n'
+    (tmp_path / "sitecustomize.py").write_text(code, encoding="utf-8")
     paths = os.pathsep.join([str(tmp_path), str(ROOT / "src")])
     with watching(cluster) as seen:
         before = {worker.name for worker in seen.workers()}
