@@ -87,8 +87,8 @@ def test_the_two_are_compared_without_being_judged(shared_lab: Lab, profiled: li
 
 def test_an_application_beside_its_node_is_sampled_where_perf_is_there(shared_lab: Lab) -> None:
     """It has no pprof pages; without perf the run is sound, and says what is missing."""
-    command = [str(build("faulty-app")), "-address", "{address}", "-node", "{node}", "-home", "{home}"]
-    settings = (f"--set=application.command={json.dumps(command)}", "--set=load.rate=400")
+    command = [str(build("faulty-app")), "-address", "{address}", "-node", "{node}", "-home", "{home}", "-busy", "50ms"]
+    settings = (f"--set=application.command={json.dumps(command)}",)
     (run,) = shared_lab.runs(*RUN, *settings, "--version", "v1.0.1", "--profile", "cpu")
     told = [warning for warning in run.manifest.warnings if "node0 application" in warning]
     sampled = run.events("profiles").filter(kind="cpu", host="node0 application")

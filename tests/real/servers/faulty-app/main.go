@@ -37,6 +37,7 @@ var (
 	lose          = flag.Int("lose", 0, "of so many accepted transactions, drop one from the mempool without a block")
 	commitRefused = flag.Int("commit-refused", 0, "of so many transactions, refuse one and propose it all the same")
 	sleep         = flag.Duration("sleep", 0, "how long to take for every block")
+	busy          = flag.Duration("busy", 0, "how long to compute for every block")
 	grow          = flag.Int("grow", 0, "keep so many bytes of memory for every transaction of a block, for ever")
 	lieAt         = flag.Int("lie-at", 0, "give another state's hash from the so manieth block with transactions on")
 	failOneOf     = flag.Int("fail", 0, "of so many transactions, accept one and fail it in its block")
@@ -97,11 +98,22 @@ func (app *application) FinalizeBlock(
 		app.failOn(request.Height)
 	}
 	time.Sleep(*sleep)
+	compute(*busy)
 	response, err := app.Application.FinalizeBlock(ctx, request)
 	if err == nil {
 		app.distort(request, response)
 	}
 	return response, err
+}
+
+// compute keeps a processor busy, so that a profile of this process has something to show; it rarely asks for the time.
+func compute(duration time.Duration) (sum int) {
+	for until := time.Now().Add(duration); time.Now().Before(until); {
+		for i := 0; i < 100_000; i++ {
+			sum ^= sum<<1 + i
+		}
+	}
+	return sum
 }
 
 // distort grows by what a block brings, fails some of it, and lies about the state.
@@ -157,7 +169,7 @@ func refuseToStart() {
 func main() {
 	flag.Parse()
 	if *only != "" && !slices.Contains(strings.Split(*only, ","), *node) {
-		*failStarts, *hold, *lose, *commitRefused, *sleep = 0, 0, 0, 0, 0
+		*failStarts, *hold, *lose, *commitRefused, *sleep, *busy = 0, 0, 0, 0, 0, 0
 		*panicAt, *hangAt, *killAt, *refuseAfter = 0, 0, 0, 0
 		*grow, *lieAt, *failOneOf = 0, 0, 0
 	}
