@@ -10,8 +10,6 @@ import pytest
 
 from tests.support import ANYHOW, QUICK, Lab, changed
 
-pytestmark = pytest.mark.quiet
-
 # Blocks follow each other so quickly that a short load has as many of them as a usual one. What is to be found is
 # three times as large, so a run beside other work does as well, and need not be made again.
 SHORT = changed(*ANYHOW, QUICK, "load.warm_up_s=2", "load.duration_s=8", "gates.blocks_min=5")
