@@ -21,8 +21,9 @@ unexport PYTHONDONTWRITEBYTECODE
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
-.PHONY: help demo test check test-rust test-python test-units test-networks test-quiet setup
-.PHONY: nodes servers example-server golden format docs notice bench speed pictures check-truth mutants fuzz wheels clean
+.PHONY: help demo test check test-rust test-python test-units test-networks test-quiet setup nodes
+.PHONY: servers example-server golden format docs notice
+.PHONY: bench speed pictures check-truth mutants fuzz wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16

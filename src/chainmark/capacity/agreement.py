@@ -21,16 +21,17 @@ class Sla(BaseModel):
     """What an endpoint must keep to at a level for that level to count.
 
     Attributes:
-        p95_s: 95 % of the requests are answered within this; None: not asked.
-        p99_s: 99 % are.
-        error_share: at most this share of the requests that were sent fails.
-        achieved_share: with a rate, at least this share of what was due is answered as it goes.
-        min_requests: fewer say nothing: a p99 has no upper bound then.
-        recovery_s: after a spike, the p99 is as before within this; None: while it is watched.
-        drift_share: over a step of ten minutes or more at a fixed level, latencies rise by at most this share, and
-            errors by at most `error_share`; None: not asked.
-        memory_drift_share: over such a step the memory of the watched server rises by at most this share; None: not
-            asked.
+        p95_s: latency limit (seconds) for 95 % of the requests; left out: no limit.
+        p99_s: latency limit (seconds) for 99 % of the requests.
+        error_share: largest share of the sent requests that may fail.
+        achieved_share: of a rate, smallest share of the due requests that must be responded to in time.
+        min_requests: smallest number of requests that decides; with fewer, a p99 has no upper bound.
+        recovery_s: time (seconds) after a spike within which the p99 must be as before; left out: as long as the load
+            after it lasts.
+        drift_share: largest rise of latencies over a step of ten minutes or more at a fixed level, as a share; errors
+            may rise by `error_share`. Left out: no limit.
+        memory_drift_share: largest rise of the watched server's memory over such a step, as a share; left out: no
+            limit.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

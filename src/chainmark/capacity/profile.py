@@ -22,43 +22,69 @@ Seconds = Annotated[float, Field(ge=0, le=86_400, description="(seconds)")]
 
 
 class Steps(BaseModel):
-    """How every step of load is run."""
+    """How every step of load is run.
+
+    Attributes:
+        duration_s: length (seconds) of the measured window; longer where an endpoint is too slow for its
+            percentiles, up to `longest_s`.
+        longest_s: longest window (seconds).
+        warm_up_s: load (seconds) before the window; left out: the p99 of the SLA, from 1 to 10 s.
+        drain_s: time (seconds) to wait for responses after the window.
+        timeout_s: time (seconds) after which a request has failed; left out: twice the p99 of the SLA, at least
+            10 s.
+        cool_down_s: pause (seconds) between steps.
+        recovery_longest_s: longest time (seconds) to wait after the pause until one client gets its responses
+            as quickly as before the first step; 0: do not wait.
+        schedule: intervals between the requests of a rate: "even" or "poisson" (random).
+        connections: largest number of connections that a rate may open.
+        requests_per_connection: requests after which a connection is closed; 0: it is kept as long as the
+            server keeps it.
+        http_version: "2": HTTP/2, which a server with TLS must offer; without TLS it is used from the first
+            byte. "auto": what the server offers before the load.
+        streams: HTTP/2: number of clients, or of requests of a rate, that share a connection.
+        request_coding: compression of request bodies; for responses give `--header "Accept-Encoding: gzip"`.
+        drawing: order of the requests of a corpus: "sequence" or "random".
+        think_s: mean time (seconds) between a response and the same client's next request, drawn from an
+            exponential distribution; does not apply to rates.
+        threads: threads of the generator; 0: chosen by the machine.
+    """
 
     model_config = _SECTION
 
-    # The window; longer where an endpoint is too slow for its percentiles, up to `longest_s`.
     duration_s: Annotated[float, Field(ge=1, le=86_400, description="(seconds)")] = 10.0
     longest_s: Annotated[float, Field(ge=1, le=86_400, description="(seconds)")] = 120.0
-    # Left out: the agreement's p99, from 1 to 10 s.
     warm_up_s: Seconds | None = None
     drain_s: Seconds = 5.0
-    # Left out: twice the agreement's p99, at least 10 s.
     timeout_s: Annotated[float, Field(gt=0, le=3600, description="(seconds)")] | None = None
-    # Between steps a pause, and then until one client is answered as quickly as before the first step, but not longer
-    # than this; 0: such a wait is not made.
     cool_down_s: Seconds = 0.5
     recovery_longest_s: Seconds = 30.0
     schedule: Literal["even", "poisson"] = "even"
-    # Connections that a rate may open at most.
     connections: Annotated[int, Field(ge=1, le=100_000)] = 1024
-    # 0: a connection is kept as long as the server keeps it; 1: a new one for every request.
     requests_per_connection: Annotated[int, Field(ge=0)] = 0
-    # "2": HTTP/2, to which a server with TLS must agree; without TLS it is known beforehand. "auto": as the server
-    # chooses before the load.
     http_version: WantedVersion = "1.1"
-    # HTTP/2: so many clients, or requests of a rate, share a connection, each with a stream of its own.
     streams: Annotated[int, Field(ge=1, le=1000)] = 1
-    # How the bodies of requests are compressed; answers are, where `--header "Accept-Encoding: gzip"` asks for that.
     request_coding: Literal["gzip", "br"] | None = None
     drawing: Literal["sequence", "random"] = "random"
-    # Between an answer and the same client's next request: exponential, this long on average; rates have no clients.
     think_s: Annotated[float, Field(ge=0, le=3600, description="(seconds)")] = 0.0
-    # Threads of the generator; 0 chooses by the machine.
     threads: Annotated[int, Field(ge=0, le=256)] = 0
 
 
 class Search(BaseModel):
-    """Which capacities are looked for, and between which ends."""
+    """Which capacities are looked for, and between which ends.
+
+    Attributes:
+        kinds: which capacities are searched: number of concurrent clients, request rate per second.
+        clients_first: number of clients at which the search begins.
+        clients_last: number of clients at which it ends.
+        rate_first: requests per second at which the search begins.
+        rate_last: requests per second at which it ends.
+        rate_floor: requests per second below which it gives up.
+        relative_gap: largest distance between the best passed and the first failed level, divided by the lower
+            one.
+        times: how often these two levels are measured in all.
+        ladder: "doubling": levels are doubled, then bisected; "published": the client counts of the published
+            load tests, 1, 2, 4, 8 … 100, 125 … 500, in turn.
+    """
 
     model_config = _SECTION
 
@@ -69,9 +95,7 @@ class Search(BaseModel):
     rate_last: Annotated[float, Field(gt=0, le=1e6)] = 32_768.0
     rate_floor: Annotated[float, Field(gt=0, le=1e6)] = 0.5
     relative_gap: Annotated[float, Field(ge=0.001, le=1)] = 0.05
-    # How often the best pass and the first fail are measured in all.
     times: Annotated[int, Field(ge=1, le=20)] = 3
-    # "published": the clients of the published load tests, 1, 2, 4, 8 … 100, 125 … 500, one after the other.
     ladder: Literal["doubling", "published"] = "doubling"
 
     def plans(self) -> tuple[SearchPlan, ...]:
@@ -87,18 +111,24 @@ class Search(BaseModel):
 
 
 class Fixed(BaseModel):
-    """Levels at which all sides of a comparison are measured alike."""
+    """Levels at which all sides of a comparison are measured alike.
+
+    Attributes:
+        shares: levels as shares of the lowest capacity found on any side; not used where levels are given.
+        rates: levels in requests per second, by endpoint ID.
+        clients: levels in clients, by endpoint ID.
+        times: how often each level is measured.
+        duration_s: length (seconds) of the measured window.
+        records: largest number of requests per step that are stored one by one.
+    """
 
     model_config = _SECTION
 
-    # Shares of the least capacity that was found; left out where levels are given.
     shares: list[Annotated[float, Field(gt=0, le=1)]] = [0.5, 0.8]
-    # Given levels, in requests per second and in clients, by the endpoint's id.
     rates: dict[str, list[Annotated[float, Field(gt=0, le=1e6)]]] = {}
     clients: dict[str, list[Annotated[int, Field(ge=1, le=100_000)]]] = {}
     times: Annotated[int, Field(ge=0, le=100)] = 3
     duration_s: Annotated[float, Field(ge=1, le=86_400, description="(seconds)")] = 10.0
-    # Requests of a step that are kept one by one.
     records: Annotated[int, Field(ge=1000, le=5_000_000)] = 1_000_000
 
 
@@ -109,11 +139,15 @@ _PHASE = Field(gt=0, le=86_400, description="(seconds)")
 
 
 class _Changing(BaseModel):
-    """A load that goes from one level to another."""
+    """A load that goes from one level to another.
+
+    Attributes:
+        rates: first and last level in requests per second, by endpoint ID.
+        clients: first and last level in clients, by endpoint ID.
+    """
 
     model_config = _SECTION
 
-    # From and to, in requests per second and in clients, by the endpoint's id.
     rates: dict[str, _Rates] = {}
     clients: dict[str, _Clients] = {}
 
@@ -141,48 +175,70 @@ class _Changing(BaseModel):
 
 
 class RampSection(_Changing):
-    """A load that rises linearly: from which level on the agreement is missed."""
+    """A load that rises linearly: from which level on the agreement is missed.
+
+    Attributes:
+        duration_s: time (seconds) from the first level to the last.
+        times: how often it is measured.
+    """
 
     duration_s: Annotated[float, _PHASE] = 300.0
     times: Annotated[int, Field(ge=1, le=100)] = 1
 
 
 class SpikeSection(_Changing):
-    """A steady load, much more for a short time, and the steady load again: how long the server takes to recover."""
+    """A steady load, much more for a short time, and the steady load again: how long the server takes to recover.
+
+    Attributes:
+        before_s: time (seconds) at the first level.
+        rise_s: time (seconds) from the first level to the second; the load falls at once.
+        peak_s: time (seconds) at the second level.
+        after_s: time (seconds) at the first level again.
+        recovery_share: the server has recovered when its p99 is at most this share above its p99 before the
+            spike.
+        times: how often it is measured.
+    """
 
     before_s: Annotated[float, _PHASE] = 30.0
-    # From the first level to the second; the load falls at once.
     rise_s: Seconds = 0.0
     peak_s: Annotated[float, _PHASE] = 10.0
     after_s: Annotated[float, _PHASE] = 60.0
-    # The server has recovered when its p99 is at most so much above what it was before.
     recovery_share: Annotated[float, Field(gt=0, le=10)] = 0.2
     times: Annotated[int, Field(ge=1, le=100)] = 3
 
 
 class LoadProfile(BaseModel):
-    """What the profile of any load test holds."""
+    """What the profile of any load test holds.
+
+    Attributes:
+        system: `http` or `mesh`.
+        name: name of the profile, which reports show.
+        description: a sentence for `chainmark profiles`.
+        scenario: what is special about the server or its data, such as "huge address"; stated, not measured.
+        hardware: hardware of the servers, if they run on another machine: of all, or by target name; stated,
+            not measured.
+        hardware_profile: short name of that hardware in tables, such as "mid".
+        deployment: how the servers are deployed, such as "Docker Compose".
+        sla_of: SLA of single endpoints, by ID.
+        require: required capacities by endpoint ID: `block = {clients = 100, rate = 500}`.
+        mix: several endpoints as one load: relative frequency by endpoint ID.
+        mix_from: path of an access log from which the mix is taken: the combined format of nginx and Apache, or
+            JSON lines.
+    """
 
     model_config = _SECTION
 
     system: str
     name: str
     description: str = ""
-    # What is special about the server or the data: "huge address", "pruning on".
     scenario: str = ""
-    # The servers' hardware, where they run elsewhere: of all, or by the target's name. It is stated, not measured.
     hardware: str | dict[str, str] = ""
-    # What that hardware is called in tables ("mid"), and how the servers are deployed ("Docker Compose"): stated, too.
     hardware_profile: str = ""
     deployment: str = ""
     sla: Sla = Sla()
-    # What an endpoint is held to instead, by its id.
     sla_of: dict[str, Sla] = {}
-    # Capacities that must be reached: `block = {clients = 100, rate = 500}`.
     require: dict[str, dict[Literal["clients", "rate"], Annotated[float, Field(gt=0)]]] = {}
-    # Several endpoints as one load, by their ids: how often each is asked in relation to the others.
     mix: dict[str, Annotated[float, Field(gt=0, le=1e9)]] = {}
-    # The same learnt from an access log: nginx's and Apache's combined format, or JSON lines.
     mix_from: str = ""
     steps: Steps = Steps()
     search: Search = Search()

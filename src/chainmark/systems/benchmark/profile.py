@@ -17,13 +17,13 @@ class Command(BaseModel):
     """What is executed. Arguments, environment and folder may contain `{folder}`, the folder of the built checkout.
 
     Attributes:
-        program: of a version that is a checkout: the path of the program in it once it is built. `{python}` is the
-            Python that runs chainmark. A version that is a file is itself the program.
-        arguments: of the program.
-        build: lines for `sh` that build a checkout, in their order, in a copy of it; none: nothing needs to be built.
-        environment: variables that the command gets besides those of chainmark.
-        folder: in which the command runs; empty: a new, empty folder for each execution.
-        exit_codes: with which the command may end.
+        program: path of the program in a built checkout; `{python}` is the Python that runs chainmark. A version that
+            is a file is itself the program.
+        arguments: arguments of the program.
+        build: lines for `sh` that build a copy of a checkout, in this order; empty: nothing needs to be built.
+        environment: environment variables of the command, in addition to those of chainmark.
+        folder: folder in which the command runs; empty: a new, empty folder for each execution.
+        exit_codes: exit codes of a successful execution.
     """
 
     model_config = _SECTION
@@ -51,9 +51,9 @@ class Workload(BaseModel):
     """How often the command is executed in one run.
 
     Attributes:
-        executions: that are measured.
-        warm_up: executions before these, which are not measured: they fill the caches of the disk.
-        timeout_s: after which an execution is ended, and counts as failed.
+        executions: number of measured executions.
+        warm_up: number of executions before these that are not measured; they fill the caches of the disk.
+        timeout_s: time (seconds) after which an execution is ended and counts as failed.
     """
 
     model_config = _SECTION
@@ -67,7 +67,7 @@ class Gates(BaseModel):
     """What must hold for the figures to mean anything.
 
     Attributes:
-        other_work_max: the share of all processors that other programs may use while the command is measured.
+        other_work_max: largest share of all processors that other programs may use during the measurement.
     """
 
     model_config = _SECTION
@@ -79,7 +79,10 @@ class BenchmarkProfile(BaseModel):
     """The whole profile.
 
     Attributes:
-        title: what the command is called in reports; empty: by its program's file name.
+        system: `benchmark`.
+        name: name of the profile, which reports show.
+        description: a sentence for `chainmark profiles`.
+        title: name of the command in reports; empty: the file name of its program.
     """
 
     model_config = _SECTION

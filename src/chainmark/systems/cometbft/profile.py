@@ -33,37 +33,54 @@ def _on_top_of_our_own(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 class Network(BaseModel):
-    """The nodes and how they are connected."""
+    """The nodes and how they are connected.
+
+    Attributes:
+        validators: number of validators.
+        full_nodes: number of nodes that follow the chain without voting.
+        seeds: number of nodes that only tell others which peers to dial; needs `topology = "seeds"`.
+        topology: "full_mesh": every node dials all others; "random": each dials `peers_per_node` others;
+            "seeds": nodes learn their peers from the seeds.
+        peers_per_node: number of peers that each node dials; only with `topology = "random"`.
+        absent_validators: number of validators, the last ones, that are in the genesis but are never started:
+            offline voting power.
+        voting_powers: voting power of each validator, in their order; empty: all have the same.
+        allow_halt: run the network even if so much voting power is absent that it cannot make a block.
+        links: "loopback": the nodes have addresses of the loopback device; "namespaces": each has its own
+            network namespace.
+        zones: table of zones, by name or path. Nodes are assigned to the zones in turn, and packets between
+            zones are delayed. Implies namespaces.
+        jitter_share: standard deviation of a packet's delay, divided by the delay.
+        loss: share of packets that are dropped; needs namespaces.
+        bandwidth_bps: bandwidth between each ordered pair of nodes (bit/s); 0: not limited. Needs namespaces.
+        emulation: "netem": the kernel delays packets; "switch": chainmark does; "auto": the kernel where it
+            can.
+        other_version: second version of a mixed network, run by `other_share` of the nodes; empty: all nodes
+            run one version.
+        other_share: share of the nodes that run `other_version`, spread evenly.
+        check_capacity: refuse a network that this machine certainly cannot run.
+        first_address: IP address of the first node; the others follow it.
+        start_timeout_s: time (seconds) within which all nodes must be healthy.
+    """
 
     model_config = _SECTION
 
     validators: Annotated[int, Field(ge=1, le=200)] = 4
     full_nodes: Annotated[int, Field(ge=0, le=200)] = 0
-    # Nodes that only tell others whom they may dial; with topology = "seeds".
     seeds: Annotated[int, Field(ge=0, le=50)] = 0
     topology: Literal["full_mesh", "random", "seeds"] = "full_mesh"
-    # Only with topology = "random": how many peers each node dials.
     peers_per_node: Annotated[int, Field(ge=1, le=50)] = 5
-    # The last validators are in the genesis but never started: absent stake.
     absent_validators: Annotated[int, Field(ge=0, le=200)] = 0
-    # Of each validator in turn; none: all have the same.
     voting_powers: list[Annotated[int, Field(ge=1, le=10**12)]] = []
-    # Too much of the stake absent halts the chain for ever; this says that this is the point.
     allow_halt: bool = False
-    # Where the nodes run: at addresses of the loopback device, or each in a network namespace of its own.
     links: Literal["loopback", "namespaces"] = "loopback"
-    # A table of zones, by name or path: nodes stand in them in turn, and packets between zones take their time.
-    # Needs namespaces, and means them.
     zones: str = ""
-    # Of a packet's delay, its standard deviation; of all packets, what is lost; of each ordered pair of nodes, bits/s.
     jitter_share: Annotated[float, Field(ge=0, le=1)] = 0.05
     loss: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    bandwidth_bps: Annotated[int, Field(ge=0)] = 0  # 0: as much as the machine can
+    bandwidth_bps: Annotated[int, Field(ge=0)] = 0
     emulation: Literal["auto", "netem", "switch"] = "auto"
-    # A network of two versions: so large a share of the nodes, evenly spread, runs the other one.
     other_version: str = ""
     other_share: Annotated[float, Field(gt=0, lt=1)] = 0.5
-    # Whether to refuse a network that this machine certainly cannot keep going.
     check_capacity: bool = True
     first_address: str = "127.1.0.1"
     # 50 nodes on 2 cores need 15 s; a node that needs four times that has a problem.
@@ -137,11 +154,26 @@ class Network(BaseModel):
 
 
 class Load(BaseModel):
-    """The transactions offered to the network."""
+    """The transactions offered to the network.
+
+    Attributes:
+        targets: numbers of the nodes that get the transactions; validators come first. The published tests use
+            one.
+        connections: connections per target.
+        rate: transactions per second and connection.
+        size_bytes: size of a transaction (bytes).
+        method: "sync": the node responds after it has checked the transaction; "async": before.
+        schedule: "even": equal intervals; "poisson": random ones; "burst": all transactions of a second at its
+            start.
+        warm_up_s: load (seconds) before the measured window.
+        duration_s: length of the measured window (seconds).
+        answer_timeout_s: time (seconds) after which a response no longer counts.
+        send_grace_s: time (seconds) after the end of the schedule in which late transactions are still sent.
+        drain_timeout_s: longest time (seconds) to wait for accepted transactions to be committed.
+    """
 
     model_config = _SECTION
 
-    # Nodes that take transactions, by number; validators come first. One is what the published tests use.
     targets: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = [0]
     connections: Annotated[int, Field(ge=1, le=256, description="(connections per target)")] = 1
     rate: Annotated[int, Field(ge=1, le=MAX_RATE, description="(transactions per second and connection)")] = 200
@@ -178,32 +210,40 @@ class Load(BaseModel):
 
 
 class Node(BaseModel):
-    """What is changed in the nodes' own configuration, after the versions' own defaults."""
+    """What is changed in the nodes' own configuration, after the versions' own defaults.
+
+    Attributes:
+        app: built-in application of the node (`proxy_app`).
+        processors: processors that Go lets each node use at once (GOMAXPROCS); 0: all.
+        config: changes of `config.toml`, by section and key, such as `node.config.consensus.timeout_commit`.
+        genesis: changes of `genesis.json`, such as `node.genesis.consensus_params.feature.pbts_enable_height`.
+    """
 
     model_config = _SECTION
 
     app: str = "kvstore"
-    # Processors that Go lets each node use at once (GOMAXPROCS); 0 leaves it to Go, which takes all.
     processors: Annotated[int, Field(ge=0, le=1024)] = 0
-    # config.toml by section and key, on top of CONFIG.
     config: Annotated[dict[str, Any], AfterValidator(_on_top_of_our_own)] = Field(default={}, validate_default=True)
-    # genesis.json below its root, e.g. consensus_params.feature.pbts_enable_height = "1".
     genesis: dict[str, Any] = {}
 
 
 class Perturbation(BaseModel):
-    """One thing that is done to nodes while the load runs, and undone."""
+    """One thing that is done to nodes while the load runs, and undone.
+
+    Attributes:
+        kind: what is done to the nodes.
+        nodes: numbers of the nodes; of a partition, those of one half.
+        at_s: start (seconds) after the beginning of the measured window.
+        for_s: duration (seconds); a restart takes as long as the node takes to stop.
+        version: of an upgrade only: version that the nodes run afterwards.
+    """
 
     model_config = _SECTION
 
     kind: Literal["kill", "pause", "restart", "disconnect", "upgrade", "partition"]
-    # By number; of a partition, those of one half.
     nodes: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
-    # Seconds into the window, which begins after the load's warm-up.
     at_s: Seconds
-    # How long it lasts; a restart takes as long as the node takes to stop.
     for_s: Seconds = 0.0
-    # Only of an upgrade: what the node runs afterwards.
     version: str = ""
 
     @property
@@ -221,14 +261,19 @@ class Perturbation(BaseModel):
 
 
 class Rotating(BaseModel):
-    """Full nodes that join one after another under load, without any data, and leave when they have caught up."""
+    """Full nodes that join one after another under load, without any data, and leave when they have caught up.
+
+    Attributes:
+        joiners: number of full nodes that join.
+        min_height: height of the network at which the first one joins, so that there are blocks to catch up
+            with.
+        catch_up_timeout_s: time (seconds) after which a node counts as not joined.
+    """
 
     model_config = _SECTION
 
     joiners: Annotated[int, Field(ge=0, le=100)] = 0
-    # The first joins when the network has this height: there must be something to catch up with.
     min_height: Annotated[int, Field(ge=1)] = 20
-    # Who has not caught up by then counts as not joined.
     catch_up_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 120.0
 
 
@@ -237,18 +282,21 @@ def _adapter(given: object) -> Adapter | None:
 
 
 class Application(BaseModel):
-    """Another application than the node's own, for what that cannot do."""
+    """Another application than the node's own, for what that cannot do.
+
+    Attributes:
+        vote_extension_size_bytes: size (bytes) of the extension of every vote; 0: a number of up to 8 bytes.
+            Left out: the node's own application, without extensions.
+        command: program that speaks ABCI over a socket, one process per node, instead of `node.app`.
+            `{address}` is where it must listen, `{node}` the node's name, `{home}` the node's folder.
+        adapter: how nodes of another program are made, started and loaded: the name of a shipped adapter, the
+            path of a file, or its content. `application = "NAME or FILE"` is short for it.
+    """
 
     model_config = _SECTION
 
-    # Every validator extends each of its votes by so many bytes; 0: by a number of up to 8 bytes. Left out, the node
-    # runs its own application, which extends none.
     vote_extension_size_bytes: Annotated[int, Field(ge=0, le=1 << 20)] | None = None
-    # A program that speaks ABCI over a socket, one process for each node, in place of `node.app`. In its parts
-    # {address} stands for where it must listen, {node} for the node's name, {home} for the node's folder.
     command: list[str] = []
-    # How its nodes are made, started and loaded: an adapter that ships, by name; the path of a file; or its content,
-    # which may begin with `extends`. `application = "NAME or FILE"` is short for it.
     adapter: Annotated[Adapter | None, BeforeValidator(_adapter)] = None
 
     @model_validator(mode="after")
@@ -271,48 +319,73 @@ def _application(given: object) -> object:
 
 
 class Gates(BaseModel):
-    """What a run must meet: an instrument's gate before it may be compared, a subject's to pass it."""
+    """What a run must meet: an instrument's gate before it may be compared, a subject's to pass it.
+
+    Attributes:
+        achieved_rate_min: smallest share of the scheduled transactions that were sent.
+        committed_share_min: smallest share of the sent transactions that were committed; below it the network
+            is saturated, and latencies are those of a full mempool.
+        schedule_lag_p99_max_s: largest p99 of how late the generator sent (seconds).
+        generator_cpu_max_cores: largest number of cores that the generator used.
+        waited_share_max: largest share of the time in which nodes, generator or observer wanted to run but
+            other programs had the processors. Waiting of one machine's nodes for each other does not count.
+        extra_rounds_max: largest number of consensus rounds beyond the first of each block; left out: not
+            limited.
+        blocks_min: number of blocks in the window below which the run is judged by its block interval; a
+            network without any block has failed.
+        no_block_max_s: time (seconds) without a block after which the network counts as stopped, which ends the
+            run. Perturbations are waited for.
+        unsent_by_generator_max: largest share of transactions that the generator did not send although no node
+            refused one or responded late; 1: not limited.
+    """
 
     model_config = _SECTION
 
     achieved_rate_min: Annotated[float, Field(ge=0, le=1)] = 0.98
-    # Below this share of committed transactions the network is saturated, and latency is that of a full mempool.
     committed_share_min: Annotated[float, Field(ge=0, le=1)] = 0.98
     schedule_lag_p99_max_s: Annotated[float, Field(gt=0)] = 0.05
     generator_cpu_max_cores: Annotated[float, Field(gt=0)] = 0.5
-    # Of the time in which nodes, generator or observer wanted to run, what others had of the processors. That the nodes
-    # of one machine wait for each other is no part of it; what that must not lead to can be asked for: rounds that were
-    # needed because proposals or votes came late.
     waited_share_max: Annotated[float, Field(gt=0, le=1)] = 0.1
     extra_rounds_max: Annotated[int, Field(ge=0)] | None = None
-    # Fewer are told, and judged by their interval; a network that makes none in the window has failed.
     blocks_min: Annotated[int, Field(ge=1)] = 10
-    # A network that makes no block for so long has stopped, which ends the run. Perturbations are waited for.
     no_block_max_s: Annotated[float, Field(gt=0, le=3600)] = 30.0
-    # Of what is offered, what was not sent although no node refused anything or answered late. 1 asks for nothing.
     unsent_by_generator_max: Annotated[float, Field(ge=0, le=1)] = 1.0
 
 
 class Saturation(BaseModel):
-    """How `chainmark saturation` finds the load at which the network stops keeping up."""
+    """How `chainmark saturation` finds the load at which the network stops keeping up.
+
+    Attributes:
+        connections: connections of the grid (c).
+        rates: transactions per second and connection of the grid (r).
+        tolerance: a load is kept up with if at least one minus this share of what was offered is committed.
+        search: "grid": run all loads; "bisect": only those that a bisection needs to find the same load.
+        first_load: transactions per second at which `--adaptive` begins.
+        most_load: transactions per second at which `--adaptive` ends.
+        relative_gap: largest distance between the two loads around the saturation point, divided by the lower
+            one (`--adaptive`).
+    """
 
     model_config = _SECTION
 
-    # The grid of the published tests: connections c, and transactions per second r of each.
     connections: Annotated[list[Annotated[int, Field(ge=1, le=256)]], Field(min_length=1)] = [1, 2, 4]
     rates: Annotated[list[Annotated[int, Field(ge=1, le=MAX_RATE)]], Field(min_length=1)] = [200, 400, 800, 1600]
-    # A load is kept up if at least one minus this share of what was offered is committed.
     tolerance: Annotated[float, Field(gt=0, lt=1)] = 0.1
-    # "bisect" runs of this grid only what a search by halves asks for, and finds the same load.
     search: Literal["grid", "bisect"] = "grid"
-    # With --adaptive: where to begin, where to end, and how near the two loads around the edge must come.
     first_load: Annotated[int, Field(ge=1, le=MAX_RATE, description="(transactions per second)")] = 100
     most_load: Annotated[int, Field(ge=1, le=MAX_RATE, description="(transactions per second)")] = 12_800
     relative_gap: Annotated[float, Field(gt=0, lt=1)] = 0.1
 
 
 class Profile(BaseModel):
-    """A CometBFT profile, resolved and whole."""
+    """A CometBFT profile, resolved and whole.
+
+    Attributes:
+        system: `cometbft`.
+        name: name of the profile, which reports show.
+        description: a sentence for `chainmark profiles`.
+        recovery_timeout_s: time (seconds) that a node may take to recover from a perturbation.
+    """
 
     model_config = _SECTION
 
@@ -325,7 +398,6 @@ class Profile(BaseModel):
     application: Annotated[Application, BeforeValidator(_application)] = Application()
     gates: Gates = Gates()
     perturbation: list[Perturbation] = []
-    # How long a node may take to recover from a perturbation.
     recovery_timeout_s: Annotated[float, Field(gt=0, le=3600)] = 60.0
     rotating: Rotating = Rotating()
     saturation: Saturation = Saturation()

@@ -23,11 +23,11 @@ class Check(BaseModel):
     """One thing that must be right in a JSON answer. Exactly one of `is`, `type`, `absent`, `each` is given.
 
     Attributes:
-        pointer: where, as a JSON pointer: "/result/height".
-        is_: the value there; templates are filled in.
-        type: "object", "array", "string", "number", "boolean", or "integer_text" ("42").
-        absent: nothing may stand there.
-        each: a check of every element of the array there.
+        pointer: JSON pointer to the checked value, such as "/result/height".
+        is_: required value, with the same templates as `path`.
+        type: required type; "integer_text" is a text such as "42".
+        absent: there must be no such value.
+        each: check of every element of the array.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
@@ -61,14 +61,19 @@ class RequestEntry(BaseModel):
     """Requests to one endpoint: one for every row of the data, or one.
 
     Attributes:
-        endpoint: the id under which they are measured; several entries may share one.
-        path, body, headers: with templates: `{height}` takes the row's value, `{{` stands for a brace.
-        status: what a right answer has.
-        checks: what else must be right.
-        contains: text that the answer holds.
-        repeatable: whether the server may be asked twice, where it ended a resting connection while the request was on
-            its way; left out: as HTTP says of the method (a POST may not).
-        rows: the data, as tables; or `csv`, the path of a file with a heading.
+        endpoint: endpoint ID under which the requests are measured; several entries may share one.
+        path: path and query; `{height}` is replaced by the row's value, `{{` by a brace.
+        body: body, with the same templates as `path`.
+        headers: headers, with the same templates as `path`.
+        status: status codes of a correct response.
+        checks: further checks of a response.
+        contains: text that a correct response contains.
+        repeatable: whether a request may be sent again if the server closed an idle connection while it was on its
+            way; left out: as HTTP defines for the method (not for POST).
+        rows: data of the templates, as tables.
+        label: name of the endpoint in reports; empty: its ID.
+        method: HTTP method.
+        csv: path of a CSV file with a heading that holds the rows.
     """
 
     model_config = _SECTION
@@ -101,9 +106,9 @@ class HttpProfile(LoadProfile):
     """The whole profile.
 
     Attributes:
-        title: what the API is called.
-        version: of what serves it; `--as` says it otherwise.
-        error_pointers: members of a JSON answer that tell errors apart.
+        title: name of the API in reports.
+        version: version of the server; `--as` overrides it.
+        error_pointers: JSON pointers to the members of an error response by which errors are told apart.
     """
 
     title: str = "HTTP API"

@@ -53,13 +53,14 @@ class CorpusOrder(BaseModel):
     """How a corpus is to be sampled.
 
     Attributes:
-        blocks, transactions, accounts: how many to look at.
-        per_stratum: how many items of a kind are kept.
-        settled_blocks: the newest so many blocks are left out: they may still be replaced by others.
-        recent_blocks: how many blocks count as recent, at most half of those that can be asked for.
-        newest_index: the last block that may be drawn, so that a moving chain gives the same corpus again.
-        largest: keep only so many accounts, those with the most behind them, each a stratum; 0: all kinds alike.
-        addresses: ask for these accounts and for no others, each a stratum.
+        seed: random seed of the sample.
+        blocks, transactions, accounts: how many to examine.
+        per_stratum: how many items of each stratum are kept.
+        settled_blocks: number of newest blocks to leave out, because other blocks may still replace them.
+        recent_blocks: number of blocks that count as recent, at most half of the available ones.
+        newest_index: last block that may be drawn, so that a growing chain gives the same corpus again.
+        largest: keep only this many accounts, those with the most data, each a stratum; 0: sample all strata.
+        addresses: use these accounts and no others, each a stratum.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

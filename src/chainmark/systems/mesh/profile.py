@@ -13,21 +13,25 @@ from chainmark.systems.mesh.corpus import CorpusOrder
 
 
 class Mesh(BaseModel):
-    """What is asked of the server."""
+    """What is asked of the server.
+
+    Attributes:
+        network: "network" or "blockchain/network", if the server has several.
+        endpoints: IDs of the endpoints to test; empty: all that the server offers.
+        strata: strata of the corpus to use; empty: all.
+        by_stratum: search the capacity of each stratum separately, as if it were an endpoint.
+        pruning: whether spent outputs are removed, and how long they are kept ("enabled, 7 days"); stated,
+            because no server reports it.
+        metadata_options: options of the request to `/construction/metadata`, if the server needs special ones.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    # "network" or "blockchain/network", where the server has several.
     network: str = ""
-    # Ids of the endpoints; empty: all that the server offers.
     endpoints: list[str] = []
-    # Only items of these strata of the corpus; empty: all.
     strata: list[str] = []
-    # Search the capacity of every stratum by itself, as if each were an endpoint.
     by_stratum: bool = False
-    # Whether spent outputs are removed, and how long they are kept ("enabled, 7 days"): stated, as no server tells it.
     pruning: str = ""
-    # What `/construction/metadata` is asked with, where the server wants something of its own.
     metadata_options: dict[str, Any] = {}
 
     @model_validator(mode="after")

@@ -29,21 +29,31 @@ Words = list[str]
 
 
 class ProgramOf(BaseModel):
-    """Which program a binary must be."""
+    """Which program a binary must be.
+
+    Attributes:
+        name: file name of the program.
+        module: Go module whose releases are the versions, built from the module proxy; empty: none.
+        package: package of the command below the module.
+        version: arguments that print the version; where nothing is printed, the module's version is used.
+    """
 
     model_config = _SECTION
 
-    # Of the file.
     name: Annotated[str, Field(min_length=1)]
-    # Whose releases are versions, and the command's package below it: built from the module proxy. "": none.
     module: str = ""
     package: str = ""
-    # Makes it print its version; where it prints nothing, its module's version is taken.
     version: Annotated[Words, Field(min_length=1)] = ["version"]
 
 
 class Chain(BaseModel):
-    """What the chain calls things."""
+    """What the chain calls things.
+
+    Attributes:
+        id: chain ID.
+        prefix: prefix of addresses.
+        denom: denomination of the staking token.
+    """
 
     model_config = _SECTION
 
@@ -53,70 +63,99 @@ class Chain(BaseModel):
 
 
 class Home(BaseModel):
-    """How a node's home is made."""
+    """How a node's home is made.
+
+    Attributes:
+        init: command that writes `config/config.toml`, `config/genesis.json` and the node's keys below
+            `{home}`.
+    """
 
     model_config = _SECTION
 
-    # Writes config/config.toml, config/genesis.json and the node's keys below {home}.
     init: Annotated[Words, Field(min_length=1)]
 
 
 class Validator(BaseModel):
-    """How a validator comes into the genesis. Each command is run on the home of each validator."""
+    """How a validator comes into the genesis. Each command is run on the home of each validator.
+
+    Attributes:
+        group: word that newer versions need before these commands (`genesis`); left out where the program does
+            not know it.
+        key: command that makes the operator's key.
+        address: command that prints the operator's address, which `{operator}` stands for in the commands
+            below.
+        fund: command that gives the operator an account with `{balance}`; also run on the first home for each
+            operator.
+        join: command that writes the transaction that makes it a validator with `{stake}`.
+        joined: folder below the home in which that transaction lies.
+        collect: command that is run once on the first home, when the transactions of all validators lie in its
+            folder.
+        stake: amount per unit of voting power, in the chain's denomination.
+    """
 
     model_config = _SECTION
 
-    # The word before the others that newer versions need; left out where the program does not know it.
     group: str = ""
-    # Makes the operator's key; prints its address, which is {operator} from then on.
     key: Words = []
     address: Words = []
-    # Gives the operator an account with {balance}; also run on the first home, for every operator.
     fund: Words = []
-    # Writes the transaction that makes it a validator with {stake} into the folder `joined` of its home.
     join: Words = []
     joined: str = "config/gentx"
-    # Once, on the first home, when the transactions of all lie in its folder.
     collect: Words = []
-    # Of the chain's denomination, for each unit of voting power.
     stake: Annotated[int, Field(ge=1)] = 1_000_000
 
 
 class Start(BaseModel):
-    """How a node is started."""
+    """How a node is started.
+
+    Attributes:
+        command: command that starts a node.
+        environment: environment variables of the node.
+        ports: ports besides CometBFT's own that must be free at each node's address.
+        height: height at which a node counts as started.
+    """
 
     model_config = _SECTION
 
     command: Annotated[Words, Field(min_length=1)]
     environment: dict[str, str] = {}
-    # Ports besides CometBFT's that must be free at each node's address.
     ports: list[Annotated[int, Field(ge=1, le=65_535)]] = []
-    # The height at which a node counts as started.
     height: Annotated[int, Field(ge=1)] = 2
 
 
 class Accounts(BaseModel):
-    """The accounts that the transactions are sent from, and how the genesis holds them."""
+    """The accounts that the transactions are sent from, and how the genesis holds them.
+
+    Attributes:
+        genesis: "cosmos-sdk": the accounts are added to the genesis of the Cosmos SDK; "none": there are no
+            accounts.
+        balance: balance of each account, in the chain's denomination.
+        per_connection: accounts per connection; 0: so many that none sends twice within 10 s.
+    """
 
     model_config = _SECTION
 
     genesis: Literal["none", "cosmos-sdk"] = "none"
     balance: Annotated[int, Field(ge=1, le=2**62)] = 1_000_000_000_000
-    # 0: so many that none sends twice within 10 s.
     per_connection: Annotated[int, Field(ge=0, le=1_000_000)] = 0
 
 
 class Transaction(BaseModel):
-    """How a transaction is made."""
+    """How a transaction is made.
+
+    Attributes:
+        kind: "payload": the text of a key and a value, as the published load tool sends it; "bank-send": a
+            signed transfer; "python": what the function `make` returns.
+        fee: fee of each transaction, in the chain's denomination.
+        gas: gas limit of each transaction.
+        make: "FILE.py:FUNCTION" or "MODULE:FUNCTION"; a file is looked for beside the adapter.
+    """
 
     model_config = _SECTION
 
-    # "payload": the load tool's text of a key and a value. "python": by the function `make`.
     kind: Literal["payload", "bank-send", "python"] = "payload"
-    # In the chain's denomination, of each transaction.
     fee: Annotated[int, Field(ge=0, le=2**62)] = 0
     gas: Annotated[int, Field(ge=0, le=2**62)] = 200_000
-    # "FILE.py:FUNCTION" or "MODULE:FUNCTION"; a file is looked for beside the adapter.
     make: str = ""
 
 
@@ -126,18 +165,22 @@ class Adapter(BaseModel):
     In commands and values stand for: ``{node}`` a node's name, ``{home}`` its folder, ``{address}`` its IP address,
     ``{chain_id}``, ``{denom}``, ``{group}``, ``{operator}``, ``{balance}`` and ``{stake}`` with denomination. A word
     that is empty once they are filled in is left out.
+
+    Attributes:
+        name: name of the application, which reports show.
+        program: which program the nodes run; left out: CometBFT's own, with the profile's `node.app` or
+            `application.command`.
+        files: values of TOML files, by path below a node's home, section and key.
     """
 
     model_config = _SECTION
 
     name: Annotated[str, Field(min_length=1)]
-    # None: CometBFT's own node, with the profile's `node.app` or `application.command`.
     program: ProgramOf | None = None
     chain: Chain = Chain()
     home: Home | None = None
     validator: Validator = Validator()
     start: Start | None = None
-    # By path below a node's home, values of TOML files by section and key.
     files: dict[str, dict[str, Scalar]] = {}
     accounts: Accounts = Accounts()
     transaction: Transaction = Transaction()

@@ -1,0 +1,14 @@
+"""The generated reference of profiles: whoever looks up a key finds what it does."""
+
+from __future__ import annotations
+
+from chainmark.cli.schema_reference import profiles_page
+
+ROWS = [line.split(" | ") for line in profiles_page().splitlines() if line.startswith("| `")]
+
+
+def test_every_key_has_a_meaning_that_ends_as_a_sentence_does() -> None:
+    keys = [row[0].strip("|` ") for row in ROWS]
+    assert {"network.validators", "steps.duration_s", "mesh.strata", "stages.forged_s", "command.build"} <= set(keys)
+    without = [row[0].strip("|` ") for row in ROWS if not row[-1].strip(" |").endswith((".", ")"))]
+    assert without == []
