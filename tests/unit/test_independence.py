@@ -81,7 +81,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout whose package has no system."""
     root = tmp_path_factory.mktemp("without-systems")
     package = root / "src" / "chainmark"
-    without = shutil.ignore_patterns("__pycache__", *SYSTEMS)
+    without = shutil.ignore_patterns(*SYSTEMS)  # with the compiled modules, which would take seconds to make again
     shutil.copytree(ROOT / "src" / "chainmark", package, ignore=without)
     assert not any((package / "systems" / system).exists() for system in SYSTEMS)
     shutil.copy(ROOT / "pyproject.toml", root)
@@ -120,7 +120,7 @@ def without_one(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     """A checkout without one system: its folder, its profiles and its entry point are gone."""
     removed: str = request.param
     root = tmp_path_factory.mktemp(f"without-{removed}")
-    ignored = shutil.ignore_patterns("__pycache__", removed)
+    ignored = shutil.ignore_patterns(removed)
     shutil.copytree(ROOT / "src" / "chainmark", root / "src" / "chainmark", ignore=ignored, copy_function=os.symlink)
     known = root / "src" / "chainmark-0.1.0.dist-info"
     known.mkdir()
