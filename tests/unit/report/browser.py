@@ -20,18 +20,30 @@ _PROBE = (
     "window.IntersectionObserver = class { constructor(f) { this.f = f; } unobserve() {}"
     " observe(target) { setTimeout(() => this.f([{ isIntersecting: true, target }])); } };"
 )
-# The page allows its own scripts alone.
-_ALLOWED = f"script-src 'sha256-{base64.b64encode(hashlib.sha256(_PROBE.encode()).digest()).decode()}'"
 
 
-def page_without_complaints(html: str, folder: Path) -> str:
-    """The page as its scripts leave it; fails where one of them failed or asked for something that is not inside."""
+def _allowed(script: str) -> str:
+    """What a page, which allows its own scripts alone, must say to allow this one."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def page_without_complaints(html: str, folder: Path, *scripts: str) -> str:
+    """The page as its scripts leave it; fails where one of them failed or asked for something that is not inside.
+
+    Args:
+        html: the page.
+        folder: where the browser may write.
+        scripts: what else is run, before the page is read.
+    """
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         pytest.skip("chromium is not installed")
     page = folder / "report.html"
     assert "script-src " in html
-    probed = html.replace("script-src", _ALLOWED, 1).replace("<style>", f"<script>{_PROBE}</script><style>", 1)
+    added = [_PROBE, *scripts]
+    allowed = " ".join(["script-src", *map(_allowed, added)])
+    run = "".join(f"<script>{script}</script>" for script in added)
+    probed = html.replace("script-src", allowed, 1).replace("<style>", f"{run}<style>", 1)
     page.write_text(probed, encoding="utf-8")
     arguments = [
         chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",

@@ -1,0 +1,57 @@
+"""Reports by the rules of axe, the field's checker of accessibility (WCAG 2.2 A and AA, and good practice)."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from chainmark.store.paths import cache_directory
+
+from tests.golden.inputs import DOCUMENTS
+from tests.unit.report.browser import page_without_complaints
+
+AXE = "axe-core@4.14.1"
+INSTALL_TIMEOUT_S = 300
+# Those that differ in what they are made of: bands and charts, tables of steps, timelines, forms of history.
+READ = ("compare-followed", "load-unmet", "qa", "history", "block", "bisect")
+# What axe finds stands in an element of the page, for a page has no other way to tell.
+_CHECK = """
+window.addEventListener("load", async () => {
+  const { violations, passes } = await axe.run(document);
+  const found = document.createElement("pre");
+  found.id = "axe";
+  const wrong = violations.map((rule) => [rule.id, rule.nodes.slice(0, 3).map((node) => node.html.slice(0, 200))]);
+  found.textContent = JSON.stringify({ wrong, passed: passes.length });
+  document.body.append(found);
+});
+"""
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The checker, from npm and then from the cache."""
+    folder = cache_directory() / "peers" / AXE.replace("@", "-")
+    script = folder / "node_modules" / "axe-core" / "axe.min.js"
+    if not script.is_file():
+        if shutil.which("npm") is None:
+            pytest.skip("npm is not installed")
+        folder.mkdir(parents=True, exist_ok=True)
+        command = ["npm", "install", "--silent", "--no-save", "--prefix", folder, AXE]
+        subprocess.run(command, check=True, timeout=INSTALL_TIMEOUT_S)
+    return script.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", READ)
+def test_readers_with_assistive_technology_meet_no_obstacle(name: str, axe: str, tmp_path: Path) -> None:
+    page = page_without_complaints(DOCUMENTS[name]().html(), tmp_path, axe, _CHECK)
+    found = re.search(r'<pre id="axe">(.*?)</pre>', page, re.DOTALL)
+    assert found is not None
+    told = json.loads(html.unescape(found[1]))
+    assert told["passed"] > 10
+    assert told["wrong"] == []
