@@ -173,5 +173,5 @@ def test_a_real_relay_of_mainnet(shared_data: Path, tmp_path: Path) -> None:
     beside = json.loads(cm.host(run, against=theirs).json)["beside"]
     assert (beside["common"], beside["differences"], beside["not_in_log"]) == (1, [], [])
     # The log begins after this block was asked for: blockperf takes a later header for the first one.
-    assert beside["only_theirs"] == [[cut_off["block_number"], "header not told before"]]
+    assert beside["only_theirs"] == [[cut_off["block_number"], "header not logged before"]]
     assert cut_off["block_request_delta"] < 0

@@ -239,7 +239,7 @@ def _noise(results: Sequence[ByWorkload]) -> Iterator[str]:
             found.setdefault(one.workload, Counter())[source] += 1
     parts = [f"{sources.most_common(1)[0][0]} ({workload})" for workload, sources in found.items()]
     if parts:
-        yield f"How far a re-run deviates is told, for most gating figures, by: {'; '.join(parts)}."
+        yield f"The noise between runs is known, for most gating figures, from: {'; '.join(parts)}."
     wider = dict.fromkeys(
         one.name
         for result in results

@@ -90,8 +90,8 @@ def _notes(report: BisectReport) -> list[str]:
     return [
         f"It is assumed that one revision brought the change. The answer is wrong with {allowed} probability at most, "
         "over the whole search: every run of it has a part in the probability of each revision, the noise between "
-        "runs is that of all of them, and a drift of the machine is told apart by the runs of the ends that were made "
-        "beside every revision. Intervals are of 90 %, and are no part of the decision.",
+        "runs is that of all of them, and a drift of the machine is separated by the runs of the ends that were made "
+        "next to every revision. Intervals are of 90 %, and are no part of the decision.",
         "The comparison of the two revisions around the answer uses the runs that led to it.",
     ]
 
@@ -150,7 +150,7 @@ def _path(report: BisectReport) -> list[Block]:
     rows = [row_of(f"{number}", *_step(report, step)) for number, step in enumerate(report.steps, start=1)]
     note = (
         f"Change: of {report.followed} against {report.revisions[0].label}, by all runs until then. Bars: the band "
-        "ends at half of the whole change. Runs: of the revision in this step, each beside one of an end. Has it: the "
+        "ends at half of the whole change. Runs: of the revision in this step, each next to one of an end. Has it: the "
         f"probability that the revision has the change. Left: revisions of which one brought it, as surely as "
         f"{units.plain_percent(1.0 - report.error)}."
     )

@@ -182,7 +182,7 @@ def _by_second_rule(one: QaScenario, told: Opinion | None, *, all_rows: bool) ->
     """A scenario's figures by both rules: all of them, or those on which they do not agree."""
     if told is None:
         return []
-    title = f"{one.title}: the rule of the published reports beside ours"
+    title = f"{one.title}: the rule of the published reports next to ours"
     if all_rows:
         found = told.full_table(one.second_rule, f"{one.id}-second-rule", title)
     else:

@@ -76,7 +76,7 @@ def split_blocks(
         return []
     title = f"{of}: {splits.title}" if of else splits.title
     if splits.untold:
-        return [Remarks("split-untold", "", [f"{title} cannot be told: {prose(splits.untold)}"])]
+        return [Remarks("split-untold", "", [f"{title} is not known: {prose(splits.untold)}"])]
     short = [split for split in splits.splits if split.metric_id in deciding] or splits.splits
     behind = f"Behind ±: half the width of the 90 % interval, {short[0].basis}."
     return [replace(split_table(catalogue, short, "split-in-brief"), title=title, notes=[behind])]

@@ -318,9 +318,9 @@ def counts(known: Subjects) -> dict[str, dict[str, int]]:
         },
         "blocks of the chain": {"analysed": analysis.accepted, "rejected": analysis.rejected},
         "blocks rejected, by condition": dict(sorted(analysis.rejected_by.items())),
-        "what hosts told of the blocks analysed": analysis.observations,
+        "observations of the blocks analysed": analysis.observations,
         "blocks that the host knew": analysis.received,
-        "blocks that hosts told an impossible story of": dict(sorted(impossible.items())),
+        "blocks with impossible event times": dict(sorted(impossible.items())),
         "adoptions by a switch to a fork": {
             "counted": _switches(known) if known.rules.switches_count else 0,
             "not counted": 0 if known.rules.switches_count else _switches(known),
@@ -357,7 +357,7 @@ def _line_classes(books: Books) -> dict[str, int]:
 
 def _slot_classes(summary: HostSummary) -> dict[str, int]:
     timeline = summary.timeline
-    return {"told of": timeline.records - timeline.gaps, "filled": timeline.gaps}
+    return {"logged": timeline.records - timeline.gaps, "filled": timeline.gaps}
 
 
 def _switches(known: Subjects) -> int:

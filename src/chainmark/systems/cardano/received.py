@@ -123,12 +123,12 @@ def block_class() -> pl.Expr:
     numbered = (pl.col("block_no") > 0) & (pl.col("slot") > 0)
     reasons = {
         "forged here": pl.col("role") == "forger",
-        "header not told before": pl.col("error").str.ends_with("of an unknown block"),
+        "header not logged before": pl.col("error").str.ends_with("of an unknown block"),
         "its lines contradict each other": pl.col("role") == "error",
         "not fetched": pl.col("fetched_ns").is_null(),
-        "request not told": pl.col("answered_request_ns").is_null(),
+        "request not logged": pl.col("answered_request_ns").is_null(),
         "never adopted": adoption_ns.is_null(),
-        "size not told or not possible": ~sized,
+        "size missing or impossible": ~sized,
         "first block of the chain": ~numbered.fill_null(value=False),
         "a delay beyond the limits": ~within.fill_null(value=False),
     }

@@ -120,7 +120,9 @@ def _at_chain(scenario: Scenario, run: SealedRun) -> Scenario:
 def _untold(figures: Figures, catalogue: Catalogue) -> tuple[str, ...]:
     """What the run does not tell, in a sentence."""
     labels = [f"`{catalogue.metric(metric).label}`" for metric in figures.untold]
-    return (f"not told by the run, so without time of its own in the model: {enumerated(labels)}",) if labels else ()
+    return (
+        (f"missing in the run, so without a duration of its own in the model: {enumerated(labels)}",) if labels else ()
+    )
 
 
 def _benchmark(figures: Figures, seed: int, catalogue: Catalogue) -> Input:

@@ -15,7 +15,7 @@ from chainmark.systems.cometbft.saturation.results import CellRun, LatencyEntry,
 # Of 90 s of one batch a second the last batch coincides with the end, and is normally not sent.
 LOAD_S = 89
 NAME = "CometBFT"
-NOT_TOLD = "not told"
+NOT_TOLD = "not stated"
 LATENCY_IS = (
     "from the moment a transaction was made until the header time of the next block, as CometBFT's report tool "
     "computes it"

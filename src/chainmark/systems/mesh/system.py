@@ -220,7 +220,7 @@ def _asked_for(skipped: Mapping[str, str], names: Sequence[str]) -> dict[str, st
 
 
 def _facts(server: Server, corpus: Corpus, pruning: Pruning) -> tuple[Fact, ...]:
-    told = {name.removesuffix("_version"): text or "not told" for name, text in server.versions.items()}
+    told = {name.removesuffix("_version"): text or "not stated" for name, text in server.versions.items()}
     versions = ", ".join(f"{name} {text}" for name, text in told.items())
     items = sum(len(one.items) for one in corpus.endpoints)
     return (

@@ -165,7 +165,7 @@ def test_it_says_why_it_cannot_tell(make: Make) -> None:
     assert "regions are not known" in lacks(_edited(run, region=pl.lit(None, dtype=pl.String)))
     assert "all hosts of a run are in one region" in lacks(_edited(run, region=pl.lit("EU")))
     assert "do not tell which host" in lacks(_edited(run, fetched_host=pl.lit(None, dtype=pl.String)))
-    assert "keeps no events" in lacks(None)
+    assert "has no events" in lacks(None)
     every_ninth = pl.when(pl.col("slot") % 9 > 0).then("announced_ns")
     assert "can be traced back to their forgers" in lacks(_edited(run, announced_ns=every_ninth))
     assert "no host had a body from its own region" in lacks(_edited(run, region=pl.col("host")))

@@ -302,10 +302,10 @@ def test_every_line_message_and_block_is_in_one_class_of_the_books() -> None:
         "heights of the chain": {"forger known": 97, "forger in no log": 1, "block in no log": 2},
         "blocks of the chain": {"analysed": 90, "rejected": 8},
         "blocks rejected, by condition": {"age": 4, "size": 5},
-        "what hosts told of the blocks analysed": {"adopted": 88, "errors": 2},
-        "blocks that hosts told an impossible story of": {"a": 2, "b": 4},
+        "observations of the blocks analysed": {"adopted": 88, "errors": 2},
+        "blocks with impossible event times": {"a": 2, "b": 4},
         "adoptions by a switch to a fork": {"counted": 8, "not counted": 0},
-        "slots": {"told of": 180, "filled": 20},
+        "slots": {"logged": 180, "filled": 20},
         "lines of a": {"decoded": 40, "ignored": 4952, "skipped": 3, "malformed": 1, "not objects": 4},
         "messages of a": {"used": 35, "not used: repetition": 2, "not used: z late": 3},
         "lines of b": {"decoded": 40, "ignored": 6952, "skipped": 3, "malformed": 1, "not objects": 4},
@@ -319,7 +319,7 @@ def test_the_books_are_in_an_order_of_their_own() -> None:
     assert list(found["decoded messages"]) == ["A", "B", SWITCHED, SNAPSHOT]
     assert list(found["ignored messages"]) == ["Y", "X", "other"], "the most frequent first, and what has no name last"
     assert list(found["blocks rejected, by condition"]) == ["age", "size"]
-    assert list(found["blocks that hosts told an impossible story of"]) == ["a", "b"]
+    assert list(found["blocks with impossible event times"]) == ["a", "b"]
     assert list(found["messages of a"]) == ["used", "not used: repetition", "not used: z late"]
 
 

@@ -67,7 +67,7 @@ def test_every_rendering_has_every_figure(story: Story, render: Callable[[Story]
         if isinstance(block, Table):
             for row in block.rows:
                 assert all(cell.text in text for cell in row.cells)
-    assert "“fetched” was not told by node-2." in text
+    assert "“fetched” was not logged by node-2." in text
     assert story.command in text
     assert render(story) == render(Story.model_validate_json(story.model_dump_json()))
 

@@ -65,7 +65,7 @@ def ways_of(run: LoadedRun) -> Ways | None:
 def lacks(ways: Ways | None) -> str:
     """Why nothing can be divided by a run's ways, in a clause; "" where it can."""
     if ways is None:
-        return "a run keeps no events that tell which host each body came from: import its logs again"
+        return "a run has no events that show which host each body came from: import its logs again"
     untraced = f"only {units.plain_percent(ways.traced / max(1, ways.blocks))} of a run's blocks can be traced back"
     reasons = {
         "the hosts' regions are not known: `chainmark ingest cardano DIR --topology FILE` keeps them": not ways.regions,

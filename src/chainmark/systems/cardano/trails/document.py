@@ -10,7 +10,7 @@ from chainmark.report.document import Document
 from chainmark.systems.cardano.trails.story import Neighbour, Story, short_key
 from chainmark.systems.cardano.trails.timeline import Times, log_place, timeline_chart, times_of, told_stages
 
-NOT_TOLD = "not told"
+NOT_TOLD = "not logged"
 _LONGEST = "max"
 _LONG_FACT = 32  # what a table has room for; what is longer is told below it
 _NAMED = 8
@@ -154,7 +154,8 @@ def missing(story: Story) -> list[str]:
     if story.absent:
         notes.append(f"{some_of(story.absent, _NAMED, places)}: no event of this {story.label}.")
     notes += [
-        f"“{story.stages[item.stage]}” was not told by {some_of(item.places, _NAMED, places)}." for item in story.untold
+        f"“{story.stages[item.stage]}” was not logged by {some_of(item.places, _NAMED, places)}."
+        for item in story.untold
     ]
     notes += [_rival(story, other) for other in story.neighbours]
     return [*notes, f"To see it again: {story.command}"]

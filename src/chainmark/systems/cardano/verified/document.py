@@ -41,7 +41,7 @@ def verification_document(verification: Verification) -> Document:
     ]
     return Document(
         kind="verification",
-        title=f"{verification.subject}: {verification.file} beside the run",
+        title=f"{verification.subject}: {verification.file} compared with the run",
         subtitle=one_line([f"run {verification.run_id}", verification.rules]),
         verdict=Verdict.FAIL if differing else Verdict.PASS,
         word="DIFFERS" if differing else "AGREES",
@@ -135,7 +135,7 @@ def _lacking(lacking: list[VerifiedFigure]) -> list[Block]:
     rows = [
         row_of(figure, side, units.count(len(names)), some_of(names, _NAMED)) for (figure, side), names in told.items()
     ]
-    return [Table("lacking", "Told by one side alone", columns, rows)]
+    return [Table("lacking", "Figures on one side only", columns, rows)]
 
 
 def _everything(own: list[VerifiedFigure]) -> Block:

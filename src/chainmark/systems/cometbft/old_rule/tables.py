@@ -57,7 +57,7 @@ class OldVerdict(Opinion):
 
     def short_table(self, rows: Sequence[OpinionRow], id_: str, title: str) -> Table | None:
         """The figures on which both do not agree."""
-        note = f"{len(rows)} judged figures; all of them stand in the JSON."
+        note = f"{len(rows)} judged figures; all of them are in the JSON."
         differing = [row for row in _own(rows) if row.agreement not in QUIET]
         return old_rule_table(differing, id_, title, note) if differing else None
 

@@ -450,7 +450,7 @@ def _estimates(cell: Cell, read: _Read) -> SideEstimates:
         # No share is above 1, whatever a source counts.
         total=float(sum(min(run.committed, run.offered) for run in used)),
         exposure=sum(run.offered for run in used),
-        absence="" if known else "not told",
+        absence="" if known else "not stated",
     )
 
 

@@ -82,7 +82,7 @@ def _processed_table(version: SaturationVersion, number: int) -> Table:
             cells.append(found)
         rows.append(TableRow(cells))
     columns = [Column("r", kind="words"), *(Column(f"c={count}") for count in connections)]
-    notes = [f"Expected: {version.expected}.", "Beside each count: its share of what was offered. ◂ chosen."]
+    notes = [f"Expected: {version.expected}.", "Next to each count: its share of what was offered. ◂ chosen."]
     if any(cell.used > 1 for cell in version.cells):
         notes.append("Counts are means over the runs.")
     return Table(f"processed-{number}", f"Processed transactions: {version.label}", columns, rows, notes,

@@ -20,7 +20,7 @@ from chainmark.lab.protocols import Imported, ImportOrder
 from chainmark.store.files import hash_file
 from chainmark.store.runs import UnfinishedRun
 
-UNTOLD = "not told"
+UNTOLD = "not stated"
 
 
 class Profile(BaseModel):
