@@ -203,48 +203,48 @@ impl Table {
         Ok(Self { path: path.to_owned(), part, file: Some(file), columns, pages, rows: 0, group_rows })
     }
 
-    #[inline]
+    #[inline(always)]
     fn at(&mut self, column: usize) -> &mut Values {
-        let column = &mut self.columns[column];
-        if !column.required {
-            let word = self.rows / 64;
-            if column.present.len() <= word {
-                column.present.resize(word + 1, 0);
+        let Column { required, present, values } = &mut self.columns[column];
+        if !*required {
+            let (word, bit) = (self.rows / 64, 1 << (self.rows % 64));
+            match present.get_mut(word) {
+                Some(word) => *word |= bit,
+                None => extend(present, word, bit),
             }
-            column.present[word] |= 1 << (self.rows % 64);
         }
-        &mut column.values
+        values
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn integer(&mut self, column: usize, value: i64) {
         match self.at(column) {
             Values::Integers(values) => values.push(value),
-            _ => unreachable!("column {column} holds no integers"),
+            _ => holds_no("integers", column),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn small(&mut self, column: usize, value: i32) {
         match self.at(column) {
             Values::Smalls(values) => values.push(i64::from(value)),
-            _ => unreachable!("column {column} holds no small integers"),
+            _ => holds_no("small integers", column),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn number(&mut self, column: usize, value: f64) {
         match self.at(column) {
             Values::Numbers(values) => values.push(value),
-            _ => unreachable!("column {column} holds no numbers"),
+            _ => holds_no("numbers", column),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn flag(&mut self, column: usize, value: bool) {
         match self.at(column) {
             Values::Flags(values) => values.push(value),
-            _ => unreachable!("column {column} holds no flags"),
+            _ => holds_no("flags", column),
         }
     }
 
@@ -252,24 +252,24 @@ impl Table {
     pub fn text(&mut self, column: usize, value: Text) {
         match self.at(column) {
             Values::Texts(values) => values.push(value),
-            _ => unreachable!("column {column} holds no texts"),
+            _ => holds_no("texts", column),
         }
     }
 
     /// The name at this place among those of the column.
-    #[inline]
+    #[inline(always)]
     pub fn name(&mut self, column: usize, place: u8) {
         match self.at(column) {
             Values::Names(_, rows) => rows.push(place),
-            _ => unreachable!("column {column} holds no names"),
+            _ => holds_no("names", column),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn hash(&mut self, column: usize, value: &Hash) {
         match self.at(column) {
             Values::Hashes(values) => values.push(value.0),
-            _ => unreachable!("column {column} holds no hashes"),
+            _ => holds_no("hashes", column),
         }
     }
 
@@ -308,6 +308,18 @@ impl Drop for Table {
             let _ = fs::remove_file(&self.part);
         }
     }
+}
+
+/// Rows without a value until the word that has one.
+#[cold]
+fn extend(present: &mut Vec<u64>, word: usize, bits: u64) {
+    present.resize(word, 0);
+    present.push(bits);
+}
+
+#[cold]
+fn holds_no(what: &str, column: usize) -> ! {
+    unreachable!("column {column} holds no {what}")
 }
 
 fn part_of(path: &Path) -> PathBuf {

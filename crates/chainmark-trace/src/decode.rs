@@ -8,6 +8,7 @@ mod peers;
 mod problem;
 mod repeats;
 mod scout;
+mod shapes;
 mod shown;
 
 use std::borrow::Cow;
@@ -23,12 +24,13 @@ use crate::message::{Message, Route, Routed, Routes};
 use crate::text::{Text, TextBuffer};
 use crate::time::{self, Clock};
 use crate::wrapper::{self, Pending, Wrapper};
-use facts::line_of;
+use facts::{fact_of_number, line_of, only_number};
 use fields::Fields;
 use notes::count_host;
-use opening::{Envelope, Opened, Opening};
+use opening::{Envelope, Opened, Opening, is_utf8};
 use peers::Peers;
 use repeats::{Repeats, Rest, Said};
+use shapes::{Says, Shapes};
 
 /// Longer lines are not read.
 pub const MAX_LINE: usize = 16 << 20;
@@ -73,7 +75,7 @@ impl Decoder {
     pub fn line(&mut self, text: &Text<'_>, start: usize, end: usize) -> Line<'_> {
         let rest = self.core.rest_of(text, start, end);
         if let Some(rest) = rest
-            && let Some(line) = self.core.repeated(text, start, rest)
+            && let Some(line) = self.core.known(text, start, rest)
         {
             self.wrappers[Wrapper::None as usize] += 1;
             return line;
@@ -207,8 +209,9 @@ struct Core {
     /// A namespace that is told in segments, joined.
     ns: Vec<u8>,
     peers: Peers,
-    /// Lines of the last line's host.
+    /// Lines of the last line's host, and how they are written.
     repeats: Repeats,
+    shapes: Shapes,
     tally: HostBooks,
     decoded: [u64; Message::ALL.len()],
     /// Where the last readable line went.
@@ -228,6 +231,7 @@ impl Default for Core {
             ns: Vec::new(),
             peers: Peers::default(),
             repeats: Repeats::default(),
+            shapes: Shapes::default(),
             tally: HostBooks::default(),
             decoded: [0; Message::ALL.len()],
             routed: Routed { route: Route::Ignore, known: None },
@@ -309,6 +313,13 @@ impl Core {
         Line::Malformed(problem)
     }
 
+    /// The class of a line that follows from an earlier one.
+    #[inline(always)]
+    fn known(&mut self, text: &Text<'_>, start: usize, rest: Rest) -> Option<Line<'static>> {
+        let repeated = self.repeated(text, start, rest);
+        if repeated.is_some() { repeated } else { self.of_shape(text, start, rest) }
+    }
+
     /// The class of a line that is equal, behind its time, to one that was scanned: the time is all there is to read.
     #[inline(always)]
     fn repeated(&mut self, text: &Text<'_>, start: usize, rest: Rest) -> Option<Line<'static>> {
@@ -333,13 +344,45 @@ impl Core {
         }
     }
 
-    /// What stands behind the time of a line that begins with it, where it is worth to be looked up.
+    /// The class of a line that differs from one that was scanned in numbers and texts alone.
+    #[inline(always)]
+    fn of_shape(&mut self, text: &Text<'_>, start: usize, rest: Rest) -> Option<Line<'static>> {
+        let scanner = Scanner { text, end: rest.end };
+        let (routed, says, value) = self.shapes.find(scanner, rest.start)?;
+        if !is_utf8(text, rest.start, rest.end) {
+            return None;
+        }
+        let fact = match says {
+            Says::Ignored => None,
+            Says::Number(message) => {
+                let number = json::integer(text, value).and_then(|value| u64::try_from(value).ok())?;
+                Some((message, fact_of_number(message, number)))
+            }
+        };
+        let at_ns = self.clock.read(text, start + TIME_LEAD, rest.start)?;
+        self.count_object(at_ns);
+        self.last_name.1 += 1;
+        self.routed = routed;
+        let Some((message, fact)) = fact else {
+            self.repeats.keep(text, rest, routed, Said::Ignored);
+            self.routes.count_ignored(routed);
+            return Some(Line::Ignored);
+        };
+        self.decoded[message as usize] += 1;
+        if let Some(said) = Said::of(&fact) {
+            self.repeats.keep(text, rest, routed, said);
+        }
+        Some(Line::Event(Event { at_ns, fact }))
+    }
+
+    /// What stands behind the time of a line that begins with it.
     #[inline(always)]
     fn rest_of(&mut self, text: &Text<'_>, start: usize, end: usize) -> Option<Rest> {
         if text.word(start) & (u64::MAX >> 8) != const { word_of(br#"{"at":""#) } {
             return None;
         }
-        self.repeats.rest(text, text.next_special(start + TIME_LEAD), end)
+        let time_end = text.next_special(start + TIME_LEAD);
+        (time_end < end).then(|| self.repeats.rest(text, time_end, end))
     }
 
     #[inline(always)]
@@ -370,6 +413,7 @@ impl Core {
                 self.tally.note(note, fields);
             } else if let Some(rest) = rest {
                 self.repeats.keep(text, rest, routed, Said::Ignored);
+                self.shapes.keep(fields.scanner, rest.start, Span::default(), routed, Says::Ignored);
             }
             self.routes.count_ignored(routed);
             return Line::Ignored;
@@ -378,10 +422,13 @@ impl Core {
         match &line {
             Line::Event(event) => {
                 self.decoded[message as usize] += 1;
-                if let Some(rest) = rest
-                    && let Some(said) = Said::of(&event.fact)
-                {
-                    self.repeats.keep(text, rest, routed, said);
+                if let Some(rest) = rest {
+                    if let Some(said) = Said::of(&event.fact) {
+                        self.repeats.keep(text, rest, routed, said);
+                    }
+                    if let Some((_, value)) = only_number(message, fields) {
+                        self.shapes.keep(fields.scanner, rest.start, value, routed, Says::Number(message));
+                    }
                 }
                 self.tally.count_address(&event.fact);
             }
@@ -399,6 +446,7 @@ impl Core {
         } else {
             count_host(&mut self.tally.names, &mut self.last_name, host);
             self.repeats.clear();
+            self.shapes.clear();
         }
     }
 

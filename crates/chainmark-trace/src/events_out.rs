@@ -210,6 +210,7 @@ impl EventTable {
         }
     }
 
+    #[inline(always)]
     fn number(&mut self, column: usize, value: u64) {
         self.table.integer(column, i64::try_from(value).unwrap_or(i64::MAX));
     }

@@ -15,6 +15,7 @@ use crate::events_out::EventTable;
 use crate::links::{Links, LinksSummary};
 use crate::lives::{Lives, LivesSummary};
 use crate::reader::{Division, read_host};
+use crate::rounds::Rounds;
 use crate::time_filter::TimeFilter;
 use crate::timeline::{Clock, GROUP_ROWS, Timeline, TimelineSummary};
 use crate::usage::{Unused, Usage, Use};
@@ -215,6 +216,7 @@ struct Analysis {
     links: Links,
     usage: Usage,
     range: Range,
+    rounds: Rounds,
     loop_offsets_ns: Vec<i64>,
 }
 
@@ -255,6 +257,7 @@ impl Folds {
                 links: Links::default(),
                 usage: Usage::default(),
                 range: Range::default(),
+                rounds: Rounds::new(quiet_ns(clock)),
                 loop_offsets_ns: Vec::new(),
             },
             events: order.events_out.as_deref().map(EventTable::create).transpose()?,
@@ -295,7 +298,7 @@ impl Analysis {
             let slot = i64::try_from(slot).unwrap_or(i64::MAX);
             let offset_ns = event.at_ns.saturating_sub(self.clock.slot_start_ns(slot));
             self.loop_offsets_ns.push(offset_ns);
-            if offset_ns < -EARLIEST_ROUND_NS {
+            if offset_ns < -EARLIEST_ROUND_NS || !self.rounds.believe(offset_ns) {
                 return Use::Unused(Unused::SlotAheadOfTime);
             }
         }

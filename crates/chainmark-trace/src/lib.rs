@@ -18,6 +18,7 @@ pub mod pages;
 pub mod reader;
 pub mod recent;
 pub mod resources;
+pub mod rounds;
 pub mod text;
 pub mod time;
 pub mod time_filter;

@@ -132,7 +132,7 @@ pub fn levels(present: &[u64], values: usize, rows: usize, out: &mut Vec<u8>) {
 }
 
 /// Integers as differences, packed. Those of 32 bits wrap around as such.
-pub fn differences(values: &[i64], wrap: fn(i64) -> i64, out: &mut Vec<u8>) {
+pub fn differences(values: &[i64], wrap: impl Fn(i64) -> i64, out: &mut Vec<u8>) {
     let Some((&first, rest)) = values.split_first() else { return };
     for figure in [BLOCK, BLOCK / MINIBLOCK, values.len()] {
         varint(figure as u64, out);
@@ -152,8 +152,8 @@ pub fn differences(values: &[i64], wrap: fn(i64) -> i64, out: &mut Vec<u8>) {
         above.iter_mut().zip(steps).for_each(|(above, step)| *above = step.wrapping_sub(least) as u64);
         let width = |part: &[u64]| u64::BITS - part.iter().fold(0, |all, one| all | one).leading_zeros();
         out.extend(above.chunks(MINIBLOCK).map(|part| width(part) as u8));
-        for part in above.chunks(MINIBLOCK) {
-            pack(part.iter().copied(), width(part), out);
+        for part in above.as_chunks().0 {
+            pack_miniblock(part, width(part), out);
         }
     }
 }
@@ -211,6 +211,30 @@ fn of_places(places: impl ExactSizeIterator<Item = u64>, dictionary: Dictionary,
     // Rows are packed by eight.
     out.resize(until, 0);
     Coded { encoding: Encoding::RLE_DICTIONARY, dictionary: Some(dictionary), statistics: None }
+}
+
+/// The same as `pack`, of a number of values that is known: words are put together beside the page.
+fn pack_miniblock(values: &[u64; MINIBLOCK], width: u32, out: &mut Vec<u8>) {
+    if width == 0 {
+        return;
+    }
+    let mut packed = [0; MINIBLOCK * 8];
+    let (mut word, mut filled) = (0, 0);
+    let mut rest = packed.as_chunks_mut().0.iter_mut();
+    for &value in values {
+        word |= value << filled;
+        filled += width;
+        if filled >= u64::BITS {
+            let Some(place) = rest.next() else { break };
+            *place = word.to_le_bytes();
+            filled -= u64::BITS;
+            word = if filled == 0 { 0 } else { value >> (width - filled) };
+        }
+    }
+    if let Some(place) = rest.next() {
+        *place = word.to_le_bytes();
+    }
+    out.extend_from_slice(&packed[..MINIBLOCK / 8 * width as usize]);
 }
 
 /// Numbers of `width` bits each, the first one lowest, to whole bytes.

@@ -31,7 +31,7 @@ impl Unused {
             Self::SlotBeforeFirst => "slot before the host's first",
             Self::LongJump => "more than a million slots ahead",
             Self::ImplausibleTime => "implausible time",
-            Self::SlotAheadOfTime => "slot more than an hour ahead of its line",
+            Self::SlotAheadOfTime => "slot ahead of its line",
             Self::Repetition => "repetition",
             Self::OwnBlock => "own block offered by a peer",
             Self::UnknownSwitch => "switch to an unknown block",

@@ -217,9 +217,21 @@ fn messages_of_slots_to_come_are_counted_by_their_reason() {
     lines.push(line("16.7", "TraceBenchTxSubServAck", "\"kind\":\"TraceBenchTxSubServAck\",\"txIds\":[]"));
     let (summary, slots, _) = summary_of(&lines);
     assert_eq!((slots.len(), summary.usage.used), (1, 1));
-    let expected =
-        [("read for no metric", 1), ("slot more than an hour ahead of its line", 1), ("slot not begun", 1000)];
+    let expected = [("read for no metric", 1), ("slot ahead of its line", 1), ("slot not begun", 1000)];
     assert_eq!(summary.usage.unused.into_iter().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn rounds_in_slots_that_their_own_times_contradict_change_no_slot() {
+    let mut lines: Vec<String> = (0..40).map(started).collect();
+    let (_, expected, _) = summary_of(&lines);
+    for slot in [10, 20, 30] {
+        lines
+            .insert(slot + 3, started(slot).replace(&format!("\"slot\":{slot}"), &format!("\"slot\":{}", slot + 1800)));
+    }
+    let (summary, slots, _) = summary_of(&lines);
+    assert_eq!(slots, expected);
+    assert_eq!(summary.usage.unused.into_iter().collect::<Vec<_>>(), [("slot ahead of its line", 3)]);
 }
 
 #[test]

@@ -4,21 +4,20 @@ use crate::decode::fields::{Body, Fields};
 use crate::decode::peers::Peers;
 use crate::decode::{Line, Problem};
 use crate::event::{Event, Fact, Hash, Resources};
-use crate::json::{Key, string};
+use crate::json::{Key, Span, string};
 use crate::key;
 use crate::message::Message;
 
 /// The class of a line of `message` with what it tells.
 #[inline(always)]
 pub(super) fn line_of<'a>(message: Message, at_ns: i64, fields: Fields<'_>, peers: &'a mut Peers) -> Body<Line<'a>> {
+    if let Some((name, value)) = only_number(message, fields) {
+        let fact = fact_of_number(message, fields.unsigned_value(name, value)?);
+        return Ok(Line::Event(Event { at_ns, fact }));
+    }
     let slot = || fields.unsigned(key::SLOT);
     let fact = match message {
-        Message::LedgerState => Fact::LedgerState { slot: slot()? },
-        Message::LedgerView => Fact::LedgerView { slot: slot()? },
-        Message::Leads => Fact::Leadership { slot: slot()?, leads: true },
-        Message::LeadsNot => Fact::Leadership { slot: slot()?, leads: false },
         Message::Ticked => Fact::Ticked { slot: slot()?, prev: fields.point(key::PREV) },
-        Message::MempoolSnapshot => Fact::MempoolSnapshot { slot: slot()? },
         Message::BlockContext => Fact::BlockContext {
             slot: fields.unsigned(key::CURRENT_SLOT)?,
             block_no: fields.signed(key::TIP_BLOCK_NO)?.saturating_sub(1),
@@ -29,11 +28,6 @@ pub(super) fn line_of<'a>(message: Message, at_ns: i64, fields: Fields<'_>, peer
             utxo_entries: fields.unsigned_or(key::UTXO_SIZE, 0)?,
             density: fields.double_or(key::CHAIN_DENSITY, 0.0)?,
         },
-        Message::MempoolAdded | Message::MempoolRemoved => {
-            let size = fields.scanner.member(fields.get(key::MEMPOOL_SIZE), key::NUM_TXS);
-            Fact::MempoolSize { transactions: fields.unsigned_value("mempoolSize.numTxs", size)? }
-        }
-        Message::Collected => Fact::TransactionsCollected { count: fields.unsigned(key::COUNT)? },
         Message::Processed => Fact::TransactionsProcessed {
             accepted: fields.unsigned(key::ACCEPTED)?,
             rejected: fields.signed(key::REJECTED)?,
@@ -42,6 +36,43 @@ pub(super) fn line_of<'a>(message: Message, at_ns: i64, fields: Fields<'_>, peer
         _ => return rare_line_of(message, at_ns, fields, peers),
     };
     Ok(Line::Event(Event { at_ns, fact }))
+}
+
+/// What a message tells, where that is one number and nothing else: its name, and where it stands.
+#[inline(always)]
+pub(super) fn only_number(message: Message, fields: Fields<'_>) -> Option<(&'static str, Span)> {
+    let key = match message {
+        Message::LedgerState | Message::LedgerView | Message::Leads | Message::LeadsNot | Message::MempoolSnapshot => {
+            key::SLOT
+        }
+        // Old nodes tell more.
+        Message::LoopStart if !fields.get(key::UTXO_SIZE).present() && !fields.get(key::CHAIN_DENSITY).present() => {
+            key::SLOT
+        }
+        Message::MempoolAdded | Message::MempoolRemoved => {
+            let size = fields.scanner.member(fields.get(key::MEMPOOL_SIZE), key::NUM_TXS);
+            return Some(("mempoolSize.numTxs", size));
+        }
+        Message::Collected => key::COUNT,
+        _ => return None,
+    };
+    Some((key.name, fields.get(key)))
+}
+
+/// What a message tells with its only number.
+#[inline(always)]
+pub(super) fn fact_of_number(message: Message, number: u64) -> Fact<'static> {
+    match message {
+        Message::LedgerState => Fact::LedgerState { slot: number },
+        Message::LedgerView => Fact::LedgerView { slot: number },
+        Message::Leads => Fact::Leadership { slot: number, leads: true },
+        Message::LeadsNot => Fact::Leadership { slot: number, leads: false },
+        Message::MempoolSnapshot => Fact::MempoolSnapshot { slot: number },
+        Message::LoopStart => Fact::LoopStart { slot: number, utxo_entries: 0, density: 0.0 },
+        Message::MempoolAdded | Message::MempoolRemoved => Fact::MempoolSize { transactions: number },
+        Message::Collected => Fact::TransactionsCollected { count: number },
+        _ => unreachable!("no message of one number"),
+    }
 }
 
 /// What comes once a second, once a block, or less often.

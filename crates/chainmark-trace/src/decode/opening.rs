@@ -151,7 +151,7 @@ impl Opening {
 }
 
 #[inline(always)]
-fn is_utf8(text: &Text<'_>, start: usize, end: usize) -> bool {
+pub(super) fn is_utf8(text: &Text<'_>, start: usize, end: usize) -> bool {
     text.ascii || std::str::from_utf8(&text.bytes[start..end]).is_ok()
 }
 

@@ -39,7 +39,8 @@ impl Said {
 pub(super) struct Rest {
     pub start: usize,
     pub end: usize,
-    hash: u64,
+    /// None if it is not worth to be looked up.
+    hash: Option<u64>,
 }
 
 impl Rest {
@@ -199,23 +200,24 @@ impl Repeats {
     const PLACES: usize = 4_096;
     const NAMES: usize = 64;
 
-    /// What is to be looked up of a line; none if it is too short or too long to be kept, or hardly comes again.
+    /// What is to be looked up of a line, unless it is too short or too long to be kept, or hardly comes again.
     #[inline(always)]
-    pub fn rest(&mut self, text: &Text<'_>, start: usize, end: usize) -> Option<Rest> {
+    pub fn rest(&mut self, text: &Text<'_>, start: usize, end: usize) -> Rest {
         if !LENGTHS.contains(&end.wrapping_sub(start)) {
-            return None;
+            return Rest { start, end, hash: None };
         }
         let in_vain = &mut self.in_vain[named(text, start)];
         *in_vain = in_vain.wrapping_add(1);
-        (*in_vain <= IN_VAIN).then(|| Rest { start, end, hash: hash(&text.bytes[start..end]) })
+        Rest { start, end, hash: (*in_vain <= IN_VAIN).then(|| hash(&text.bytes[start..end])) }
     }
 
     /// What an equal line said.
     #[inline(always)]
     pub fn find(&mut self, text: &Text<'_>, rest: Rest) -> Option<(Routed, Said)> {
-        let index = self.places[rest.hash as usize % Self::PLACES].checked_sub(1)?;
+        let hash = rest.hash?;
+        let index = self.places[hash as usize % Self::PLACES].checked_sub(1)?;
         let kept = &self.kept[index as usize];
-        if kept.hash != rest.hash || *kept.rest != *rest.of(text) {
+        if kept.hash != hash || *kept.rest != *rest.of(text) {
             return None;
         }
         self.in_vain[named(text, rest.start)] = 0;
@@ -225,23 +227,24 @@ impl Repeats {
     /// Keeps a line that comes for the second time.
     #[inline(always)]
     pub fn keep(&mut self, text: &Text<'_>, rest: Rest, routed: Routed, said: Said) {
-        let once = &mut self.once[rest.hash as usize % Self::PLACES];
-        let mark = (rest.hash >> 48) as u16;
+        let Some(hash) = rest.hash else { return };
+        let once = &mut self.once[hash as usize % Self::PLACES];
+        let mark = (hash >> 48) as u16;
         if *once == mark {
-            self.add(text, rest, routed, said);
+            self.add(Kept { hash, rest: rest.of(text).into(), routed, said });
         } else {
             *once = mark;
         }
     }
 
     #[cold]
-    fn add(&mut self, text: &Text<'_>, rest: Rest, routed: Routed, said: Said) {
+    fn add(&mut self, kept: Kept) {
         if self.kept.len() == MAX_KEPT {
             self.clear();
         }
-        let place = &mut self.places[rest.hash as usize % Self::PLACES];
+        let place = &mut self.places[kept.hash as usize % Self::PLACES];
         if *place == 0 {
-            self.kept.push(Kept { hash: rest.hash, rest: rest.of(text).into(), routed, said });
+            self.kept.push(kept);
             *place = self.kept.len() as u16;
         }
     }

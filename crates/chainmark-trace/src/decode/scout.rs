@@ -149,7 +149,7 @@ impl Core {
     fn plain(&mut self, text: &Text<'_>, start: usize, end: usize) -> Option<Line<'_>> {
         let rest = self.rest_of(text, start, end);
         if let Some(rest) = rest
-            && let Some(line) = self.repeated(text, start, rest)
+            && let Some(line) = self.known(text, start, rest)
         {
             return Some(line);
         }

@@ -5,7 +5,7 @@ use crate::text::Text;
 
 impl Scanner<'_> {
     #[inline(always)]
-    pub(super) fn number(self, at: usize) -> Scan<usize> {
+    pub fn number(self, at: usize) -> Scan<usize> {
         let bytes = self.text.bytes;
         let mut at = at + usize::from(bytes[at] == b'-');
         at = match bytes[at] {

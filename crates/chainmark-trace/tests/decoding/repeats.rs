@@ -9,6 +9,7 @@ use proptest::prelude::*;
 const AT: &str = "2026-02-05T18:52:17.25Z";
 
 const COLLECTED: &str = r#"{"count":2,"kind":"C","peer":{"connectionId":"a:1 b:2"}}"#;
+const ADDED: &str = r#"{"kind":"TraceMempoolAddedTx","mempoolSize":{"bytes":369,"numTxs":1},"tx":{"txid":"7ab40e09"}}"#;
 const CHURN: &str = r#"{"kind":"Churn","count":2}"#;
 
 /// What stands behind the time of a usual line.
@@ -44,6 +45,20 @@ fn rests() -> Vec<String> {
         usual("Version.NodeVersion", version),
         usual("Version.NodeVersion", &version.replace("10.5.4", "10.6.2")),
         usual("Forge.Loop.LedgerView", r#"{"kind":"TraceLedgerView","slot":2999}"#),
+        usual("Forge.Loop.LedgerView", r#"{"kind":"TraceLedgerView","slot":3000,"slot":7}"#),
+        usual("Forge.Loop.LedgerView", r#"{"kind":"TraceLedgerView","slot":-3}"#),
+        usual("Forge.Loop.LedgerView", r#"{"kind":"TraceLedgerView","slot":0.5}"#),
+        usual("Forge.Loop.LedgerView", r#"{"kind":"TraceLedgerView","slot":"12"}"#),
+        usual("Forge.Loop.LedgerView", r#"{"kind":"TraceLedgerView","slot":012}"#),
+        usual("Mempool.AddedTx", ADDED),
+        usual("Mempool.AddedTx", &ADDED.replace("7ab40e09", "07\"776f16")),
+        usual("Mempool.AddedTx", &ADDED.replace("7ab40e09", "Grüße")),
+        usual("Mempool.AddedTx", &ADDED.replace("369", "18446744073709551616").replace(":1}", ":1.5e1}")),
+        usual("Mempool.AddedTx", &ADDED.replace("\"numTxs\":1", "\"numTxs\" : 1")),
+        usual("Mempool.AddedTx", &ADDED.replace("\"numTxs\"", "\"num\":4,\"x\"")),
+        usual("Forge.Loop.StartLeadershipCheck", r#"{"kind":"S","slot":5}"#),
+        usual("Forge.Loop.StartLeadershipCheck", r#"{"kind":"S","slot":6,"utxoSize":7,"chainDensity":0.5}"#),
+        usual("Forge.Loop.StartLeadershipCheck", r#"{"kind":"S","slot":6,"utxoSize":null}"#),
         usual("ChainSync.ServerHeader.Update", r#"{"blockingRead":false,"kind":"U","risingEdge":true}"#),
     ]
 }
@@ -65,7 +80,13 @@ pub fn line() -> impl Strategy<Value = Vec<u8>> {
     ];
     // A byte is changed now and then, anywhere.
     let change = proptest::option::weighted(0.1, (any::<prop::sample::Index>(), any::<u8>()));
-    (stamp, prop::sample::select(rests()), change).prop_map(|(stamp, rest, change)| {
+    // So is a digit or a letter between those of a value, so that lines come that differ in them alone.
+    let value = proptest::option::weighted(0.5, (0..10_000_u32, prop::sample::select(vec!["5", "d", "ü", "0", "-"])));
+    (stamp, prop::sample::select(rests()), change, value).prop_map(|(stamp, mut rest, change, value)| {
+        if let Some((number, text)) = value {
+            rest = rest.replace(":1}", &format!(":{number}}}")).replace("2999", &number.to_string());
+            rest = rest.replace("\"82\"", &format!("\"8{text}2\"")).replace("7ab40e", &format!("7a{text}0e"));
+        }
         let mut line = format!("{{\"at\":\"{stamp}{rest}").into_bytes();
         if let Some((place, byte)) = change {
             let place = place.index(line.len());
