@@ -20,6 +20,8 @@ from chainmark.lab.schedules import (
     Step,
     SweepLoad,
     SweepPlan,
+    asked_cells,
+    bisected_cells,
     grid_steps,
     interleaved,
     next_load,
@@ -174,3 +176,49 @@ def test_neighbouring_runs_of_a_sweep_begin_with_another_version() -> None:
     """From load to load, and at the same place of the next repetition, the versions swap who goes first."""
     firsts = "".join(step.version for step in grid_steps(_LOADS, ["a", "b"], 2, 7)[::2])
     assert firsts == "ab" * 6 + "ba" * 6
+
+
+_KEPT, _LOST, _UP, _DOWN = "kept up", "lost", "leans to kept up", "leans to lost"
+
+
+@pytest.mark.parametrize(
+    ("lines", "wanted"),
+    [
+        # The least load above all that is doubtful, where nothing above it is clearly lost.
+        (({100: _KEPT, 200: _LOST, 400: None, 800: None}, {200: _DOWN, 300: _DOWN}), (1, 400)),
+        # What is lost with fewer connections bounds nothing where as much is doubtful with more.
+        (({100: _KEPT, 300: _LOST, 400: None}, {200: _DOWN, 300: _DOWN}), (1, 400)),
+        (({100: _KEPT, 250: _LOST, 300: None, 400: None}, {200: _DOWN, 300: _DOWN}), (1, 400)),
+        (({100: _KEPT, 400: _LOST, 800: None}, {200: _DOWN, 300: _DOWN}), None),
+        # The greatest load below all that is doubtful, where nothing below it is clearly kept up.
+        (({50: None, 100: None, 200: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}), (1, 100)),
+        (({100: None, 150: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}), (1, 100)),
+        (({100: None, 150: None, 200: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}), (1, 100)),
+        (({50: None, 100: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}), None),
+        (({100: None, 200: _KEPT, 400: _LOST}, {150: _UP, 250: _UP, 300: _LOST}), (1, 100)),
+        # By what is offered in all, whatever the number of connections.
+        (({100: _KEPT, 200: _LOST, 800: None}, {150: _LOST, 500: None}, {300: _DOWN}), (2, 500)),
+        (({120: None, 200: _KEPT, 400: _LOST}, {60: None, 200: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}), (1, 120)),
+        # What is above comes first; where nothing is kept up or lost at all, either is asked for.
+        (({50: None, 300: _KEPT, 400: _LOST, 600: None}, {250: _UP, 500: _DOWN}), (1, 600)),
+        (({100: _LOST, 150: None}, {200: _DOWN}), (1, 150)),
+        (({100: None, 200: _KEPT}, {150: _UP}), (1, 100)),
+        # A load without a valid run is neither, and is not asked for again.
+        (({50: "no data", 200: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}), None),
+        (({50: None, 100: _KEPT, 400: _LOST, 800: None}, {100: _KEPT, 300: _LOST}), None),
+    ],
+)
+def test_a_search_by_halves_bounds_what_is_doubtful(
+    lines: tuple[dict[int, Standing | None], ...], wanted: tuple[int, int] | None
+) -> None:
+    """Else the search would end with an edge that a single further run would have made sure."""
+    standings = {
+        SweepLoad((connections, per_s), f"c{connections}r{per_s}", per_s): standing
+        for connections, line in enumerate(lines, start=1)
+        for per_s, standing in line.items()
+    }
+    cells = bisected_cells(list(standings), ["a"], 1)
+    found = {load: standing for load, standing in standings.items() if standing is not None}
+    made = [cell for cell in cells if cell.load in found and cell.repetition == 1]
+    asked = asked_cells(cells, made, {"a": [found]})
+    assert [(cell.load.key, cell.repetition) for cell in asked] == ([] if wanted is None else [(wanted, 1)])
