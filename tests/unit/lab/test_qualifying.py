@@ -503,6 +503,14 @@ def test_what_became_worse_is_explained_by_one_further_run_a_side_which_is_not_j
     assert len(system.made) == 10
 
 
+def test_a_plan_with_one_run_a_side_is_explained_in_its_order(tmp_path: Path, plan: QaPlan) -> None:
+    """It has no second round, whose profile and sides could stand for those of the first."""
+    only = plan.model_copy(update={"scenarios": [plan.scenarios[0].model_copy(update={"repetitions": 1})]})
+    system = StandIn()
+    Qualifier(Store(tmp_path / "store"), system, explains=lambda *_: ("cpu",)).make(_order(only), Followed())
+    assert [version for version, _ in system.made] == ["v1", "v2", "v1", "v2"]
+
+
 def test_what_is_explained_is_the_baseline_against_the_candidate(tmp_path: Path, plan: QaPlan) -> None:
     """The other way round, a regression would be an improvement, and would get no profiles."""
     asked: list[list[str]] = []
