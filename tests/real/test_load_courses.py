@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chainmark.lab.loading import has_stages
+from chainmark.lab.stages import has_stages
 from chainmark.report.blocks import Table
 from chainmark.report.layouts import document_of
 from chainmark.store.runs import Store

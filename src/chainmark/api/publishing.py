@@ -12,8 +12,8 @@ from chainmark.core.errors import UsageError
 from chainmark.core.progress import Silent
 from chainmark.core.tool import tool_version
 from chainmark.lab.importing import Importer
-from chainmark.lab.loading import has_stages, stages_of
 from chainmark.lab.protocols import ImportOrder
+from chainmark.lab.stages import has_stages, stages_of
 from chainmark.report.document import Document
 from chainmark.store.files import write_bytes
 from chainmark.store.runs import SealedRun, Store

@@ -132,13 +132,15 @@ def _back_after(after: _Requests, course: Spike, limit_s: float) -> float | None
     """Until the first answer of the first window of which at most 1 % took longer; None: there is no such window."""
     slow = after.failed | (after.latency_s > limit_s)
     within = np.flatnonzero(_in_windows(slow) <= _TOLERATED * WINDOW)
+    if not len(within):
+        return None
     # The window may begin with what was still slow.
-    places = [at for at in within[:1] for at in range(at, at + WINDOW) if not slow[at]]
-    return float(after.due_s[places[0]] + after.latency_s[places[0]] - course.over_s) if places else None
+    first = int(within[0]) + int(np.argmin(slow[within[0] :]))
+    return float(after.due_s[first] + after.latency_s[first] - course.over_s)
 
 
 def _p99_with_interval(requests: _Requests) -> tuple[float, float, float] | None:
-    """The p99 and its 95 % interval by order statistics; None: more failed than that leaves.
+    """The p99 of a window or more and its 95 % interval by order statistics; None: more failed than that leaves.
 
     A bound beyond the slowest answer is the slowest answer.
     """
@@ -148,8 +150,8 @@ def _p99_with_interval(requests: _Requests) -> tuple[float, float, float] | None
     if place >= len(answered):
         return None
     half = 1.96 * np.sqrt(0.99 * 0.01 * n)
-    low, high = max(0, int(np.floor(0.99 * n - half)) - 1), min(len(answered) - 1, int(np.ceil(0.99 * n + half)) - 1)
-    return float(answered[place]), float(answered[min(low, place)]), float(answered[max(high, place)])
+    low, high = int(np.floor(0.99 * n - half)) - 1, min(len(answered), int(np.ceil(0.99 * n + half))) - 1
+    return float(answered[place]), float(answered[low]), float(answered[high])
 
 
 def _ramp(course: Ramp, step: Step, sla: Sla) -> CourseResult:
@@ -185,7 +187,8 @@ def _clearly_above(share: float, windows: int) -> int:
 def _in_windows(flags: _Flags) -> npt.NDArray[np.int64]:
     """How many of each window's requests are flagged, by the window's first request."""
     sums = np.concatenate([[0], np.cumsum(flags)])
-    return np.asarray(sums[WINDOW:] - sums[:-WINDOW], dtype=np.int64)
+    counts: npt.NDArray[np.int64] = sums[WINDOW:] - sums[:-WINDOW]
+    return counts
 
 
 def _requests(step: Step) -> tuple[_Requests, str]:

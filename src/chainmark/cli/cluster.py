@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import On, Output, shows_result
+from chainmark.cli.common import Output, shows_result
 from chainmark.cli.following import progress
 
 app = typer.Typer(
@@ -13,6 +15,17 @@ app = typer.Typer(
     help="Other machines: check the workers that `--on` makes use of.",
     epilog="Example: `chainmark cluster check --on tcp://10.0.0.1:8786`",
 )
+
+# Unlike where logs are read, there is nothing to do without one.
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="ADDRESS",
+        envvar="CHAINMARK_CLUSTER",
+        help="Scheduler of the Dask cluster, e.g. `tcp://10.0.0.1:8786`.",
+    ),
+]
 
 
 @app.command("check", epilog="Example: `chainmark cluster check --on tcp://10.0.0.1:8786 --html cluster.html`")

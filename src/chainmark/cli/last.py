@@ -9,16 +9,17 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from chainmark.cli.failures import report_failure
 from chainmark.cli.interrupts import handle_interrupts
-from chainmark.report.typeset import Paper, typeset
-from chainmark.store.files import write_bytes
+
+# Most commands leave no PDF: what sets one is loaded where there is one to set.
+if TYPE_CHECKING:
+    from chainmark.report.typeset import Paper
 
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from chainmark.cli.last import main; main()"
 
@@ -51,8 +52,12 @@ class LastStep:
 
     def do(self) -> None:
         """Do what is left."""
-        for path, paper in self.papers:
-            write_bytes(Path(path), typeset(paper))
+        if self.papers:
+            from chainmark.report.typeset import typeset
+            from chainmark.store.files import write_bytes
+
+            for path, paper in self.papers:
+                write_bytes(Path(path), typeset(paper))
         if self.written:
             sys.stderr.write("\nreport  " + "\n        ".join(self.written) + "\n")
         self.papers, self.written = [], []
@@ -72,6 +77,8 @@ last_step = LastStep()
 
 
 def _become(step: LastStep, code: int) -> NoReturn:
+    import tempfile
+
     with tempfile.TemporaryFile() as order:
         left = {"code": code, "written": step.written, "papers": [(path, asdict(paper)) for path, paper in step.papers]}
         order.write(json.dumps(left).encode())
@@ -83,6 +90,7 @@ def _become(step: LastStep, code: int) -> NoReturn:
 def main() -> NoReturn:
     """Do what another command left, which standard input says."""
     from chainmark.cli.pipes import survive_closed_pipes
+    from chainmark.report.typeset import Paper
 
     survive_closed_pipes()
     handle_interrupts()

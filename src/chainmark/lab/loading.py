@@ -55,6 +55,7 @@ from chainmark.lab.hardware import hardware_words, machine_facts, server_hardwar
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import UNVERSIONED, Findings, ServedSystem, Service, ServiceOrder
 from chainmark.lab.session import Content, Session, new_experiment_id
+from chainmark.lab.stages import has_stages, no_load_test
 from chainmark.network.host import host_facts
 from chainmark.network.server_series import Watched
 from chainmark.network.server_watch import BY_ADDRESS, ServerSources, ServerWatch
@@ -406,7 +407,7 @@ def fixed_levels_of(run: SealedRun) -> dict[str, dict[str, list[float]]]:
         UsageError: it is not a run of a load test.
     """
     if not has_stages(run):
-        raise _no_load_test(run)
+        raise no_load_test(run)
     steps = run.events("steps").filter(pl.col("phase") == Phase.FIXED.value)
     found: dict[str, dict[str, list[float]]] = {"rates": {}, "clients": {}}
     for endpoint, kind, level in steps.select("endpoint", "kind", "level").unique().sort(pl.all()).iter_rows():
@@ -430,7 +431,7 @@ def load_report_of(run: SealedRun) -> LoadReport:
     """
     path = run.path / "raw" / REPORT
     if not path.is_file():
-        raise _no_load_test(run)
+        raise no_load_test(run)
     try:
         return LoadReport.model_validate_json(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -438,27 +439,3 @@ def load_report_of(run: SealedRun) -> LoadReport:
             f"run `{run.run_id}` keeps a load test that cannot be read: {path.name} ({type(error).__name__})",
             f"`chainmark runs verify {run.run_id}` shows what changed",
         ) from error
-
-
-def has_stages(run: SealedRun) -> bool:
-    """Whether it keeps the steps of a load test."""
-    return (run.path / "events" / "steps.parquet").is_file()
-
-
-def stages_of(run: SealedRun) -> pl.DataFrame:
-    """Every step of a run as a row for other tools: whose it is, then its level, books, latencies and judgement.
-
-    Raises:
-        UsageError: it is not a run of a load test.
-    """
-    if not has_stages(run):
-        raise _no_load_test(run)
-    steps = run.events("steps")
-    manifest = run.manifest
-    own = {"run": run.run_id, "version": manifest.subject.version, **manifest.cell}
-    figures = steps.select(name for name in steps.columns if not name.endswith("_hdr"))
-    return figures.select(*(pl.lit(value).alias(name) for name, value in own.items()), pl.all())
-
-
-def _no_load_test(run: SealedRun) -> UsageError:
-    return UsageError(f"`{run.run_id}` is not a run of a load test", "`chainmark runs list` shows all runs")

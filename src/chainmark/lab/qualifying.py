@@ -412,7 +412,7 @@ class _Work:
         if one.failures:
             return
         sides = {side.id: one.of_side(side.id) for side in one.plan.sides}
-        kinds = tuple(self.qualifier.explains(sides["baseline"], sides["candidate"])) if all(sides.values()) else ()
+        kinds = tuple(self.qualifier.explains(sides["baseline"], sides["candidate"]))
         missing = [side for side, runs in sides.items() if kinds and not self.qualifier.store.profiled(runs)]
         number = sum(len(scenario.done) for scenario in self.made)
         for place, step in enumerate(step for step in one.of_round(1) if step.side in missing):

@@ -210,17 +210,15 @@ def _bounding_load(loads: Sequence[SweepLoad], found: Mapping[SweepLoad, Standin
 
     A load that is clearly lost in one line bounds nothing if a line with more connections is doubtful at the same load.
     """
-    known = {load: standing for load, standing in found.items() if standing != "no data"}
-    doubtful = [load.per_s for load, standing in known.items() if standing in {"leans to kept up", "leans to lost"}]
-    left = [load for load in loads if load not in found]
+    doubtful = [load.per_s for load, standing in found.items() if standing in {"leans to kept up", "leans to lost"}]
     if not doubtful:
         return None
-    lost = [load.per_s for load, standing in known.items() if standing == "lost"]
-    kept = [load.per_s for load, standing in known.items() if standing == "kept up"]
-    above = [] if max(lost, default=0) > max(doubtful) else [load for load in left if load.per_s > max(doubtful)]
-    below = (
-        [] if min(kept, default=max(doubtful)) < min(doubtful) else [one for one in left if one.per_s < min(doubtful)]
-    )
+    least, most = min(doubtful), max(doubtful)
+    is_lost_above = any(standing == "lost" and load.per_s > most for load, standing in found.items())
+    is_kept_below = any(standing == "kept up" and load.per_s < least for load, standing in found.items())
+    left = [load for load in loads if load not in found]
+    above = [load for load in left if load.per_s > most and not is_lost_above]
+    below = [load for load in left if load.per_s < least and not is_kept_below]
     return min(above, key=lambda one: one.per_s, default=None) or max(below, key=lambda one: one.per_s, default=None)
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.core.tool import tool_version
-from chainmark.lab.loading import has_stages, stages_of
+from chainmark.lab.stages import has_stages, stages_of
 from chainmark.report.blocks import Block, Section, Table, row_of, words
 from chainmark.report.chart import Axis, Chart, Layer, Series, Tip, columns_of
 from chainmark.report.document import Document

@@ -19,8 +19,8 @@ from chainmark.core import units
 from chainmark.core.caveats import Caveats
 from chainmark.core.errors import UsageError
 from chainmark.core.tool import tool_version
-from chainmark.lab.loading import has_stages
 from chainmark.lab.profiles import shipped_profiles
+from chainmark.lab.stages import has_stages
 from chainmark.report.document import Document
 from chainmark.serve import listing, pages
 from chainmark.serve.capacity import capacity_document

@@ -7,14 +7,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from chainmark.capacity.agreement import Sla
-from chainmark.capacity.course import Course, Ramp, Spike
-from chainmark.capacity.engine import RECORD_CLASSES, RIGHT
+from chainmark.capacity.course import Course, Ramp, Spike, level_at
+from chainmark.capacity.engine import IDLE_CLOSE, RECORD_CLASSES, RIGHT
 from chainmark.capacity.loadtest import Found
 from chainmark.capacity.metrics import load_catalogue_of
 from chainmark.capacity.model import LevelKind, Outcome, StepOrder, StepResult, Waits
-from chainmark.capacity.recovering import WINDOW, CourseResult, CourseStep, _clearly_above, _in_windows, result_of
+from chainmark.capacity.recovering import (
+    WINDOW,
+    CourseResult,
+    CourseStep,
+    _clearly_above,
+    _in_windows,
+    _recovered,
+    result_of,
+)
 from chainmark.capacity.report import endpoint_entry
 from chainmark.capacity.sla import judge
 from chainmark.capacity.tables import samples_of
@@ -62,16 +71,32 @@ def _run(
     due_s = _due_s(course)
     latency_s = _queued_s(due_s, np.full(len(due_s), service_s))
     failed = (due_s >= failing[0]) & (due_s < failing[1])
-    refused = next(number for number, name in enumerate(RECORD_CLASSES) if name == "status")
+    return _recorded(course, due_s, latency_s, kinds=np.where(failed, "status", RIGHT), waits=waits, **changed)
+
+
+def _recorded(
+    course: Course,
+    due_s: FloatArray,
+    latency_s: FloatArray,
+    *,
+    kinds: Any = RIGHT,
+    warm_up_s: float = 0.0,
+    waits: Waits | None = None,
+    **changed: Any,
+) -> CourseStep:
+    """A run of these requests; ``kinds`` are their classes, or that of all."""
+    every = np.broadcast_to(kinds, len(due_s))
+    classes = np.array([RECORD_CLASSES.index(kind) for kind in every], "u1")
+    failed = every != RIGHT
     records = {
-        "due_ns": (due_s * 1e9).astype("<i8").tobytes(),
-        "latency_ns": (latency_s * 1e9).astype("<i8").tobytes(),
-        "service_ns": (latency_s * 1e9).astype("<i8").tobytes(),
+        "due_ns": np.round((due_s + warm_up_s) * 1e9).astype("<i8").tobytes(),
+        "latency_ns": np.round(latency_s * 1e9).astype("<i8").tobytes(),
+        "service_ns": np.round(latency_s * 1e9).astype("<i8").tobytes(),
         "request": np.zeros(len(due_s), "<u4").tobytes(),
-        "class": np.where(failed, refused, RECORD_CLASSES.index(RIGHT)).astype("u1").tobytes(),
+        "class": classes.tobytes(),
     }
     told = finished(latency_s[~failed], course.length_s, int(failed.sum())) | {"records": records}
-    order = StepOrder(TARGET, ENDPOINT, course.peak, 0.0, course.length_s, course=course.points)
+    order = StepOrder(TARGET, ENDPOINT, course.peak, warm_up_s, course.length_s, course=course.points)
     result = StepResult.of(order, {**told, "records_left_out": 0, **changed})
     return CourseStep(course, judge(result, Sla(), course.phase, read_histogram=Latencies, waits=waits))
 
@@ -108,6 +133,96 @@ def test_a_server_that_never_comes_back_fails_and_counts_with_the_time_it_was_wa
     assert samples["block_spike_100_to_300_per_s_recovery_s"].to_list() == [5.0]
 
 
+@pytest.mark.parametrize(("limit_s", "measured", "low", "high", "outcome"), [
+    (None, 3.0, 2.0, None, Outcome.PASS),
+    (None, None, 2.0, None, Outcome.INCONCLUSIVE),
+    (None, None, None, None, Outcome.FAIL),
+    (5.0, 4.0, 3.0, 5.0, Outcome.PASS),
+    (5.0, 4.0, 3.0, 5.1, Outcome.INCONCLUSIVE),
+    (5.0, 4.0, 3.0, None, Outcome.INCONCLUSIVE),
+    (5.0, 6.0, 5.0, 7.0, Outcome.INCONCLUSIVE),
+    (5.0, 6.0, 5.1, 7.0, Outcome.FAIL),
+    (10.0, None, None, None, Outcome.FAIL),
+    (10.1, None, None, None, Outcome.INCONCLUSIVE),
+])  # fmt: skip
+def test_a_recovery_is_judged_by_its_interval(
+    limit_s: float | None, measured: float | None, low: float | None, high: float | None, outcome: Outcome
+) -> None:
+    """A limit passed by luck alone is no pass; and what was not watched for as long as is allowed cannot fail."""
+    assert _recovered(SPIKE, Sla(recovery_s=limit_s), measured, low, high) is outcome
+
+
+# The first 299 requests come before it, ten a second, as many at its peak, and others after it.
+_SLOW = Spike(LevelKind.RATE, 10.0, 20.0, before_s=29.9, rise_s=5.0, peak_s=30.0, after_s=60.0)
+
+
+def _steady(before: FloatArray, peak: FloatArray, after: FloatArray, **more: Any) -> CourseStep:
+    """Requests of these latencies, before the spike, at its peak and after it."""
+    begins = (0.0, _SLOW.before_s + _SLOW.rise_s, _SLOW.over_s)
+    # The last one before the spike, of the rise, and of the peak are as near to what follows as can be.
+    due_s = np.concatenate([
+        np.linspace(begin, end, len(part), endpoint=False)
+        for begin, end, part in zip(begins, (_SLOW.before_s, _SLOW.over_s, _SLOW.length_s), (before, peak, after),
+                                    strict=True)
+    ])  # fmt: skip
+    return _recorded(_SLOW, due_s, np.concatenate([before, peak, after]), **more)
+
+
+def test_the_figures_of_a_spike_are_those_of_its_requests() -> None:
+    """Counted by hand: before it 1 to 299 ms, of which the p99 is 297 ms, and surely within 292 … 299 ms."""
+    before, peak = np.arange(1, 300)[::-1] / 1000.0, np.arange(1, 300) / 100.0
+    # Falls by a millisecond per request from 500 ms; its limits are 1.2 × (297, 292, 299) ms.
+    after = np.maximum(0.5 - np.arange(600) / 1000.0, 0.0)
+    after[10], after[200] = 0.1, 0.9  # one in a hundred may be as it likes
+    for more in ({}, {"warm_up_s": 7.0}):
+        found = _of(_steady(before, peak, after, **more))
+        assert (found.before_s, found.peak_s) == (pytest.approx(0.297), pytest.approx(2.97))
+        # The first window may hold two that are slower: the first answer within 356.4 ms is that of 356 ms, the 145th.
+        assert found.measured == pytest.approx(144 * 0.1 + 0.356)
+        assert found.low == pytest.approx(142 * 0.1 + 0.358)
+        assert found.high == pytest.approx(150 * 0.1 + 0.350)
+        assert (found.limit, found.outcome, found.note) == (60.0, Outcome.PASS, "")
+    within = _of(_steady(before, peak, after), recovery_s=14.8)
+    assert (within.limit, within.outcome) == (14.8, Outcome.INCONCLUSIVE)
+    assert _of(_steady(before, peak[:298], after)).peak_s is None
+
+
+def test_a_p99_before_a_spike_counts_what_failed_as_the_slowest() -> None:
+    before, peak = np.arange(1, 300) / 1000.0, np.full(299, 2.0)
+    after = np.zeros(299)
+
+    def with_failed(number: int) -> CourseResult:
+        classes = np.full(len(before) + len(peak) + len(after), RIGHT, dtype=object)
+        classes[:number] = "status"
+        return _of(_steady(before, peak, after, kinds=classes))
+
+    assert with_failed(2).before_s == pytest.approx(0.299)
+    assert with_failed(3).before_s is None
+    assert "failed before the spike" in with_failed(3).note
+
+
+def test_a_large_sample_s_p99_has_an_interval_by_order_statistics() -> None:
+    """Of 1,000 the 990th, between the 983rd and the 997th: 1.96 standard deviations of a binomial count apart."""
+    before = np.arange(1, 1001) / 1000.0
+    after = np.arange(1200, 1, -1) / 1000.0
+    found = _of(_steady(before, np.full(299, 2.0), after))
+    apart = 60.0 / len(after)
+    shown = [None if one is None else round(one, 6) for one in (found.before_s, found.low, found.high)]
+    least, most = 1.2 * 0.983, 1.2 * 0.997
+    firsts = [round(next(at * apart + after[at] for at in range(len(after)) if after[at] <= limit), 6)
+              for limit in (most, least)]  # fmt: skip
+    assert shown == [0.99, *firsts]
+
+
+def test_what_a_server_closed_while_it_rested_is_no_request() -> None:
+    """The engine asks it again, and its answer is a record of its own."""
+    before, peak, after = np.full(299, 0.1), np.full(299, 2.0), np.full(299, 0.1)
+    classes = np.full(len(before) * 3, RIGHT, dtype=object)
+    classes[:1] = IDLE_CLOSE
+    found = _of(_steady(before, peak, after, kinds=classes))
+    assert found.note == f"{_FEW} 298 requests"
+
+
 def test_quick_errors_are_no_recovery() -> None:
     """A server that refuses at once after a spike has a better p99 than before it."""
     found = _of(_run(SPIKE, failing=(7.0, 10.0)))
@@ -125,6 +240,53 @@ def test_a_ramp_names_the_level_at_which_the_agreement_was_missed() -> None:
     assert (enough.measured, enough.outcome) == (None, Outcome.PASS)
 
 
+def _even_ramp(latency_s: FloatArray, **more: Any) -> CourseStep:
+    """A ramp whose requests come evenly."""
+    return _recorded(RAMP, np.linspace(0.0, RAMP.duration_s, len(latency_s), endpoint=False), latency_s, **more)
+
+
+def _level(request: int, requests: int) -> float:
+    return 50.0 + 400.0 * request / requests
+
+
+@pytest.mark.parametrize("requests", [WINDOW, 3000])
+def test_a_ramp_is_missed_by_the_first_window_that_is_surely_slow(requests: int) -> None:
+    """As the exact binomial test says it, with one risk for all windows together; 0.1 s is still in time."""
+    begin = requests // 2
+    windows = requests - WINDOW + 1
+    most = next(n for n in range(1, WINDOW) if binom.sf(n - 1, WINDOW, 0.01) <= 0.05 / windows)
+    latency_s = np.full(requests, 0.1)
+    latency_s[begin : begin + most - 1] = 0.11
+    assert _of(_even_ramp(latency_s)) == CourseResult(None, 450.0, None, 450.0, Outcome.PASS)
+    latency_s[begin + most - 1] = 0.11
+    found = _of(_even_ramp(latency_s))
+    first = max(0, begin + most - WINDOW)
+    shown = [_level(at, requests) for at in (begin, first, first + WINDOW - 1)]
+    assert [found.measured, found.low, found.high] == pytest.approx(shown)
+    assert (found.limit, found.outcome) == (450.0, Outcome.FAIL)
+
+
+def test_where_no_error_is_allowed_the_first_one_ends_a_ramp() -> None:
+    """However quickly it was answered: as slow answers, one of so many would be allowed."""
+    kinds = np.full(3000, RIGHT, dtype=object)
+    kinds[1500] = "status"
+    one = _even_ramp(np.full(3000, 0.01), kinds=kinds)
+    assert _of(one).outcome is Outcome.PASS
+    found = _of(one, error_share=0.0)
+    shown = [_level(at, 3000) for at in (1500, 1500 - WINDOW + 1, 1500)]
+    assert [found.measured, found.low, found.high] == pytest.approx(shown)
+
+
+@pytest.mark.parametrize(("course", "time_s", "level"), [
+    (RAMP, -1.0, 50.0), (RAMP, 0.0, 50.0), (RAMP, 10.0, 150.0), (RAMP, 40.0, 450.0), (RAMP, 99.0, 450.0),
+    (SPIKE, 4.9, 100.0), (SPIKE, 5.0, 300.0), (SPIKE, 6.9, 300.0), (SPIKE, 7.0, 100.0), (SPIKE, 99.0, 100.0),
+    (replace(SPIKE, rise_s=2.0), 6.5, 250.0), (replace(SPIKE, rise_s=2.0), 8.9, 300.0),
+])  # fmt: skip
+def test_the_level_at_a_time_is_the_engines(course: Course, time_s: float, level: float) -> None:
+    """A ramp that was missed is reported by it."""
+    assert level_at(course.points, time_s) == pytest.approx(level)
+
+
 def test_a_ramp_does_not_fail_a_server_whose_errors_are_as_many_as_are_allowed() -> None:
     """Of thousands of windows of one ramp, some have twice as many errors by chance: 30 % of such ramps would fail."""
     fails = 0
@@ -133,24 +295,36 @@ def test_a_ramp_does_not_fail_a_server_whose_errors_are_as_many_as_are_allowed()
         fails += bool(_in_windows(slow).max() >= _clearly_above(0.01, 3000 - WINDOW + 1))
     assert fails <= 4
     assert _clearly_above(0.0, 2702) == 1, "where none is allowed, one is too many"
+    assert _clearly_above(1.0, 1) > WINDOW, "where all are allowed, none are"
+
+
+def _limited(one: CourseStep) -> CourseStep:
+    return replace(one, step=replace(one.step, outcome=Outcome.GENERATOR_LIMITED))
+
+
+_WINDOW, _THERE = "a p99 needs 299", " there were"
+_FEW = f"{_WINDOW} requests before the spike and after it, and{_THERE}"
+_WAITED = "the generator or the server waited for a processor that others had"
 
 
 @pytest.mark.parametrize(
     ("one", "why"),
     [
-        (lambda: _run(replace(SPIKE, before_s=2.0)), "there were 200 requests"),
-        (lambda: _run(replace(SPIKE, after_s=2.0)), "there were 200 requests"),
-        (lambda: _run(SPIKE, failing=(0.0, 4.0)), "failed before the spike"),
-        (lambda: _run(SPIKE, records=None), "`fixed.records`"),
-        (lambda: _run(SPIKE, ended="stopped"), "interrupted"),
-        (lambda: _run(SPIKE, waits=Waits(0.5, None, None)), "waited for a processor"),
-        (lambda: _run(replace(RAMP, duration_s=1.0)), "a p99 needs 299 requests"),
+        (lambda: _run(replace(SPIKE, before_s=2.0)), f"{_FEW} 200 requests"),
+        (lambda: _run(replace(SPIKE, after_s=2.0)), f"{_FEW} 200 requests"),
+        (lambda: _run(SPIKE, failing=(0.0, 4.0)), "more than 1 % of the requests failed before the spike"),
+        (lambda: _run(SPIKE, records=None), "there were more requests than `fixed.records`"),
+        (lambda: _run(SPIKE, records_left_out=1), "there were more requests than `fixed.records`"),
+        (lambda: _limited(_run(RAMP)), "the generator was the limit"),
+        (lambda: _run(SPIKE, ended="stopped"), "it was interrupted"),
+        (lambda: _run(SPIKE, waits=Waits(0.5, None, None)), _WAITED),
+        (lambda: _even_ramp(np.full(298, 0.01)), f"{_WINDOW} requests, and{_THERE} 298"),
     ],
 )
 def test_what_says_nothing_about_the_server_is_not_judged(one: Any, why: str) -> None:
-    found = _of(one())
-    assert why in found.note
-    assert (found.measured, found.outcome) == (None, Outcome.INCONCLUSIVE)
+    step = one()
+    limit = step.course.last if isinstance(step.course, Ramp) else step.course.after_s
+    assert _of(step) == CourseResult(None, None, None, limit, Outcome.INCONCLUSIVE, note=why)
 
 
 def test_the_document_judges_and_shows_each_course_and_a_comparison_has_its_metric() -> None:

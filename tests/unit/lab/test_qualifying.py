@@ -16,7 +16,7 @@ import pytest
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import ExperimentLength, HostFacts
 from chainmark.core.progress import Progress
-from chainmark.core.qa_plan import QaPlan, ScenarioKind, ScenarioPlan
+from chainmark.core.qa_plan import QaPlan, ScenarioKind, ScenarioPlan, SidePlan
 from chainmark.lab.protocols import Order
 from chainmark.lab.qa_plans import read_plan
 from chainmark.lab.qualifying import QaMade, Qualifier
@@ -434,6 +434,15 @@ def test_what_was_decided_stays_so_however_it_would_be_decided_today(tmp_path: P
     assert _shape(again) == _shape(made)
 
 
+def test_a_round_that_was_gone_on_from_is_not_looked_at_again(tmp_path: Path, plan: QaPlan) -> None:
+    """What would be decided of it today must not leave the run out that was made after it."""
+    broken = _decided(tmp_path, plan, _Asked(9), StandIn(_interrupt_at(6)))
+    asked = _Asked(1)
+    resumed = Qualifier(Store(tmp_path / "store"), StandIn(), asked).resume(broken.experiment, Followed())
+    assert asked.asked == [(3, 3, 5)]
+    assert [len(one.runs) for one in resumed.scenarios] == [6, 4]
+
+
 def test_the_total_shrinks_when_a_scenario_is_decided_early(tmp_path: Path, plan: QaPlan) -> None:
     listener = Followed()
     qualifier = Qualifier(Store(tmp_path / "store"), StandIn(), _Asked(2))
@@ -492,6 +501,37 @@ def test_what_became_worse_is_explained_by_one_further_run_a_side_which_is_not_j
     assert found.run_id == explaining[1].run_id
     Qualifier(store, system, explains=qualifier.explains).resume(made.experiment, Followed())
     assert len(system.made) == 10
+
+
+def test_a_plan_with_one_run_a_side_is_explained_in_its_order(tmp_path: Path, plan: QaPlan) -> None:
+    """It has no second round, whose profile and sides could stand for those of the first."""
+    only = plan.model_copy(update={"scenarios": [plan.scenarios[0].model_copy(update={"repetitions": 1})]})
+    system = StandIn()
+    Qualifier(Store(tmp_path / "store"), system, explains=lambda *_: ("cpu",)).make(_order(only), Followed())
+    assert [version for version, _ in system.made] == ["v1", "v2", "v1", "v2"]
+
+
+def test_what_is_explained_is_the_baseline_against_the_candidate(tmp_path: Path, plan: QaPlan) -> None:
+    """The other way round, a regression would be an improvement, and would get no profiles."""
+    asked: list[list[str]] = []
+
+    def explains(*sides: Sequence[SealedRun]) -> tuple[str, ...]:
+        asked.append([run.manifest.subject.version for side in sides for run in side])
+        return ()
+
+    Qualifier(Store(tmp_path / "store"), StandIn(), explains=explains).make(_order(plan), Followed())
+    assert asked == [["v1", "v1", "v2", "v2"]] * 2
+
+
+def test_only_what_was_compared_is_explained(tmp_path: Path, plan: QaPlan) -> None:
+    """A scenario that only shows something has other sides, and one that was not run has nothing to explain."""
+    shown = {"kind": ScenarioKind.INFORMATIONAL, "gating": False, "sides": [SidePlan(id="new", version="candidate")]}
+    scenarios = [plan.scenarios[0].model_copy(update={"needs": ["wings"]}), plan.scenarios[1].model_copy(update=shown)]
+    store, system = Store(tmp_path / "store"), StandIn(lacks="wings")
+    qualifier = Qualifier(store, system, explains=lambda baseline, candidate: ("cpu",))
+    made = qualifier.make(_order(plan.model_copy(update={"scenarios": scenarios})), Followed())
+    assert [len(one.runs) for one in made.scenarios] == [0, 2]
+    assert len(store.sealed()) == 2
 
 
 def test_profiles_that_cannot_be_taken_leave_the_result_as_it_is(tmp_path: Path, plan: QaPlan) -> None:

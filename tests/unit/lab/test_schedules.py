@@ -20,8 +20,13 @@ from chainmark.lab.schedules import (
     Step,
     SweepLoad,
     SweepPlan,
+    asked_cells,
+    bisected_cells,
+    bisected_load,
+    contradicting,
     grid_steps,
     interleaved,
+    most_asked,
     next_load,
     wanted_load,
 )
@@ -174,3 +179,133 @@ def test_neighbouring_runs_of_a_sweep_begin_with_another_version() -> None:
     """From load to load, and at the same place of the next repetition, the versions swap who goes first."""
     firsts = "".join(step.version for step in grid_steps(_LOADS, ["a", "b"], 2, 7)[::2])
     assert firsts == "ab" * 6 + "ba" * 6
+
+
+_KEPT, _LOST, _UP, _DOWN = "kept up", "lost", "leans to kept up", "leans to lost"
+
+
+@pytest.mark.parametrize(
+    ("lines", "wanted"),
+    [
+        # The least load above all that is doubtful, where nothing above it is clearly lost.
+        (({100: _KEPT, 200: _LOST, 400: None, 800: None}, {200: _DOWN, 300: _DOWN}), (1, 400)),
+        # What is lost with fewer connections bounds nothing where as much is doubtful with more.
+        (({100: _KEPT, 300: _LOST, 400: None}, {200: _DOWN, 300: _DOWN}), (1, 400)),
+        (({100: _KEPT, 250: _LOST, 300: None, 400: None}, {200: _DOWN, 300: _DOWN}), (1, 400)),
+        (({100: _KEPT, 400: _LOST, 800: None}, {200: _DOWN, 300: _DOWN}), None),
+        # The greatest load below all that is doubtful, where nothing below it is clearly kept up.
+        (({50: None, 100: None, 200: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}), (1, 100)),
+        (({100: None, 150: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}), (1, 100)),
+        (({100: None, 150: None, 200: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}), (1, 100)),
+        (({50: None, 100: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}), None),
+        (({100: None, 200: _KEPT, 400: _LOST}, {150: _UP, 250: _UP, 300: _LOST}), (1, 100)),
+        # By what is offered in all, whatever the number of connections.
+        (({100: _KEPT, 200: _LOST, 800: None}, {150: _LOST, 500: None}, {300: _DOWN}), (2, 500)),
+        (({120: None, 200: _KEPT, 400: _LOST}, {60: None, 200: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}), (1, 120)),
+        # What is above comes first; where nothing is kept up or lost at all, either is asked for.
+        (({50: None, 300: _KEPT, 400: _LOST, 600: None}, {250: _UP, 500: _DOWN}), (1, 600)),
+        (({100: _LOST, 150: None}, {200: _DOWN}), (1, 150)),
+        (({100: None, 200: _KEPT}, {150: _UP}), (1, 100)),
+        # A load without a valid run is neither, and is not asked for again.
+        (({50: "no data", 200: _KEPT, 400: _LOST}, {150: _UP, 300: _LOST}), None),
+        (({50: None, 100: _KEPT, 400: _LOST, 800: None}, {100: _KEPT, 300: _LOST}), None),
+    ],
+)
+def test_a_search_by_halves_bounds_what_is_doubtful(
+    lines: tuple[dict[int, Standing | None], ...], wanted: tuple[int, int] | None
+) -> None:
+    """Else the search would end with an edge that a single further run would have made sure."""
+    standings = _lines(*lines)
+    cells = bisected_cells(list(standings), ["a"], 1)
+    found = _run(standings)
+    made = [cell for cell in cells if cell.load in found and cell.repetition == 1]
+    asked = asked_cells(cells, made, {"a": [found]})
+    assert [(cell.load.key, cell.repetition) for cell in asked] == ([] if wanted is None else [(wanted, 1)])
+
+
+def _lines(*lines: dict[int, Standing | None]) -> dict[SweepLoad, Standing | None]:
+    """By load where it stands; a line for every number of connections."""
+    return {
+        SweepLoad((connections, per_s), f"c{connections}r{per_s}", per_s): standing
+        for connections, line in enumerate(lines, start=1)
+        for per_s, standing in line.items()
+    }
+
+
+def _run(standings: dict[SweepLoad, Standing | None]) -> dict[SweepLoad, Standing]:
+    return {load: standing for load, standing in standings.items() if standing is not None}
+
+
+@pytest.mark.parametrize(
+    ("lines", "wanted"),
+    [
+        (({100: None, 200: None, 400: None},), (1, 200)),
+        # A load that says nothing divides nothing.
+        (({100: _KEPT, 200: "no data", 300: None, 400: _KEPT, 800: None, 1600: _LOST},), (1, 800)),
+        # The next line begins at the edge of the one before it, or right above, and then goes by halves, too.
+        (({200: _KEPT, 300: _LOST}, {100: None, 200: None, 300: None, 400: None}), (2, 200)),
+        (({200: _KEPT, 300: _LOST}, {100: _KEPT, 200: _KEPT, 300: None, 400: None}), (2, 300)),
+        (({200: _KEPT, 300: _LOST}, {200: _KEPT, 300: _KEPT, 400: None, 500: None, 600: None}), (2, 500)),
+        # Where nothing of that one is kept up, at the least load.
+        (({10: _LOST}, {1: None, 2: None, 3: None}), (2, 1)),
+        (({10: _LOST}, {1: _KEPT, 2: None, 3: None, 4: None}), (2, 3)),
+        (({100: _KEPT, 200: _LOST}, {100: _KEPT, 200: _LOST}), None),
+    ],
+)
+def test_a_search_by_halves_asks_for_what_divides_best(
+    lines: tuple[dict[int, Standing | None], ...], wanted: tuple[int, int] | None
+) -> None:
+    """Every other load would cost runs of minutes more."""
+    standings = _lines(*lines)
+    load = bisected_load(list(standings), _run(standings))
+    assert (None if load is None else load.key) == wanted
+
+
+def test_a_line_is_what_differs_in_the_last_number_alone() -> None:
+    loads = [SweepLoad((1, size, rate), f"{size}-{rate}", rate) for size in (1, 2) for rate in (100, 200)]
+    assert bisected_load(loads, {loads[0]: _KEPT, loads[1]: _LOST}) == loads[2]
+    assert most_asked(loads, [{}]) == 4
+
+
+def test_how_many_loads_a_search_by_halves_asks_for_at_most() -> None:
+    """Of eight loads in a line four, and one more in every further line, for it begins beside the edge."""
+    eight: dict[int, Standing | None] = dict.fromkeys(range(100, 900, 100))
+    assert most_asked(list(_lines(eight)), [{}]) == 4
+    assert most_asked(list(_lines(eight, eight)), [{}]) == 9
+    doubtful = _lines({100: _KEPT, 200: _LOST, 400: None, 800: None}, {200: _DOWN, 300: _DOWN})
+    assert most_asked(list(doubtful), [_run(doubtful)]) == 1
+
+
+def _asked(standings: dict[SweepLoad, Standing | None], made: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What is asked for after these runs of loads and repetitions, of two repetitions that are planned."""
+    cells = bisected_cells(list(standings), ["a"], 2)
+    known = [cell for cell in cells if (cell.load.per_s, cell.repetition) in made]
+    assert len(known) == len(made)
+    return [(cell.load.per_s, cell.repetition) for cell in asked_cells(cells, known, {"a": [_run(standings)]})]
+
+
+def test_a_load_is_run_as_often_as_is_planned_before_another_one() -> None:
+    only: dict[SweepLoad, Standing | None] = _lines({100: None})
+    assert _asked(only, []) == [(100, 1), (100, 2)]
+    assert _asked(_lines({100: _KEPT, 200: None}), [(100, 1)]) == [(100, 2)]
+    assert _asked(_lines({100: _KEPT, 200: None}), [(100, 1), (100, 2)]) == [(200, 1), (200, 2)]
+
+
+def test_what_contradicts_is_repeated_once_the_least_first_and_then_the_grid_is_run_load_by_load() -> None:
+    """Each run may end the contradiction, which saves the others."""
+    lines = _lines({100: _LOST, 200: _KEPT, 400: _LOST, 600: None, 800: None})
+    made = [(load, repetition) for load in (100, 200, 400) for repetition in (1, 2)]
+    assert _asked(lines, made) == [(100, 3)]
+    assert _asked(lines, [*made, (100, 3)]) == [(200, 3)]
+    assert _asked(lines, [*made, (100, 3), (200, 3)]) == [(600, 1), (600, 2)]
+
+
+def test_a_load_whose_runs_say_nothing_contradicts_nothing() -> None:
+    lines = _lines({100: None, 200: _KEPT, 400: _LOST})
+    assert _asked(lines, [(load, repetition) for load in (100, 200, 400) for repetition in (1, 2)]) == []
+
+
+def test_as_much_that_is_kept_up_and_lost_is_a_contradiction() -> None:
+    """Whatever the number of connections."""
+    both = _lines({100: _KEPT, 200: _KEPT}, {200: _LOST, 400: _LOST})
+    assert [load.key for load in contradicting(_run(both))] == [(1, 200), (2, 200)]

@@ -167,7 +167,7 @@ def _excluded(version: SaturationVersion) -> list[str]:
     if busy:
         told = dict.fromkeys(one.partition(":")[0] for cell in version.cells for run in cell.runs for one in run.limits)
         found.append(
-            f"At {', '.join(busy)}: {' and '.join(told)}. What was the limit there, the network or the machine that "
+            f"At {'; '.join(busy)}: {' and '.join(told)}. What was the limit there, the network or the machine that "
             "it runs on, these runs cannot tell."
         )
     return found
