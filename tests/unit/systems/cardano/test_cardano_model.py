@@ -270,7 +270,9 @@ def test_a_stage_that_a_node_does_not_have_may_be_absent(tmp_path: Path) -> None
     found = explain(ModelSource("r", document=path), ModelOrder(blocks=640), QUIET, SYSTEM.catalogue())
     assert found.explained, found.sentence
     assert not absent & {row.metric_id for row in found.parts}
-    assert "without a duration of its own in the model: `Mempool snapshotting`, `Forged to self-adopted`" in found.notes[2]
+    assert (
+        "without a duration of its own in the model: `Mempool snapshotting`, `Forged to self-adopted`" in found.notes[2]
+    )
     without = {name: one for name, one in figures.items() if name not in ("peer_fetch_s", "peer_notice_first_s")}
     path = write(tmp_path / "w.json", report({"10.6": without}))
     again = explain(ModelSource("r", document=path), ModelOrder(blocks=640), QUIET, SYSTEM.catalogue())
