@@ -42,7 +42,7 @@ def axe() -> str:
         if shutil.which("npm") is None:
             pytest.skip("npm is not installed")
         folder.mkdir(parents=True, exist_ok=True)
-        command = ["npm", "install", "--silent", "--no-save", "--prefix", folder, AXE]
+        command = ["npm", "install", "--silent", "--no-save", "--prefix", str(folder), AXE]
         subprocess.run(command, check=True, timeout=INSTALL_TIMEOUT_S)
     return script.read_text(encoding="utf-8")
 
