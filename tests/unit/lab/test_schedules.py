@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean
+from typing import Final
 
 import pytest
 from hypothesis import given
@@ -181,7 +182,10 @@ def test_neighbouring_runs_of_a_sweep_begin_with_another_version() -> None:
     assert firsts == "ab" * 6 + "ba" * 6
 
 
-_KEPT, _LOST, _UP, _DOWN = "kept up", "lost", "leans to kept up", "leans to lost"
+_KEPT: Final = "kept up"
+_LOST: Final = "lost"
+_UP: Final = "leans to kept up"
+_DOWN: Final = "leans to lost"
 
 
 @pytest.mark.parametrize(
