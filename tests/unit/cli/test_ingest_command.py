@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support import Lab
 from tests.unit.systems.cardano.clusters import make_cluster
+
+# Runs the command line and says at its end how many threads the largest of its pools began, and the size of polars'.
+POOLS = """
+import atexit, concurrent.futures, json
+pools = []
+class Kept(concurrent.futures.ThreadPoolExecutor):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        pools.append(self)
+concurrent.futures.ThreadPoolExecutor = Kept
+def tell():
+    import polars
+    print(json.dumps([max(len(pool._threads) for pool in pools), polars.thread_pool_size()]))
+atexit.register(tell)
+from chainmark.cli import main
+main()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +90,15 @@ def test_mistakes_are_told_in_one_sentence(lab: Lab, arguments: tuple[str, ...],
     assert "Traceback" not in told.stderr
     assert lab.store.sealed() == []
     assert lab.store.unfinished() == []
+
+
+def test_one_thread_is_one_in_every_pool(lab: Lab, cluster: Path) -> None:
+    """`--threads 1` on a shared machine must leave its other processors alone."""
+    ended = subprocess.run(
+        [sys.executable, "-c", POOLS, "ingest", "cardano", str(cluster), "--threads", "1"],
+        env=lab.environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(ended.stdout.splitlines()[-1]) == [1, 1], ended.stderr
