@@ -496,6 +496,7 @@ def test_what_became_worse_is_explained_by_one_further_run_a_side_which_is_not_j
     places = [(place.id, place.side) for run in explaining if (place := run.manifest.experiment)]
     assert places == [(f"{made.experiment}-first-profiles", side) for side in ("baseline", "candidate")]
     assert listener.again_because == ["its nodes' profiles explain what became worse"] * 2
+    assert listener.again_of == ["v1", "v2"]
     # The second scenario ran the same versions under the same load, so the same profiles explain it.
     (found,) = store.profiled(made.scenarios[1].of_side("candidate"))
     assert found.run_id == explaining[1].run_id
