@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chainmark.compare.sides import check_pair, describe, exclusion, joined_conditions, labels, select
+from chainmark.compare.sides import are_interleaved, check_pair, describe, exclusion, joined_conditions, labels, select
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import (
@@ -180,3 +180,30 @@ def test_the_report_lists_every_run_with_its_books_and_why_it_is_not_judged() ->
     assert (first.gates, first.excluded_because) == (FAILED["gates"], BECAUSE)
     assert {"counts": first.counts, "incidents": first.incidents, "warnings": first.warnings} == told
     assert (second.repetition, second.position, second.excluded_because) == (None, None, None)
+
+
+def test_a_listed_run_has_its_own_status() -> None:
+    """A reader of the JSON counts the failed ones by it."""
+    listed = describe(select("baseline", [stub("a"), stub("b", **FAILED)]), "v1").runs
+    assert {run.run_id: run.status for run in listed} == {"a": Status.VALID, "b": Status.INVALID}
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "experiment", "expected"),
+    [
+        ((0, 3), (1, 2), "e1", True),
+        ((1, 2), (0, 3), "e1", True),
+        ((0, 2), (1,), "e1", True),
+        ((0, 1), (2, 3), "e1", False),
+        ((2, 3), (0, 1), "e1", False),
+        ((0, 3), (1, 2), "e2", False),
+        ((0, 3), (1, 2), None, False),
+    ],
+)
+def test_only_one_experiment_takes_turns(
+    baseline: tuple[int, ...], candidate: tuple[int, ...], experiment: str | None, *, expected: bool
+) -> None:
+    """Else a slow drift of the machine counts as a change of the release, and the report must say so."""
+    left = select("baseline", [stub(f"a{at}", experiment=place(at)) for at in baseline])
+    right = [stub(f"b{at}", "v2", experiment=place(at, experiment) if experiment else None) for at in candidate]
+    assert are_interleaved(left, select("candidate", right)) is expected

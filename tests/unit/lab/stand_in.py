@@ -133,6 +133,7 @@ class Followed:
 
     steps: list[tuple[str, int, Total, float]] = field(default_factory=list)
     again_because: list[str] = field(default_factory=list)
+    again_of: list[str] = field(default_factory=list)
 
     def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None:
         """Not kept."""
@@ -143,7 +144,8 @@ class Followed:
         self.steps.append((step.version, number, total, left_s))
 
     def again(self, step: Step, because: str) -> None:
-        """Keep why."""
+        """Keep of which version, and why."""
+        self.again_of.append(step.version)
         self.again_because.append(because)
 
     def end(self, run: SealedRun) -> None:

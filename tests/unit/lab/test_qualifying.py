@@ -496,6 +496,7 @@ def test_what_became_worse_is_explained_by_one_further_run_a_side_which_is_not_j
     places = [(place.id, place.side) for run in explaining if (place := run.manifest.experiment)]
     assert places == [(f"{made.experiment}-first-profiles", side) for side in ("baseline", "candidate")]
     assert listener.again_because == ["its nodes' profiles explain what became worse"] * 2
+    assert listener.again_of == ["v1", "v2"]
     # The second scenario ran the same versions under the same load, so the same profiles explain it.
     (found,) = store.profiled(made.scenarios[1].of_side("candidate"))
     assert found.run_id == explaining[1].run_id
@@ -506,9 +507,11 @@ def test_what_became_worse_is_explained_by_one_further_run_a_side_which_is_not_j
 def test_a_plan_with_one_run_a_side_is_explained_in_its_order(tmp_path: Path, plan: QaPlan) -> None:
     """It has no second round, whose profile and sides could stand for those of the first."""
     only = plan.model_copy(update={"scenarios": [plan.scenarios[0].model_copy(update={"repetitions": 1})]})
-    system = StandIn()
-    Qualifier(Store(tmp_path / "store"), system, explains=lambda *_: ("cpu",)).make(_order(only), Followed())
-    assert [version for version, _ in system.made] == ["v1", "v2", "v1", "v2"]
+    listener = Followed()
+    Qualifier(Store(tmp_path / "store"), StandIn(), explains=lambda *_: ("cpu",)).make(_order(only), listener)
+    assert [(version, number, total) for version, number, total, _ in listener.steps] == [
+        ("v1", 1, Total(2)), ("v2", 2, Total(2)), ("v1", 3, Total(4)), ("v2", 4, Total(4))
+    ]  # fmt: skip
 
 
 def test_what_is_explained_is_the_baseline_against_the_candidate(tmp_path: Path, plan: QaPlan) -> None:
