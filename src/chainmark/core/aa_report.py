@@ -16,7 +16,7 @@ class NoiseRow(BaseModel):
         values: one per valid run, in the order in which they were made.
         deviation: standard deviation between runs, as a share of the value where `is_relative`, else in the unit.
         low, high: its 90 % interval.
-        margin: the worsening that a verdict accepts, on the same scale.
+        margin: the worsening that a verdict accepts: a share where `is_relative`, else in the unit.
     """
 
     metric_id: str

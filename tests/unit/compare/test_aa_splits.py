@@ -141,11 +141,11 @@ def _undecided(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("settings", "margin"),
     [
-        ({}, math.log(1.1)),
-        ({"better": Better.HIGHER}, -math.log(0.9)),
+        ({}, 0.1),
+        ({"better": Better.HIGHER}, 0.1),
         # A floor of 30 % of the geometric mean.
-        ({"floor": 0.6}, math.log(1.3)),
-        ({"floor": 0.6, "better": Better.HIGHER}, -math.log(0.7)),
+        ({"floor": 0.6}, 0.3),
+        ({"floor": 0.6, "better": Better.HIGHER}, 0.3),
     ],
 )
 def test_the_noise_of_a_positive_metric_is_a_share_with_an_interval(settings: dict[str, Any], margin: float) -> None:
