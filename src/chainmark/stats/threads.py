@@ -8,8 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+import numpy as np
+import polars as pl
+
 _MOST_THREADS = 2  # each holds a few columns of a large population
 _allowed: ContextVar[int] = ContextVar("allowed", default=_MOST_THREADS)
+
+# Polars loads its numpy when it first needs it, and fails where two threads do so at once: here there is one thread.
+pl.Series(np.empty(0))
 
 
 @contextmanager

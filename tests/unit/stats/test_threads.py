@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
+import pytest
+
 from chainmark.stats.threads import at_most, product_threads, worker_threads
+
+FOUND = (
+    "import importlib, sys, polars.series.series as series; importlib.import_module(sys.argv[1]); "
+    "print('ndarray' in vars(series.np))"
+)
 
 
 def test_who_asks_for_one_thread_gets_one() -> None:
@@ -14,3 +24,10 @@ def test_who_asks_for_one_thread_gets_one() -> None:
             assert worker_threads()._max_workers == most
         assert worker_threads()._max_workers == 1
     assert worker_threads()._max_workers == most
+
+
+@pytest.mark.parametrize("module", ["chainmark.stats.threads", "chainmark.lab.importing", "chainmark.lab.running"])
+def test_polars_has_its_numpy_before_there_are_threads(module: str) -> None:
+    """Two threads that looked for it at the same time ended an import of logs with a TypeError, once in many."""
+    found = subprocess.run([sys.executable, "-c", FOUND, module], capture_output=True, text=True, check=True)
+    assert found.stdout == "True\n"
