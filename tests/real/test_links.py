@@ -92,7 +92,9 @@ def test_nodes_see_the_delays_of_their_zones_and_the_books_are_kept(tmp_path: Pa
     frame = pl.read_parquet(tmp_path / "round_trips.parquet")
     assert frame.height == 6
     kept = json.loads((tmp_path / "link_stats.json").read_text(encoding="utf-8"))
-    assert kept["delivered"] == kept["packets"] >= 6 * 20 * 2
+    # What was asked once more, because an answer was late, may still be under way when the links are taken away.
+    assert kept["delivered"] + kept["under_way"] == kept["packets"] >= 6 * 20 * 2
+    assert kept["delivered"] >= 6 * 20 * 2
     assert kept["error_p50_s"] is not None
 
 
