@@ -65,8 +65,8 @@ test-rust: ## unit, property and socket tests of the crates
 # The unit tests compute while networks wait for their blocks, so both take little longer than the longer one. The tests
 # themselves start `make` and `cargo`, which are not of this build.
 test-python: setup ## unit tests and golden outputs beside oracles and real nodes, then what needs the machine to itself
-	@echo "running the unit tests and those of real networks at the same time: their results follow when they end …"
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target test-units test-networks; together=$$?; \
+	@echo "running the unit tests and those of real networks at the same time: both show their progress here …"
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-units test-networks; together=$$?; \
 	$(MAKE) --no-print-directory test-quiet && exit $$together
 
 test-units:
