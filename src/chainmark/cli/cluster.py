@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Output, shows_result
+from chainmark.cli.common import Output, cluster_option, shows_result
 from chainmark.cli.following import progress
 
 app = typer.Typer(
@@ -17,15 +17,7 @@ app = typer.Typer(
 )
 
 # Unlike where logs are read, there is nothing to do without one.
-On = Annotated[
-    str | None,
-    typer.Option(
-        "--on",
-        metavar="ADDRESS",
-        envvar="CHAINMARK_CLUSTER",
-        help="Scheduler of the Dask cluster, e.g. `tcp://10.0.0.1:8786`.",
-    ),
-]
+On = Annotated[str | None, cluster_option("the Dask cluster")]
 
 
 @app.command("check", epilog="Example: `chainmark cluster check --on tcp://10.0.0.1:8786 --html cluster.html`")

@@ -141,16 +141,20 @@ ModelSeed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Threads = Annotated[
     int, typer.Option(min=0, help="Number of threads; 0 means all cores. The result does not depend on it.")
 ]
-On = Annotated[
-    str | None,
-    typer.Option(
+
+
+def cluster_option(what: str, show_default: bool | str = True) -> Any:
+    """The option that names a cluster, which is ``what``."""
+    return typer.Option(
         "--on",
         metavar="ADDRESS",
         envvar="CHAINMARK_CLUSTER",
-        help="Scheduler of a Dask cluster whose workers do the work, e.g. `tcp://10.0.0.1:8786`.",
-        show_default="this machine",
-    ),
-]
+        help=f"Scheduler of {what}, e.g. `tcp://10.0.0.1:8786`.",
+        show_default=show_default,
+    )
+
+
+On = Annotated[str | None, cluster_option("a Dask cluster whose workers do the work", "this machine")]
 NoWait = Annotated[
     bool,
     typer.Option(
