@@ -91,7 +91,7 @@ def _noise(metric: Metric, statistic: str, runs: Sequence[LoadedRun]) -> NoiseRo
     freedom = side.runs - 1.0
     mean, variance = mean_and_variance(scaled(side.values, working))
     band = accepted_band(metric, math.exp(mean) if working is Working.LOG else mean, working)
-    worst = abs(band[0] if metric.better is Better.HIGHER else band[1])
+    worst = band[0] if metric.better is Better.HIGHER else band[1]
     # A sum of squares over its variance is chi-squared: twice a gamma variable of half the degrees of freedom.
     most, least = (2.0 * poisson_mean_at_least(freedom / 2.0, below) for below in (1.0 - LEVEL, LEVEL))
     return NoiseRow(
@@ -104,13 +104,8 @@ def _noise(metric: Metric, statistic: str, runs: Sequence[LoadedRun]) -> NoiseRo
         deviation=math.sqrt(variance),
         low=math.sqrt(variance * freedom / most),
         high=math.sqrt(variance * freedom / least),
-        margin=_share(metric, worst) if working is Working.LOG else worst,
+        margin=abs(math.expm1(worst) if working is Working.LOG else worst),
     )
-
-
-def _share(metric: Metric, log_change: float) -> float:
-    """A worsening by so much on the log scale, as a share of the value."""
-    return -math.expm1(-log_change) if metric.better is Better.HIGHER else math.expm1(log_change)
 
 
 def false_alarms_exceed(share: float, runs: int) -> bool:
