@@ -62,12 +62,11 @@ check: setup ## formatting, lints and types
 test-rust: ## unit, property and socket tests of the crates
 	cargo test --quiet --workspace --locked
 
-# The unit tests compute while networks wait for their blocks, so both take little longer than the longer one. The tests
-# themselves start `make` and `cargo`, which are not of this build.
-test-python: setup ## unit tests and golden outputs beside oracles and real nodes, then what needs the machine to itself
-	@echo "running the unit tests and those of real networks at the same time: both show their progress here …"
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-units test-networks; together=$$?; \
-	$(MAKE) --no-print-directory test-quiet && exit $$together
+# One after the other: side by side they fight for the processors, so that both take longer together, and networks that
+# are starved repeat their runs. Whatever fails, the later stages run. The tests start `make` and `cargo` themselves,
+# which are not of this build.
+test-python: setup ## unit tests and golden outputs, then oracles and real nodes, then what needs the machine to itself
+	@$(MAKE) --no-print-directory --keep-going --jobs 1 test-units test-networks test-quiet
 
 test-units:
 	$(TESTS) --quiet --numprocesses logical --dist worksteal tests/unit tests/golden

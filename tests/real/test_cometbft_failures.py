@@ -272,4 +272,5 @@ def test_commits_that_take_four_times_as_long_fail_by_their_interval(made: Maker
     assert all(_gate(run, "blocks").status is GateStatus.WARN for run in slow)
     document = _compared(shared_lab, usual, slow)
     assert document.verdict.value == "fail", _told(document)
-    assert "blocks take" in document.sentence
+    judged = {one.metric_id: one.outcome.value for one in cast(Comparison, document.result).judgements}
+    assert judged["block_interval_s"] == "worse", judged
