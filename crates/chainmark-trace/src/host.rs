@@ -121,7 +121,8 @@ pub struct HostSummary {
     pub timeline: TimelineSummary,
     pub lives: LivesSummary,
     pub links: LinksSummary,
-    /// Least, median and greatest time from a slot's start to its loop start, over all loop starts.
+    /// Least, median and greatest time from a slot's start to its loop start, over the loop starts that are used; where
+    /// none is, over all.
     pub loop_offsets_s: Option<[f64; 3]>,
     /// Stored bytes of all files.
     pub bytes: u64,
@@ -162,7 +163,8 @@ pub fn decode_host(order: &HostOrder, clock: Clock, control: &Control) -> Result
         timeline: analysis.tables.timeline.summary(),
         lives: analysis.tables.lives.summary(),
         links: analysis.links.summary(),
-        loop_offsets_s: least_median_greatest(analysis.loop_offsets_ns),
+        loop_offsets_s: least_median_greatest(analysis.used_offsets_ns)
+            .or_else(|| least_median_greatest(analysis.unused_offsets_ns)),
         bytes,
     })
 }
@@ -217,7 +219,8 @@ struct Analysis {
     usage: Usage,
     range: Range,
     rounds: Rounds,
-    loop_offsets_ns: Vec<i64>,
+    used_offsets_ns: Vec<i64>,
+    unused_offsets_ns: Vec<i64>,
 }
 
 /// Where the times that are believed begin and end, and those that are not.
@@ -258,7 +261,8 @@ impl Folds {
                 usage: Usage::default(),
                 range: Range::default(),
                 rounds: Rounds::new(quiet_ns(clock)),
-                loop_offsets_ns: Vec::new(),
+                used_offsets_ns: Vec::new(),
+                unused_offsets_ns: Vec::new(),
             },
             events: order.events_out.as_deref().map(EventTable::create).transpose()?,
             failure: None,
@@ -297,10 +301,11 @@ impl Analysis {
         if let Fact::LoopStart { slot, .. } = event.fact {
             let slot = i64::try_from(slot).unwrap_or(i64::MAX);
             let offset_ns = event.at_ns.saturating_sub(self.clock.slot_start_ns(slot));
-            self.loop_offsets_ns.push(offset_ns);
             if offset_ns < -EARLIEST_ROUND_NS || !self.rounds.believe(offset_ns) {
+                self.unused_offsets_ns.push(offset_ns);
                 return Use::Unused(Unused::SlotAheadOfTime);
             }
+            self.used_offsets_ns.push(offset_ns);
         }
         if let Some(tables) = &mut self.published {
             tables.listen(event, place);

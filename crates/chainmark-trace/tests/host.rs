@@ -293,3 +293,15 @@ fn a_full_disk_is_told_as_such() {
     assert_eq!(names(&folder), ["1-late", "2-early"]);
     fs::remove_dir_all(folder).unwrap();
 }
+
+/// Or a host whose clock is right was taken for one of another network.
+#[test]
+fn rounds_of_slots_a_day_ahead_do_not_shift_those_that_are_used() {
+    let (folder, order) = order();
+    let ahead = line("18.25", "Forge.Loop.StartLeadershipCheck", "\"slot\":86400").repeat(9);
+    fs::write(&order.files[0], late_log() + &ahead).unwrap();
+    let summary = run(&order, &Control::default()).unwrap();
+    assert_eq!(summary.usage.unused.values().sum::<u64>(), 9);
+    assert_eq!(summary.loop_offsets_s, Some([0.0625, 0.125, 0.25]));
+    fs::remove_dir_all(&folder).unwrap();
+}
