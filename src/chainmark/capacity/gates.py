@@ -61,7 +61,7 @@ def _waited_gate(result: ServerResult) -> Gate:
         status, measured = GateStatus.UNKNOWN, "this kernel does not tell"
     return Gate(
         id="waited",
-        label="the generator and the server did not wait for a processor",
+        label="waits for a processor, generator and server",
         status=status,
         measured=measured,
         limit=f"≤ {units.plain_percent(WAITED_SHARE)} in the steps that decide",

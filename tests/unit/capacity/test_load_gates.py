@@ -50,7 +50,7 @@ def test_a_whole_test_on_a_calm_machine_passes() -> None:
     assert {gate.status for gate in found.values()} == {PASS}
     assert [gate.label for gate in found.values()] == [
         "the whole test was run",
-        "the generator and the server did not wait for a processor",
+        "waits for a processor, generator and server",
         "the generator kept its schedule",
     ]
     assert [gate.measured for gate in found.values()] == [

@@ -199,7 +199,7 @@ def _own_pressure(seconds: pl.DataFrame, limit: float) -> Gate:
     status = GateStatus.UNKNOWN if worst is None else GateStatus.PASS if worst <= limit else GateStatus.FAIL
     return Gate(
         id="pressure",
-        label="the generator and the observer did not wait for a processor",
+        label="waits for a processor, generator and observer",
         status=status,
         measured=f"{told} of the time" if shares else "this kernel does not tell",
         limit=f"≤ {units.plain_percent(limit, decimals=1)}",
@@ -208,7 +208,7 @@ def _own_pressure(seconds: pl.DataFrame, limit: float) -> Gate:
 
 def _unknown_gates() -> list[Gate]:
     return [
-        _unknown("nodes_pressure", "the nodes did not wait for a processor", "their processes are not ours to look at"),
+        _unknown("nodes_pressure", "waits for a processor, nodes", "their processes are not ours to look at"),
         _unknown("clocks", "the nodes' clocks agree", "headers have their times, which cannot be held against ours"),
         _unknown("links", "the links are what they should be", "packets between the nodes are not seen"),
         _unknown("configuration", "the configuration is known", "files of the nodes are not ours to read"),

@@ -256,7 +256,7 @@ def waited_gate(seconds: pl.DataFrame, limit: float) -> Gate:
 
     A kernel without such accounts cannot say that the machine was overloaded, which a reader must know.
     """
-    label = "our processes did not wait for a processor"
+    label = "waits for a processor, our processes"
     shares = {whose: share for name, whose in _WAITERS.items() if (share := _mean(seconds[name])) is not None}
     gate = _at_most("pressure", label, max(shares.values(), default=None), limit, partial(units.share_beside, limit))
     if "nodes" in shares:

@@ -350,7 +350,7 @@ def test_a_reader_is_told_what_each_gate_asks_and_what_it_found() -> None:
         "observed": ("every commit was seen", "0 of 20 unseen"),
         "generator": ("the generator had time to spare", "0.10 cores"),
         "pressure": (
-            "our processes did not wait for a processor",
+            "waits for a processor, our processes",
             "nodes 0.0 %, generator and observer 0.0 %, stolen 0.0 % of the time",
         ),
         "rounds": ("consensus needed no more rounds", "0 in 20 blocks"),
