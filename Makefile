@@ -73,7 +73,8 @@ test-units:
 
 # A machine that is shared may starve a network for some seconds: what fails gets the machine to itself, once. Both
 # outcomes are shown. Unit tests have no such excuse.
-AGAIN = { [ $$? -eq 1 ] && echo "trying again, alone, what failed …" && $(TESTS) --last-failed --last-failed-no-failures none --maxfail 5
+AGAIN = { [ $$? -eq 1 ] && echo "trying again, alone, what failed …" && \
+	$(TESTS) --last-failed --last-failed-no-failures none --maxfail 5
 
 test-networks:
 	$(TESTS) --quiet --numprocesses $(NETWORKS) --dist loadfile -m 'not quiet' tests/oracle tests/real || \
