@@ -153,15 +153,38 @@ def concerns(comparison: Comparison, *, warnings: bool) -> list[Remark]:
         if run.excluded_because:
             how = "was failed by its subject" if run.status is Status.FAILED else "is excluded"
             items.append(Remark(f"run {run.run_id} {how}: {run.excluded_because}", "✗", "worse"))
-        said = comparison.caveats.sentences  # on the first screen
-        told = [*incidents(run), *(text for text in run.warnings if warnings and text not in said)]
-        items += [Remark(f"{run.run_id}: {text}", "!", "caution") for text in told]
+        items += [Remark(f"{run.run_id}: {text}", "!", "caution") for text in incidents(run)]
+    if warnings:
+        items += [Remark(text, "!", "caution") for text in _warnings(comparison)]
     for item in comparison.condition_differences:
         text = f"{item.label}: {item.baseline} against {item.candidate}. {item.explanation}"
         items.append(Remark(text, "!", "caution"))
     for label, left, right in workload_differences(comparison):
         items.append(Remark(f"workload {label}: {left} against {right}", "✗", "worse"))
     return items
+
+
+def _warnings(comparison: Comparison) -> list[str]:
+    """The warnings of the runs that are not on the first screen; what several runs say alike is one."""
+    runs: dict[str, list[str]] = {}
+    for _, run in runs_of(comparison):
+        for text in dict.fromkeys(run.warnings):
+            if text not in comparison.caveats.sentences:
+                runs.setdefault(text, []).append(run.run_id)
+    return [f"{_whose(names, comparison)}: {text}" for text, names in runs.items()]
+
+
+def _whose(names: Sequence[str], comparison: Comparison) -> str:
+    """Some runs, by as few words as say which."""
+    every = [run.run_id for _, run in runs_of(comparison)]
+    if len(names) == 1:
+        return names[0]
+    if len(names) == len(every):
+        return f"all {len(every)} runs"
+    for side in (comparison.baseline, comparison.candidate):
+        if list(names) == [run.run_id for run in side.runs]:
+            return f"all {len(names)} runs of {side.label}"
+    return enumerated(names)
 
 
 def incidents(run: RunEntry) -> list[str]:

@@ -1,0 +1,39 @@
+"""What a reader must know before believing a comparison: each thing once."""
+
+from __future__ import annotations
+
+import pytest
+
+from chainmark.core.comparison import Comparison
+from chainmark.report.validity import concerns
+
+from tests.unit.report.samples import sample
+
+
+def _warned(*of_each: list[str]) -> list[str]:
+    """What the page says when the six runs, those of the baseline first, have these warnings."""
+    made: Comparison = sample()
+    sides, rest = [], list(of_each)
+    for side in (made.baseline, made.candidate):
+        runs = [run.model_copy(update={"warnings": rest.pop(0)}) for run in side.runs]
+        sides.append(side.model_copy(update={"runs": runs}))
+    told = made.model_copy(update={"baseline": sides[0], "candidate": sides[1]})
+    without = {item.text for item in concerns(told, warnings=False)}
+    return [item.text for item in concerns(told, warnings=True) if item.text not in without]
+
+
+@pytest.mark.parametrize(
+    ("of_each", "said"),
+    [
+        ([["hot"]] * 6, ["all 6 runs: hot"]),
+        ([["hot"]] * 3 + [[]] * 3, ["all 3 runs of v0.9: hot"]),
+        ([[]] * 3 + [["hot", "hot"], ["hot"], ["hot", "wet"]], ["all 3 runs of v1.0: hot", "{5}: wet"]),
+        ([["hot"], [], ["hot"], [], [], ["hot"]], ["{0}, {2} and {5}: hot"]),
+        ([[], ["3 blocks lost"], ["4 blocks lost"], [], [], []], ["{1}: 3 blocks lost", "{2}: 4 blocks lost"]),
+    ],
+)
+def test_what_several_runs_say_alike_is_said_once(of_each: list[list[str]], said: list[str]) -> None:
+    """Six runs of a relay's log repeated the same sentences eighteen times before the first figure."""
+    made = sample()
+    names = [run.run_id for side in (made.baseline, made.candidate) for run in side.runs]
+    assert _warned(*of_each) == [text.format(*names) for text in said]
