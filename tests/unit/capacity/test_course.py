@@ -28,7 +28,7 @@ from chainmark.capacity.report import endpoint_entry
 from chainmark.capacity.sla import judge
 from chainmark.capacity.tables import samples_of
 from chainmark.capacity.verdict import verdict
-from chainmark.core.load_report import CourseEntry
+from chainmark.core.load_report import CourseEntry, CourseUnit
 from chainmark.core.verdict import Verdict
 from chainmark.report.blocks import Table
 from chainmark.report.load_document import load_document
@@ -233,7 +233,8 @@ def test_quick_errors_are_no_recovery() -> None:
 def test_a_ramp_names_the_level_at_which_the_agreement_was_missed() -> None:
     """Above 200 per second the backlog grows; 0.1 s of it are there when the rate is 220."""
     found = _of(_run(RAMP))
-    assert (found.measured, found.unit) == (pytest.approx(220.0, abs=3.0), "req/s")
+    assert found.measured == pytest.approx(220.0, abs=3.0)
+    assert found.unit == "req/s"
     assert None not in (found.low, found.high)
     assert (found.low or 999.0) <= (found.measured or 0.0) <= (found.high or 0.0)
     assert found.outcome is Outcome.FAIL
@@ -324,6 +325,7 @@ _WAITED = "the generator or the server waited for a processor that others had"
 )
 def test_what_says_nothing_about_the_server_is_not_judged(one: Any, why: str) -> None:
     run = one()
+    unit: CourseUnit
     unit, limit = ("req/s", run.course.last) if isinstance(run.course, Ramp) else ("s", run.course.after_s)
     assert _of(run) == CourseResult(unit, None, None, None, limit, Outcome.INCONCLUSIVE, note=why)
 
