@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from chainmark.core import units
 from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
@@ -39,6 +40,23 @@ class _Header:
     made_at_s: float = 0.0
 
 
+@dataclass(frozen=True)
+class Proxy:
+    """A proxy: its URL without anything secret, and the value of `Proxy-Authorization`, "" without one."""
+
+    url: str
+    authorization: str = field(default="", repr=False)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What it is sent besides the request."""
+        return {"Proxy-Authorization": self.authorization} if self.authorization else {}
+
+    def to_order(self) -> dict[str, str | None]:
+        """As the engine reads it."""
+        return {"url": self.url, "authorization": self.authorization or None}
+
+
 @dataclass(frozen=True, repr=False)
 class Access:
     """Who asks: headers that every request carries, and the client's certificate.
@@ -52,6 +70,8 @@ class Access:
             `RENEWED_AFTER_S` later, or follows one in which the server answered 401.
         user: ``"NAME:PASSWORD"`` of basic authentication, with ``${…}``.
         certificate, key: PEM files by which the server knows the client; the key may be in the same file.
+        proxy: ``"http://host:port"`` through which everything goes, with ``user:password@`` before the host where it
+            asks who comes, and ``${…}``. None: no proxy, whatever the environment says.
 
     Raises:
         UsageError: a header is not one, a variable or a file is missing.
@@ -68,10 +88,12 @@ class Access:
     user: str | None = None
     certificate: Path | None = None
     key: Path | None = None
+    proxy: str | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False, compare=False)
     clock: Callable[[], float] = field(default=time.monotonic, repr=False, compare=False)
     _made: list[_Header] = field(default_factory=list, init=False, repr=False, compare=False)
     _secrets: Secrets = field(default_factory=Secrets, init=False, repr=False, compare=False)
+    _way: list[Proxy] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.key is not None and self.certificate is None:
@@ -93,6 +115,7 @@ class Access:
             self._add(_Header(name, "", command, made_at_s=-RENEWED_AFTER_S + self.clock()))
         if self.user is not None:
             self._add(_Header("Authorization", self._basic(self.user)))
+        self._way.extend(map(self._proxy, filter(None, [self.proxy])))
 
     def __repr__(self) -> str:
         return f"Access({self.described()!r})"
@@ -118,6 +141,11 @@ class Access:
         if self.certificate is None:
             return {}
         return {"cert_file": str(self.certificate), "key_file": str(self.key or self.certificate)}
+
+    @property
+    def way(self) -> Proxy | None:
+        """The proxy through which everything goes; None: none."""
+        return self._way[0] if self._way else None
 
     def hide(self, text: str) -> str:
         """The text without the secrets."""
@@ -169,6 +197,20 @@ class Access:
         for secret in (password or name, filled, encoded):
             self._secrets.add(secret)
         return f"Basic {encoded}"
+
+    def _proxy(self, text: str) -> Proxy:
+        """Nothing of the text is repeated in an error: it may be a password's."""
+        try:
+            # A variable's value before the host may have any character, and is filled in where the parts are known.
+            parts = urlsplit(self._filled(text) if "${" in text and "@" not in text else text)
+            host, port = parts.hostname or "", parts.port or 80
+        except ValueError:
+            host, port = "", 0
+        if not host or parts.scheme != "http" or parts.path.strip("/") or parts.query or parts.fragment:
+            raise UsageError("`--proxy` is not the URL of a proxy", "for example `--proxy http://127.0.0.1:3128`")
+        url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+        return Proxy(url, self._basic(user) if parts.username else "")
 
     def _output(self, header: _Header) -> str:
         what = f"the command of the header `{header.name}`"

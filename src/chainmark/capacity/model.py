@@ -156,6 +156,11 @@ class Target:
         return self.url.removeprefix(UNIX) if self.url.startswith(UNIX) else ""
 
     @property
+    def connected_url(self) -> str:
+        """Where connections go: to the server, or to the proxy before it."""
+        return self.access.way.url if self.access.way else self.url
+
+    @property
     def base_url(self) -> str:
         """The URL that a request's path follows; a socket's host is called as curl calls it."""
         return "http://localhost" if self.socket_path else self.url
@@ -238,6 +243,7 @@ class StepOrder:
             "error_pointers": list(self.endpoint.error_pointers),
             "give_up": asdict(self.give_up) if self.give_up else None,
             "tls": {**asdict(self.target.tls), **self.target.access.files()},
+            "proxy": proxy.to_order() if (proxy := self.target.access.way) else None,
         }
         same = ("warm_up_s", "duration_s", "drain_s", "timeout_s", "requests_per_connection", "max_records")
         return json.dumps({**order, **{key: getattr(self, key) for key in (*same, "threads", "seed")}})

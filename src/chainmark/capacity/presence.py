@@ -71,7 +71,7 @@ class Presence:
         due_s = SILENCE_S + self._refusals * BETWEEN_S
         if not told["unanswered"] or self.clock() - self._since_s < due_s:
             return False
-        self._refusals = 0 if self.listens(self.server.url) else self._refusals + 1
+        self._refusals = 0 if self.listens(self.server.connected_url) else self._refusals + 1
         if not self._refusals:
             self._since_s = self.clock()
         return self._refusals >= REFUSALS
@@ -81,7 +81,7 @@ class Presence:
         for turn in range(REFUSALS):
             if turn:
                 self.pause(BETWEEN_S)
-            if self.listens(self.server.url):
+            if self.listens(self.server.connected_url):
                 return False
         return True
 

@@ -1,7 +1,8 @@
-"""Single requests to a server that is to be loaded, as the load engine will make them: no proxy, no redirect."""
+"""Single requests to a server that is to be loaded, as the load engine makes them: no redirect, no unasked proxy."""
 
 from __future__ import annotations
 
+import http.client
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
@@ -11,9 +12,11 @@ from pathlib import Path
 from threading import Timer
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import httpx
 
+from chainmark.capacity.access import Proxy
 from chainmark.capacity.model import HTTP_2, Target
 from chainmark.core.errors import UsageError
 
@@ -21,6 +24,7 @@ from chainmark.core.errors import UsageError
 LONGEST_BODY_BYTES = 64 << 20
 _REDIRECTS = range(300, 400)
 _DECODED = frozenset({"identity", "gzip", "deflate"})
+_ASKS_WHO = 407
 _CONNECTED = ("connect_tcp.complete", "connect_unix_socket.complete", "start_tls.complete")
 
 
@@ -70,7 +74,12 @@ class Prober:
         verify = tls_context(target) if target.url.startswith("https:") else False
         is_http_2 = target.http_version == HTTP_2
         transport = httpx.HTTPTransport(
-            verify=verify, uds=target.socket_path or None, trust_env=False, http1=not is_http_2, http2=is_http_2
+            verify=verify,
+            uds=target.socket_path or None,
+            trust_env=False,
+            http1=not is_http_2,
+            http2=is_http_2,
+            proxy=httpx.Proxy(way.url, headers=way.headers) if (way := target.access.way) else None,
         )
         self._client = httpx.Client(
             transport=transport,
@@ -103,6 +112,8 @@ class Prober:
             self._bounded(),
             self._client.stream(method, url, content=content, headers=sent, extensions=extensions) as answer,
         ):
+            if answer.status_code == _ASKS_WHO and self._target.access.way:
+                raise httpx.ProxyError(str(_ASKS_WHO))
             return Probed(answer.status_code, answer.headers, _read(answer))
 
     @contextmanager
@@ -148,6 +159,40 @@ def _read(answer: httpx.Response) -> bytes:
         if len(content) > LONGEST_BODY_BYTES:
             raise TooLong(f"the answer is longer than the {LONGEST_BODY_BYTES >> 20} MiB that are read")
     return bytes(content)
+
+
+def connected(target: Target, timeout_s: float) -> socket.socket:
+    """A connection to a server with TLS before its first byte, through the proxy where there is one.
+
+    Raises:
+        OSError: nobody takes it, or the proxy opens no way.
+    """
+    parts = urlsplit(target.url)
+    place, way = (parts.hostname or "", parts.port or 443), target.access.way
+    if way is None:
+        return socket.create_connection(place, timeout_s)
+    proxy = urlsplit(way.url)
+    tunnel = http.client.HTTPConnection(proxy.hostname or "", proxy.port, timeout=timeout_s)
+    tunnel.set_tunnel(*place, way.headers)
+    try:
+        tunnel.connect()
+    except http.client.HTTPException as error:
+        raise OSError(f"the proxy answers no HTTP ({error})") from error
+    return tunnel.sock
+
+
+def proxy_fault(way: Proxy, detail: str) -> tuple[str, str]:
+    """Why nothing goes through a proxy, as a clause, and what to do about it.
+
+    Args:
+        detail: what was seen of it: "Connection refused", "407 Proxy Authentication Required".
+    """
+    if str(_ASKS_WHO) in detail:
+        return (
+            f"the proxy {way.url} lets nobody through whom it does not know (status {_ASKS_WHO})",
+            "a name and a password belong to its URL: `--proxy 'http://NAME:${PASSWORD}@HOST:PORT'`",
+        )
+    return f"the proxy {way.url} opens no way to it ({detail})", "is the proxy up, and may it connect to the server?"
 
 
 def headers_of(target: Target, own: Mapping[str, str]) -> httpx.Headers:

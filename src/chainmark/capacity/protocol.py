@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import replace
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -10,8 +9,9 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator
 
 from chainmark.capacity.model import HTTP_1, HTTP_2, HttpVersion, Target
-from chainmark.capacity.probing import tls_context
+from chainmark.capacity.probing import connected, tls_context
 from chainmark.core import units
+from chainmark.core.errors import UsageError
 
 # A setting's value is a number where it looks like one.
 WantedVersion = Annotated[
@@ -29,8 +29,14 @@ def speaking(target: Target, wanted: WantedVersion, timeout_s: float) -> Target:
         timeout_s: how long its choice is waited for.
 
     Raises:
-        UsageError: a certificate or a key cannot be used.
+        UsageError: a certificate or a key cannot be used, or no proxy leads there.
     """
+    if target.access.way and target.socket_path:
+        raise UsageError(f"no proxy leads to the socket {target.socket_path}", "omit `--proxy`")
+    if target.access.way and wanted == HTTP_2 and target.url.startswith("http:"):
+        raise UsageError(
+            "a proxy does not pass on HTTP/2 without TLS", "omit `--http2`, or give a target with `https://`"
+        )
     return replace(target, http_version=_chosen(target, timeout_s) if wanted == "auto" else wanted)
 
 
@@ -44,7 +50,7 @@ def _chosen(target: Target, timeout_s: float) -> HttpVersion:
     host = parts.hostname or ""
     try:
         with (
-            socket.create_connection((host, parts.port or 443), timeout_s) as plain,
+            connected(target, timeout_s) as plain,
             context.wrap_socket(plain, server_hostname=target.tls.server_name or host) as secured,
         ):
             return _ALPN.get(secured.selected_alpn_protocol() or "", HTTP_1)

@@ -17,7 +17,9 @@ from chainmark.capacity.course import Course, Ramp, Spike, level_at
 from chainmark.capacity.engine import IDLE_CLOSE, RECORD_CLASSES, RIGHT
 from chainmark.capacity.model import Outcome, Step
 from chainmark.core import units
+from chainmark.core.load_report import LEVEL_UNITS, CourseUnit
 from chainmark.stats import special
+from chainmark.stats.centiles import centile_with_limits
 from chainmark.stats.estimable import RISK, fewest_for_upper_bound
 
 # Fewer requests have no p99.
@@ -42,15 +44,17 @@ class CourseResult:
     """What it shows.
 
     Attributes:
-        measured: of a spike, seconds from its end until the first answer of the window that is as before; of a ramp,
+        unit: of what was measured, its interval and its limit.
+        measured: of a spike, the time from its end until the first answer of the window that is as before; of a ramp,
             the level from which on the agreement was missed. None: nothing was, or it is not known.
         low, high: of a spike, the same by the 95 % interval of the p99 before; of a ramp, the levels at the begin and
             the end of that window. None is open.
         before_s, peak_s: of a spike, the p99 before it and at its peak; None: not estimable.
-        limit: seconds that a recovery may take, or the ramp's last level, up to which the agreement is to hold.
+        limit: the time that a recovery may take, or the ramp's last level, up to which the agreement is to hold.
         note: why nothing is known.
     """
 
+    unit: CourseUnit
     measured: float | None
     low: float | None
     high: float | None
@@ -92,18 +96,19 @@ def _spike(course: Spike, step: Step, sla: Sla) -> CourseResult:
     if not why and min(len(before), len(after)) < WINDOW:
         fewest = units.plural(min(len(before), len(after)), "request")
         why = f"a p99 needs {WINDOW} requests before the spike and after it, and there were {fewest}"
-    p99s = None if why else _p99_with_interval(before)
+    p99s = None if why else _p99_with_limits(before)
     if p99s is None:
         why = why or "more than 1 % of the requests failed before the spike"
-        return CourseResult(None, None, None, limit_s, Outcome.INCONCLUSIVE, note=why)
+        return CourseResult("s", None, None, None, limit_s, Outcome.INCONCLUSIVE, note=why)
     p99_s, least_s, most_s = p99s
     # A higher limit is met earlier.
     measured, low, high = (
         _back_after(after, course, one * (1.0 + course.recovery_share)) for one in (p99_s, most_s, least_s)
     )
     peak = requests.between(course.before_s + course.rise_s, course.over_s)
-    at_peak = _p99_with_interval(peak) if len(peak) >= WINDOW else None
+    at_peak = _p99_with_limits(peak) if len(peak) >= WINDOW else None
     return CourseResult(
+        unit="s",
         measured=measured,
         low=low,
         high=high,
@@ -139,27 +144,19 @@ def _back_after(after: _Requests, course: Spike, limit_s: float) -> float | None
     return float(after.due_s[first] + after.latency_s[first] - course.over_s)
 
 
-def _p99_with_interval(requests: _Requests) -> tuple[float, float, float] | None:
-    """The p99 of a window or more and its 95 % interval by order statistics; None: more failed than that leaves.
-
-    A bound beyond the slowest answer is the slowest answer.
-    """
-    n = len(requests)
+def _p99_with_limits(requests: _Requests) -> tuple[float, float, float] | None:
+    """The p99 of a window or more and its 95 % limits; None: more failed than that leaves."""
     answered = np.sort(requests.latency_s[~requests.failed])
-    place = int(np.ceil(0.99 * n)) - 1
-    if place >= len(answered):
-        return None
-    half = 1.96 * np.sqrt(0.99 * 0.01 * n)
-    low, high = int(np.floor(0.99 * n - half)) - 1, min(len(answered), int(np.ceil(0.99 * n + half))) - 1
-    return float(answered[place]), float(answered[low]), float(answered[high])
+    return centile_with_limits(answered, len(requests), 0.99)
 
 
 def _ramp(course: Ramp, step: Step, sla: Sla) -> CourseResult:
+    unit = LEVEL_UNITS[course.kind.value]
     requests, why = _requests(step)
     if not why and len(requests) < WINDOW:
         why = f"a p99 needs {WINDOW} requests, and there were {len(requests)}"
     if why:
-        return CourseResult(None, None, None, course.last, Outcome.INCONCLUSIVE, note=why)
+        return CourseResult(unit, None, None, None, course.last, Outcome.INCONCLUSIVE, note=why)
     slow = requests.failed | (requests.latency_s > sla.p99_s)
     # An answer in time may still be an error.
     looks = len(requests) - WINDOW + 1
@@ -168,13 +165,13 @@ def _ramp(course: Ramp, step: Step, sla: Sla) -> CourseResult:
     )
     windows = np.flatnonzero(missed)
     if not len(windows):
-        return CourseResult(None, course.last, None, course.last, Outcome.PASS)
+        return CourseResult(unit, None, course.last, None, course.last, Outcome.PASS)
     window = int(windows[0])
     first = window + int(np.argmax(slow[window : window + WINDOW]))
     low, measured, high = (
         level_at(course.points, float(requests.due_s[at])) for at in (window, first, window + WINDOW - 1)
     )
-    return CourseResult(measured, low, high, course.last, Outcome.FAIL)
+    return CourseResult(unit, measured, low, high, course.last, Outcome.FAIL)
 
 
 @cache

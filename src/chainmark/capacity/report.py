@@ -178,7 +178,10 @@ def _step(number: int, step: Step, endpoint: Endpoint, read_histogram: ReadHisto
 
 def _course(number: int, one: CourseStep, found: Found, read_histogram: ReadHistogram) -> CourseEntry:
     result = result_of(one, found.agreement)
-    same = {name: getattr(result, name) for name in ("measured", "low", "high", "before_s", "peak_s", "limit", "note")}
+    same = {
+        name: getattr(result, name)
+        for name in ("unit", "measured", "low", "high", "before_s", "peak_s", "limit", "note")
+    }
     return CourseEntry(
         what="ramp" if one.course.phase is Phase.RAMP else "spike",
         kind=one.course.kind.value,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
 from urllib.parse import urlsplit
 
 from chainmark.capacity.model import Target
-from chainmark.capacity.probing import tls_context
+from chainmark.capacity.probing import connected, tls_context
 
 Reason = tuple[str, str]
 
@@ -72,12 +71,10 @@ def why_no_tls(target: Target, timeout_s: float) -> Reason | None:
     Raises:
         UsageError: a certificate or a key cannot be used.
     """
-    parts = urlsplit(target.url)
-    host = parts.hostname or ""
-    name = target.tls.server_name or host
+    name = target.tls.server_name or urlsplit(target.url).hostname or ""
     context = tls_context(target)
     try:
-        plain = socket.create_connection((host, parts.port or 443), timeout_s)
+        plain = connected(target, timeout_s)
     except OSError:
         return None
     with plain:

@@ -173,7 +173,12 @@ def measured_text(one: CourseEntry) -> str:
         return units.NOT_ESTIMABLE
     if one.measured is None:
         return "never" if one.what == "ramp" else "not recovered"
-    return level_text(one.kind, one.measured) if one.what == "ramp" else units.duration(one.measured)
+    return course_figure(one, one.measured)
+
+
+def course_figure(one: CourseEntry, value: float) -> str:
+    """A figure of a ramp or a spike with its unit."""
+    return units.duration(value) if one.unit == "s" else level_text(one.kind, value)
 
 
 def _of_course(runs: Sequence[CourseEntry]) -> tuple[Verdict, str]:

@@ -129,6 +129,15 @@ ClientCertificate = Annotated[
 ClientKey = Annotated[
     Path | None, typer.Option("--key", metavar="FILE", help="Private key, if it is not in the `--cert` file.")
 ]
+Proxy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="HTTP proxy for all connections to the server, e.g. `'http://name:${PASSWORD}@10.0.0.1:3128'`. Proxies of "
+        "the environment (`HTTP_PROXY`) are not used.",
+        show_default="none",
+    ),
+]
 Column = Annotated[
     str | None,
     typer.Option("--version", metavar="V", help="Version (column) of a published report. Default: the last one."),
@@ -299,8 +308,9 @@ def _connection(
     key: ClientKey = None,
     ca_file: CaFile = None,
     insecure: Insecure = False,
+    proxy: Proxy = None,
 ) -> Connection:
-    access = cm.Access(headers or (), header_commands or (), user, cert, key)
+    access = cm.Access(headers or (), header_commands or (), user, cert, key, proxy)
     return Connection(ca_file, insecure, access)
 
 

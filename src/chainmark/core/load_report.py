@@ -6,9 +6,10 @@ rendering of it.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.manifest import Fact, Subject
@@ -16,6 +17,8 @@ from chainmark.core.manifest import Fact, Subject
 LOAD_REPORT_SCHEMA = 3
 StepOutcome = Literal["pass", "fail", "inconclusive", "generator-limited"]
 Kind = Literal["clients", "rate"]
+CourseUnit = Literal["s", "clients", "req/s"]
+LEVEL_UNITS: Mapping[str, CourseUnit] = {"clients": "clients", "rate": "req/s"}
 
 
 class _Part(BaseModel):
@@ -273,10 +276,11 @@ class CourseEntry(_Part):
         what: a ramp rises linearly; a spike is a steady load, much more for a short time, and the steady load again.
         first, last: levels: a ramp's begin and end, a spike's before and at its peak.
         step: of the whole course; its level is the most of it.
-        measured: of a spike, seconds until the server was as before; of a ramp, the level from which on the agreement
+        unit: of what was measured, its interval and its limit: seconds of a spike, of a ramp that of its levels.
+        measured: of a spike, the time until the server was as before; of a ramp, the level from which on the agreement
             was missed. None: never, or not known; low, high: its 95 % interval, None is open.
         before_s, peak_s: of a spike, the p99 before it and at its peak.
-        limit: seconds that a recovery may take, or the ramp's last level; is_asked: the agreement names it.
+        limit: the time that a recovery may take, or the ramp's last level; is_asked: the agreement names it.
         note: why nothing is known.
     """
 
@@ -286,6 +290,7 @@ class CourseEntry(_Part):
     last: float
     step: StepEntry
     seconds: list[SecondEntry] = []
+    unit: CourseUnit
     measured: float | None
     low: float | None
     high: float | None
@@ -295,6 +300,14 @@ class CourseEntry(_Part):
     is_asked: bool = False
     outcome: StepOutcome
     note: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_unit(cls, told: Any) -> Any:
+        """Runs that were sealed before the unit was named have the same ones."""
+        if not isinstance(told, Mapping) or "unit" in told:
+            return told
+        return {**told, "unit": "s" if told.get("what") == "spike" else LEVEL_UNITS.get(told.get("kind", ""))}
 
 
 class UseEntry(_Part):

@@ -208,7 +208,11 @@ class Tester:
         content = Content(
             profile_name=test.load.name,
             profile=test.profile.model_dump(mode="json", by_alias=True),
-            workload={**test.load.workload(service.target.http_version), "corpus": service.corpus_hash},
+            workload={
+                **test.load.workload(service.target.http_version),
+                "corpus": service.corpus_hash,
+                **_through(service),
+            },
             seed=test.seed,
             findings=_findings(test, service, result),
             catalogue=catalogue,
@@ -284,6 +288,12 @@ def _findings(test: _Test, service: Service, result: ServerResult) -> Findings:
     )
 
 
+def _through(service: Service) -> dict[str, str]:
+    """The proxy, whose time is in every latency."""
+    way = service.target.access.way
+    return {"proxy": way.url} if way else {}
+
+
 def _labels(load: LoadProfile, service: Service, result: ServerResult) -> dict[str, list[str]]:
     """By what the run is found: its cell, and the endpoints that were measured."""
     told = {
@@ -311,7 +321,9 @@ def _server_facts(load: LoadProfile, service: Service) -> list[Fact]:
     carried, hardware = service.target.access.described(), server_hardware(load, service.target)
     sent = [Fact(label="Sent with every request", value=carried)] if carried else []
     spoken = Fact(label="Protocol", value=described(service.target.http_version, load.steps.streams))
-    return [*service.facts, *([spoken] if load.steps.http_version != HTTP_1 else []), *sent, hardware]
+    way = service.target.access.way
+    through = [Fact(label="Proxy", value=way.url)] if way else []
+    return [*service.facts, *through, *([spoken] if load.steps.http_version != HTTP_1 else []), *sent, hardware]
 
 
 def _target_entry(

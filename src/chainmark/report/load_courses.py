@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chainmark.capacity.verdict import course_text, level_text, measured_text
+from chainmark.capacity.verdict import course_figure, course_text, measured_text
 from chainmark.core import units
 from chainmark.core.load_report import CourseEntry, LoadReport, TargetEntry
 from chainmark.report import load_text as text
@@ -74,8 +74,5 @@ def _common(one: CourseEntry) -> list[TableCell]:
 def _interval(one: CourseEntry) -> str:
     if one.note or (one.low is None and one.high is None):
         return units.UNSET
-    if one.what == "ramp":
-        low, high = (None if end is None else level_text(one.kind, end) for end in (one.low, one.high))
-    else:
-        low, high = (None if end is None else units.duration(end) for end in (one.low, one.high))
+    low, high = (None if end is None else course_figure(one, end) for end in (one.low, one.high))
     return f"{low} … {high}" if high is not None else f"≥ {low}"

@@ -16,6 +16,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
+_Z_95 = 1.96
+
 
 def centile_index(n: int, fraction: float) -> int:
     """Index of a centile among n ascending values: ``min(n - 1, floor(n * fraction))``, the product in IEEE doubles.
@@ -90,6 +92,27 @@ def estimable_centile(sorted_values: FloatArray, fraction: float) -> float | Non
         fraction: 0 to 1.
     """
     return centile(sorted_values, fraction) if has_rank(len(sorted_values), fraction) else None
+
+
+def centile_with_limits(sorted_values: FloatArray, n: int, fraction: float) -> tuple[float, float, float] | None:
+    """The centile of n values of which only the least are known, and its 95 % limits by order statistics.
+
+    Args:
+        sorted_values: shape (known,), ascending, in the metric's unit; those beyond them are greater.
+        n: number of values, the unknown ones included, large enough for the normal approximation of a binomial count.
+        fraction: above 0, below 1.
+
+    Returns:
+        The centile and its lower and upper limit; a limit beyond the greatest known value is that value. None: the
+        centile is not known.
+    """
+    place = math.ceil(fraction * n) - 1
+    if place >= len(sorted_values):
+        return None
+    half = _Z_95 * math.sqrt(fraction * (1.0 - fraction) * n)
+    low = math.floor(fraction * n - half) - 1
+    high = min(len(sorted_values), math.ceil(fraction * n + half)) - 1
+    return float(sorted_values[place]), float(sorted_values[low]), float(sorted_values[high])
 
 
 def fraction_of(statistic: str) -> float | None:

@@ -28,12 +28,13 @@ from chainmark.capacity.report import endpoint_entry
 from chainmark.capacity.sla import judge
 from chainmark.capacity.tables import samples_of
 from chainmark.capacity.verdict import verdict
+from chainmark.core.load_report import CourseEntry, CourseUnit
 from chainmark.core.verdict import Verdict
 from chainmark.report.blocks import Table
 from chainmark.report.load_document import load_document
 
 from tests.unit.capacity.queueing import ENDPOINT, TARGET, FloatArray, Latencies, finished
-from tests.unit.report.load_samples import report, target
+from tests.unit.report.load_samples import report, step, target
 
 CAPACITY_PER_S = 200.0
 # 200 requests above what is served, which the hundred per second that are left then work off in 2 s.
@@ -233,6 +234,7 @@ def test_a_ramp_names_the_level_at_which_the_agreement_was_missed() -> None:
     """Above 200 per second the backlog grows; 0.1 s of it are there when the rate is 220."""
     found = _of(_run(RAMP))
     assert found.measured == pytest.approx(220.0, abs=3.0)
+    assert found.unit == "req/s"
     assert None not in (found.low, found.high)
     assert (found.low or 999.0) <= (found.measured or 0.0) <= (found.high or 0.0)
     assert found.outcome is Outcome.FAIL
@@ -257,7 +259,7 @@ def test_a_ramp_is_missed_by_the_first_window_that_is_surely_slow(requests: int)
     most = next(n for n in range(1, WINDOW) if binom.sf(n - 1, WINDOW, 0.01) <= 0.05 / windows)
     latency_s = np.full(requests, 0.1)
     latency_s[begin : begin + most - 1] = 0.11
-    assert _of(_even_ramp(latency_s)) == CourseResult(None, 450.0, None, 450.0, Outcome.PASS)
+    assert _of(_even_ramp(latency_s)) == CourseResult("req/s", None, 450.0, None, 450.0, Outcome.PASS)
     latency_s[begin + most - 1] = 0.11
     found = _of(_even_ramp(latency_s))
     first = max(0, begin + most - WINDOW)
@@ -322,9 +324,10 @@ _WAITED = "the generator or the server waited for a processor that others had"
     ],
 )
 def test_what_says_nothing_about_the_server_is_not_judged(one: Any, why: str) -> None:
-    step = one()
-    limit = step.course.last if isinstance(step.course, Ramp) else step.course.after_s
-    assert _of(step) == CourseResult(None, None, None, limit, Outcome.INCONCLUSIVE, note=why)
+    run = one()
+    unit: CourseUnit
+    unit, limit = ("req/s", run.course.last) if isinstance(run.course, Ramp) else ("s", run.course.after_s)
+    assert _of(run) == CourseResult(unit, None, None, None, limit, Outcome.INCONCLUSIVE, note=why)
 
 
 def test_the_document_judges_and_shows_each_course_and_a_comparison_has_its_metric() -> None:
@@ -351,3 +354,13 @@ def test_the_document_judges_and_shows_each_course_and_a_comparison_has_its_metr
         values = samples[metric.population][metric.id].to_list()
         assert len(values) == (2 if "spike" in metric.id else 1)
         assert all(value is not None for value in values)
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "unit"), [("spike", "rate", "s"), ("ramp", "rate", "req/s"), ("ramp", "clients", "clients")]
+)
+def test_a_document_that_was_sealed_before_units_were_named_has_them(what: str, kind: str, unit: str) -> None:
+    """Its figures would be read as seconds of a ramp, or not at all."""
+    known: dict[str, Any] = {"what": what, "kind": kind, "first": 1.0, "last": 2.0, "step": step(0, "rate", 8.0, 64.0)}
+    old = {**known, "measured": 1.5, "low": 1.0, "high": None, "limit": 2.0, "outcome": "pass"}
+    assert CourseEntry.model_validate(old).unit == unit

@@ -6,7 +6,7 @@ use super::answer::{AnswerParser, Piece};
 use super::body::{Collected, Room, Wanted};
 use super::classes::Kind;
 use super::coding::Coded;
-use super::dial::Dial;
+use super::dial::{Dial, Dialled};
 use super::failure::{Failure, reason, tls_reason};
 use super::io::{Buffers, HUNG_UP, Io};
 use crate::socket::has_unacknowledged;
@@ -240,10 +240,15 @@ impl Connection {
 
     fn connecting_event(&mut self, slot: u32, io: &mut Io) -> Option<Failure> {
         let socket = self.socket.as_ref()?;
-        if !self.dial.is_connected(socket, io) {
-            self.socket = None;
-            self.generation = self.generation.wrapping_add(1);
-            return self.connect(slot, io);
+        match self.dial.advance(socket, io) {
+            Err(failure) => return Some(failure),
+            Ok(Dialled::Waiting) => return None,
+            Ok(Dialled::Refused) => {
+                self.socket = None;
+                self.generation = self.generation.wrapping_add(1);
+                return self.connect(slot, io);
+            }
+            Ok(Dialled::Connected) => {}
         }
         if let Some(tls) = &io.plan.tls {
             match tls.connection() {

@@ -3,6 +3,7 @@
 use super::failure::{Failure, Refusals};
 use super::io::Io;
 use super::target::Address;
+use super::tunnel;
 use crate::clock::monotonic_ns;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
@@ -12,12 +13,24 @@ use std::os::fd::OwnedFd;
 
 const INTERESTS: EventFlags = EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
 
+/// How far an attempt is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialled {
+    /// This address refused, and another one may be tried.
+    Refused,
+    /// A proxy has not answered yet.
+    Waiting,
+    Connected,
+}
+
 /// One attempt to connect, over all addresses.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Dial {
     tried: usize,
     refusals: Refusals,
     begun_ns: i64,
+    /// Of a proxy, a way to the server.
+    is_asking: bool,
 }
 
 impl Dial {
@@ -43,15 +56,21 @@ impl Dial {
         Err(self.refusals.failure(io.counts.opened > 0))
     }
 
-    /// Takes the end of connecting; false: this address refused, and another one may be tried.
-    pub fn is_connected(&mut self, socket: &OwnedFd, io: &mut Io) -> bool {
-        if let Err(error) = socket_error(socket).and_then(|result| result) {
-            self.refused(error, io);
-            return false;
+    /// Takes the end of connecting, and of a proxy its answer.
+    pub fn advance(&mut self, socket: &OwnedFd, io: &mut Io) -> Result<Dialled, Failure> {
+        let tunnel = io.plan.tunnel.as_deref();
+        if !self.is_asking {
+            if let Err(error) = socket_error(socket).and_then(|result| result) {
+                self.refused(error, io);
+                return Ok(Dialled::Refused);
+            }
+            io.counts.opened += 1;
+            io.round_trip_ns = io.round_trip_ns.min(monotonic_ns() - self.begun_ns);
+            let Some(question) = tunnel else { return Ok(Dialled::Connected) };
+            tunnel::ask(socket, question, io)?;
+            self.is_asking = true;
         }
-        io.counts.opened += 1;
-        io.round_trip_ns = io.round_trip_ns.min(monotonic_ns() - self.begun_ns);
-        true
+        Ok(if tunnel::is_open(socket, io)? { Dialled::Connected } else { Dialled::Waiting })
     }
 
     fn refused(&mut self, error: Errno, io: &mut Io) {

@@ -80,7 +80,7 @@ impl HttpLoad {
         }
         let plan = lock(&self.plan).take();
         let mut plan = plan.ok_or(HttpError::State { what: "start", state: "has been started already" })?;
-        plan.addresses = plan.target.resolve()?;
+        plan.addresses = plan.proxy.as_ref().unwrap_or(&plan.target).resolve()?;
         allow_connections(plan.load.connections())?;
         let plan = Arc::new(plan);
         let common = Common {

@@ -36,6 +36,7 @@ mod stream;
 mod tally;
 mod target;
 mod tls;
+mod tunnel;
 mod worker;
 
 pub use classes::ClassTold;

@@ -66,6 +66,9 @@ pub struct Order {
     pub max_records: u64,
     #[serde(default)]
     pub tls: TlsOrder,
+    /// None: the target itself is connected to. Nothing else names a proxy, such as the environment.
+    #[serde(default)]
+    pub proxy: Option<ProxyOrder>,
     /// 0: one, and more for many connections or a high rate.
     #[serde(default)]
     pub threads: u32,
@@ -258,6 +261,17 @@ pub struct GiveUp {
     pub slow: u64,
     /// End once so many failed.
     pub failed: u64,
+}
+
+/// A proxy that all connections go through: a tunnel to an `https` target; to an `http` one it passes each request on.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProxyOrder {
+    /// `http://host:port`.
+    pub url: String,
+    /// The value of `Proxy-Authorization`; it is in no message.
+    #[serde(default)]
+    pub authorization: Option<String>,
 }
 
 /// How the server's certificate is judged.

@@ -3,10 +3,11 @@
 use super::body::Room;
 use super::course::Course;
 use super::error::{HttpError, refused};
-use super::order::{Drawing, GiveUp, Mode, Order, PartOrder, Protocol};
+use super::order::{Drawing, GiveUp, Mode, Order, PartOrder, Protocol, ProxyOrder};
 use super::request::{Common, Request};
 use super::target::{Address, Target};
 use super::tls::Tls;
+use super::tunnel;
 use crate::clock::NS_PER_S;
 use crate::schedule::ScheduleKind;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -45,6 +46,10 @@ pub(super) struct Plan {
     pub tls: Option<Tls>,
     pub threads: usize,
     pub target: Target,
+    /// Connected to in the target's place.
+    pub proxy: Option<Target>,
+    /// What the proxy is asked for, a way to a target with TLS, before anything else.
+    pub tunnel: Option<Vec<u8>>,
     /// Resolved when the load starts.
     pub addresses: Vec<Address>,
 }
@@ -149,7 +154,8 @@ impl Plan {
     pub fn new(order: &Order) -> Result<Self, HttpError> {
         let target = Target::parse(&order.url)?;
         let (headers, protocol) = (order.headers.as_slice(), order.protocol);
-        let common = Common { target: &target, headers, coding: order.request_coding, protocol };
+        let reading = order.proxy.as_ref().filter(|_| !target.tls);
+        let common = Common { target: &target, headers, coding: order.request_coding, protocol, proxy: reading };
         common.check()?;
         let with_close = order.requests_per_connection > 0;
         let requests = order.requests.iter().enumerate();
@@ -187,6 +193,8 @@ impl Plan {
             room: Room::of_this_machine(),
             tls: if target.tls { Some(Tls::new(&order.tls, &target, protocol)?) } else { None },
             threads: load.threads(order.threads),
+            proxy: order.proxy.as_ref().map(|proxy| proxy_of(proxy, &target, protocol)).transpose()?,
+            tunnel: order.proxy.as_ref().filter(|_| target.tls).map(|proxy| tunnel::question(&target, proxy)),
             target,
             addresses: Vec::new(),
         })
@@ -207,6 +215,21 @@ impl Plan {
     pub fn phase(&self, time_ns: i64) -> usize {
         usize::from(time_ns >= self.warm_up_ns)
     }
+}
+
+fn proxy_of(order: &ProxyOrder, target: &Target, protocol: Protocol) -> Result<Target, HttpError> {
+    let proxy = Target::parse(&order.url)?;
+    let refuse = |reason| Err(HttpError::Url { url: order.url.clone(), reason });
+    if proxy.tls || proxy.socket_path.is_some() || !proxy.base_path.is_empty() {
+        return refuse("a proxy is http://host:port");
+    }
+    if target.socket_path.is_some() {
+        return refuse("no proxy leads to a socket");
+    }
+    if !target.tls && protocol == Protocol::Http2 {
+        return refuse("no proxy passes HTTP/2 on without TLS");
+    }
+    Ok(proxy)
 }
 
 /// Makes room for so many open files.

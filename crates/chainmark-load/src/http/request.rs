@@ -3,7 +3,7 @@
 use super::check::Expectation;
 use super::coding::Coding;
 use super::error::HttpError;
-use super::order::{Protocol, RequestOrder};
+use super::order::{Protocol, ProxyOrder, RequestOrder};
 use super::target::Target;
 use bytes::Bytes;
 
@@ -77,6 +77,8 @@ pub(super) struct Common<'o> {
     pub headers: &'o [(String, String)],
     pub coding: Option<Coding>,
     pub protocol: Protocol,
+    /// It reads the requests, and passes them on.
+    pub proxy: Option<&'o ProxyOrder>,
 }
 
 impl Common<'_> {
@@ -85,6 +87,9 @@ impl Common<'_> {
     pub fn check(&self) -> Result<(), HttpError> {
         for (name, value) in self.headers {
             check_header("headers", name, value, "hidden")?;
+        }
+        if let Some(value) = self.proxy.and_then(|proxy| proxy.authorization.as_deref()) {
+            check_header("proxy.authorization", "Proxy-Authorization", value, "hidden")?;
         }
         Ok(())
     }
@@ -127,8 +132,13 @@ impl<'o> Content<'o> {
         if !body.is_empty() || matches!(order.method.as_str(), "POST" | "PUT" | "PATCH") {
             fields.push(("Content-Length", body.len().to_string()));
         }
+        if let Some(value) = common.proxy.and_then(|proxy| proxy.authorization.clone()) {
+            fields.push(("Proxy-Authorization", value));
+        }
         let scheme = if target.tls { "https" } else { "http" };
-        Self { method: &order.method, path: format!("{}{}", target.base_path, order.path), scheme, fields, body }
+        let base = if common.proxy.is_some() { format!("{scheme}://{}", target.authority) } else { String::new() };
+        let path = format!("{base}{}{}", target.base_path, order.path);
+        Self { method: &order.method, path, scheme, fields, body }
     }
 
     fn serialise(&self, connection: &str) -> Box<[u8]> {
@@ -221,7 +231,7 @@ mod tests {
 
     fn bytes(json: &str, last: bool) -> String {
         let target = Target::parse("http://host:81/base/").unwrap();
-        let common = Common { target: &target, headers: &[], coding: None, protocol: Protocol::Http1 };
+        let common = Common { target: &target, headers: &[], coding: None, protocol: Protocol::Http1, proxy: None };
         let request = Request::new(0, &order(json), &common, true).unwrap();
         String::from_utf8(request.bytes(last).to_vec()).unwrap()
     }
@@ -245,7 +255,7 @@ mod tests {
     #[test]
     fn what_would_break_the_framing_is_refused() {
         let target = Target::parse("http://host").unwrap();
-        let common = Common { target: &target, headers: &[], coding: None, protocol: Protocol::Http1 };
+        let common = Common { target: &target, headers: &[], coding: None, protocol: Protocol::Http1, proxy: None };
         for json in [
             r#"{"method":"HEAD","path":"/"}"#,
             r#"{"method":"GET /","path":"/"}"#,
@@ -266,7 +276,7 @@ mod tests {
         let target = Target::parse("http://host").unwrap();
         let headers = [("X-Api-Key", "abc"), ("Accept", "text/plain")].map(|(name, value)| (name.into(), value.into()));
         let protocol = Protocol::Http1;
-        let common = Common { target: &target, headers: &headers, coding: Some(Coding::Gzip), protocol };
+        let common = Common { target: &target, headers: &headers, coding: Some(Coding::Gzip), protocol, proxy: None };
         common.check().unwrap();
         let order = order(r#"{"method":"GET","path":"/","headers":[["accept","application/json"]]}"#);
         let request = Request::new(0, &order, &common, false).unwrap();
@@ -281,7 +291,8 @@ mod tests {
     fn a_request_of_http_2_names_its_host_in_the_address_and_has_all_other_headers() {
         let target = Target::parse("https://host:81/base").unwrap();
         let headers = [("X-Api-Key".to_owned(), "abc".to_owned())];
-        let common = Common { target: &target, headers: &headers, coding: None, protocol: Protocol::Http2 };
+        let common =
+            Common { target: &target, headers: &headers, coding: None, protocol: Protocol::Http2, proxy: None };
         let text = r#"{"method":"POST","path":"/a?b=1","headers":[["Host","other"],["Accept","x"]],"body":"{}"}"#;
         let request = Request::new(0, &order(text), &common, false).unwrap();
         let Framed { head, body } = request.framed();

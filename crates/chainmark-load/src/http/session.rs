@@ -1,7 +1,7 @@
 //! One HTTP/2 connection: its socket, its TLS, and what speaks HTTP/2 over them.
 
 use super::classes::Kind;
-use super::dial::Dial;
+use super::dial::{Dial, Dialled};
 use super::failure::{Failure, reason, tls_reason};
 use super::io::{HUNG_UP, Io};
 use super::pipe::Port;
@@ -109,9 +109,13 @@ impl Session {
 
     /// Takes the end of connecting, or tries the next address; whether it may be spoken on.
     pub fn connected(&mut self, token: u64, io: &mut Io) -> Result<bool, Failure> {
-        if !self.dial.is_connected(&self.socket, io) {
-            self.socket = self.dial.open(token, io)?;
-            return Ok(false);
+        match self.dial.advance(&self.socket, io)? {
+            Dialled::Waiting => return Ok(false),
+            Dialled::Refused => {
+                self.socket = self.dial.open(token, io)?;
+                return Ok(false);
+            }
+            Dialled::Connected => {}
         }
         if let Some(tls) = &io.plan.tls {
             let tls = tls.connection().map_err(|error| Failure::new(Kind::Tls, error.to_string()))?;

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -18,7 +19,7 @@ from chainmark.capacity.engine import UNANSWERED, known_failure
 from chainmark.capacity.measured import ErrorClass
 from chainmark.capacity.metrics import typical_catalogue
 from chainmark.capacity.model import Endpoint, Level, LevelKind, Request, StepOrder, Target
-from chainmark.capacity.probing import hint_of_status
+from chainmark.capacity.probing import hint_of_status, proxy_fault
 from chainmark.capacity.profile import LoadProfile
 from chainmark.capacity.step import run_step
 from chainmark.capacity.tls_faults import why_no_tls
@@ -219,6 +220,10 @@ def _ask_once(target: Target, endpoint: Endpoint, how: Checked) -> str | None:
         return result.server
     error, request = result.errors[0], endpoint.requests[0]
     what = f"`{request.method} {request.path}` of {target.url}"
+    way = target.access.way
+    if way and (error.kind == "connect" or error.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED):
+        why, hint = proxy_fault(way, error.detail or str(error.status))
+        raise EnvironmentFailure(f"{what} was not answered: {why}", hint)
     if error.kind in UNANSWERED or error.kind == PROTOCOL:
         why, hint = _why_unanswered(target, error, timeout_s)
         raise EnvironmentFailure(f"{what} was not answered: {why}", hint)

@@ -17,7 +17,7 @@ import httpx
 
 from chainmark.capacity.access import NOBODY, Access
 from chainmark.capacity.model import HTTP_1, UNIX, HttpVersion, Target, Tls
-from chainmark.capacity.probing import Probed, Prober, TooLong
+from chainmark.capacity.probing import Probed, Prober, TooLong, proxy_fault
 from chainmark.capacity.tls_faults import tls_fault
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
@@ -176,10 +176,18 @@ class MeshClient:
         except httpx.HTTPError as error:
             # Who ends connections over single requests answers others, and takes nobody's time.
             self._unanswered = self._unanswered + 1 if isinstance(error, httpx.TimeoutException) else 0
-            raise self._error(path, error) from error
+            raise self._proxy_error(error) or self._error(path, error) from error
         self._unanswered = 0
         self.answer_bytes[path, content] = len(probed.content)
         return _answer(probed, time.perf_counter() - started, self._target.access)
+
+    def _proxy_error(self, error: httpx.HTTPError) -> EnvironmentFailure | None:
+        """Where nothing goes through the proxy; None: it is not that."""
+        way = self._target.access.way
+        if way is None or not isinstance(error, httpx.ProxyError | httpx.ConnectError) or _is_of_tls(error):
+            return None
+        why, hint = proxy_fault(way, str(error))
+        return ServerDown(f"{self.url} cannot be connected to: {why}", hint)
 
     def _error(self, path: str, error: httpx.HTTPError) -> EnvironmentFailure:
         for cause in _causes(error):
@@ -254,6 +262,10 @@ def _answer(probed: Probed, seconds: float, access: Access) -> Answer:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+def _is_of_tls(error: BaseException) -> bool:
+    return any(isinstance(cause, ssl.SSLError) for cause in _causes(error))
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

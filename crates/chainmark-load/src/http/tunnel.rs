@@ -1,0 +1,67 @@
+//! A way through a proxy, made before the first byte to the server (CONNECT).
+
+use super::classes::Kind;
+use super::failure::{Failure, reason};
+use super::io::Io;
+use super::order::ProxyOrder;
+use super::target::Target;
+use rustix::io::Errno;
+use rustix::net::{self, RecvFlags, SendFlags};
+use std::os::fd::OwnedFd;
+
+const HEAD_END: &[u8] = b"\r\n\r\n";
+
+/// What the proxy is asked.
+pub(super) fn question(target: &Target, proxy: &ProxyOrder) -> Vec<u8> {
+    let host = if target.host.contains(':') { format!("[{}]", target.host) } else { target.host.clone() };
+    let authority = format!("{host}:{}", target.port);
+    let who = proxy.authorization.as_ref().map_or(String::new(), |value| format!("Proxy-Authorization: {value}\r\n"));
+    format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{who}\r\n").into_bytes()
+}
+
+/// Asks on a socket that has just been connected, and has room for it.
+pub(super) fn ask(socket: &OwnedFd, question: &[u8], io: &mut Io) -> Result<(), Failure> {
+    match net::send(socket, question, SendFlags::NOSIGNAL) {
+        Ok(count) if count == question.len() => {
+            io.counts.bytes_out += count as u64;
+            Ok(())
+        }
+        Ok(_) => Err(Failure::new(Kind::Connect, "the proxy takes no request")),
+        Err(error) => Err(broken(error)),
+    }
+}
+
+/// Whether the proxy has opened the way. What follows its answer is the server's, and stays in the socket.
+pub(super) fn is_open(socket: &OwnedFd, io: &mut Io) -> Result<bool, Failure> {
+    let wire = &mut io.buffers.wire[..];
+    let there = match net::recv(socket, &mut *wire, RecvFlags::PEEK) {
+        Ok((0, _)) => return Err(Failure::new(Kind::Connect, "the proxy closed the connection without an answer")),
+        Ok((there, _)) => there,
+        Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
+        Err(error) => return Err(broken(error)),
+    };
+    let Some(end) = wire[..there].windows(HEAD_END.len()).position(|bytes| bytes == HEAD_END) else {
+        return if there < wire.len() { Ok(false) } else { Err(no_answer()) };
+    };
+    let head = end + HEAD_END.len();
+    net::recv(socket, &mut wire[..head], RecvFlags::empty()).map_err(broken)?;
+    io.counts.bytes_in += head as u64;
+    match status(&io.buffers.wire[..end]) {
+        Some(200..300) => Ok(true),
+        Some(status) => Err(Failure::new(Kind::Connect, format!("the proxy opens no way to the server: {status}"))),
+        None => Err(no_answer()),
+    }
+}
+
+fn status(head: &[u8]) -> Option<u16> {
+    let digits = head.strip_prefix(b"HTTP/1.")?.get(2..5)?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+fn no_answer() -> Failure {
+    Failure::new(Kind::Connect, "what the proxy answers is no HTTP")
+}
+
+fn broken(error: Errno) -> Failure {
+    Failure::new(Kind::Connect, format!("the proxy broke off: {}", reason(error)))
+}

@@ -1,0 +1,84 @@
+"""A small HTTP proxy: tunnels (CONNECT), and requests with whole URLs that it passes on."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.client import parse_headers
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from threading import Thread
+from urllib.parse import urlsplit
+
+_WHO = b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+class ForwardProxy(ThreadingTCPServer):
+    """Takes every name for this machine's, so that whoever passes it by does not get there.
+
+    Attributes:
+        known: the only value of `Proxy-Authorization` that is let through; "": anybody is.
+        asked: the request lines.
+    """
+
+    daemon_threads = True
+    allow_reuse_address = True
+    request_queue_size = 128
+
+    def __init__(self, known: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.known = known
+        self.asked: list[tuple[str, str]] = []
+
+    @property
+    def place(self) -> str:
+        """Its host and port."""
+        return f"127.0.0.1:{self.server_address[1]}"
+
+
+class _Handler(StreamRequestHandler):
+    server: ForwardProxy
+
+    def handle(self) -> None:
+        """The requests of one connection, which all go to one server."""
+        server: socket.socket | None = None
+        while line := self.rfile.readline().decode():
+            method, url, _ = line.split()
+            self.server.asked.append((method, url))
+            headers = parse_headers(self.rfile)
+            if self.server.known and headers["Proxy-Authorization"] != self.server.known:
+                self.wfile.write(_WHO)
+                return
+            del headers["Proxy-Authorization"]
+            parts = urlsplit(f"//{url}" if method == "CONNECT" else url)
+            if server is None:
+                server = socket.create_connection(("127.0.0.1", parts.port or 80))
+                if method == "CONNECT":
+                    self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+                Thread(target=_copy, args=(server, self.connection), daemon=True).start()
+            if method == "CONNECT":
+                _copy(self.connection, server)
+                return
+            body = self.rfile.read(int(headers["Content-Length"] or 0))
+            told = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+            server.sendall(f"{method} {parts.path} HTTP/1.1\r\n{told}\r\n".encode() + body)
+
+
+def _copy(begin: socket.socket, end: socket.socket) -> None:
+    with suppress(OSError):
+        while piece := begin.recv(1 << 16):
+            end.sendall(piece)
+        end.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def forwarding(known: str = "") -> Iterator[ForwardProxy]:
+    """A proxy for as long as the context lasts."""
+    with ForwardProxy(known) as proxy:
+        thread = Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield proxy
+        finally:
+            proxy.shutdown()
+            thread.join()
