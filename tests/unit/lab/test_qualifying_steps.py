@@ -5,7 +5,9 @@ The runs take no time and have no samples; where time matters, the clock is the 
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +21,7 @@ from pydantic import BaseModel
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.progress import Progress
 from chainmark.core.qa_plan import QaPlan, ScenarioPlan
-from chainmark.lab import qualifying
+from chainmark.lab import machine, qualifying
 from chainmark.lab.protocols import Order
 from chainmark.lab.qualifying import QaMade, Qualifier, Stoppable
 from chainmark.lab.scenarios import QaOrder
@@ -191,6 +193,8 @@ def test_what_was_ordered_and_made_is_noted_in_whole(
     assert (made.order, made.interrupted) == (order, False)
     assert {role: subject.version for role, subject in made.subjects.items()} == {"baseline": "v1", "candidate": "v2"}
     assert [len(ids) for ids in _ids(made).values()] == [4, 2]
+    places = [place for one in made.scenarios for run in one.runs if (place := run.manifest.experiment)]
+    assert [place.id for place in places] == [f"{made.experiment}-first"] * 4 + [f"{made.experiment}-second"] * 2
     assert _note(store, made) == {
         "schema_version": 1,
         "kind": "qa",
@@ -305,7 +309,12 @@ def test_a_run_that_takes_no_time_counts_as_a_second(store: Store, plan: QaPlan,
     listener = Heard()
     _made(store, plan, StandIn(), listener)
     assert [seconds for *_, seconds in listener.steps][:3] == [480.0, 7.0, 6.0]
-    assert clock.now == 1000.0
+
+
+def test_a_pair_that_takes_no_time_counts_as_a_second(store: Store, by_two: QaPlan, clock: Clock) -> None:
+    listener = Heard()
+    _made(store, by_two, Staged(), listener)
+    assert [seconds for *_, seconds in listener.steps] == [180.0, 180.0, 2.0, 2.0, 1.0, 1.0]
 
 
 def test_a_run_that_is_repeated_is_counted_with_those_that_were_planned(store: Store, plan: QaPlan) -> None:
@@ -369,7 +378,7 @@ def test_runs_are_made_two_at_a_time_where_two_leave_enough_of_the_machine(
     system = Staged(under_load=lambda order, _: beside.append(order.beside), lacks="wings")
     listener = Heard()
     _made(store, plan, system, listener)
-    assert beside == [] if lacking else [BY_TWO if is_shared else ""] * 2
+    assert beside == ([] if lacking else [BY_TWO if is_shared else ""] * 2)
     assert listener.of("scenario") == [("scenario", "first", lacking)]
 
 
@@ -457,6 +466,29 @@ def test_a_mistake_in_one_of_two_at_a_time_ends_the_work_and_keeps_the_other(sto
     note = experiment_folder(store, path.name).read()
     assert note["runs"] == {"first": [run.run_id for run in store.sealed()]}
     assert not note["finished"]
+
+
+def test_the_machine_is_waited_for_once_and_then_had_for_all_runs(
+    store: Store, by_two: QaPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that are made two at a time, in threads of their own, do not wait for the work that they belong to."""
+    monkeypatch.setattr(machine, "LOCK", tmp_path / "lock")
+    monkeypatch.setattr(machine, "LOOK_S", 0.0)
+    monkeypatch.setenv(machine.USE, machine.Use.WAIT)
+    other = os.open(machine.LOCK, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(other, fcntl.LOCK_EX)
+
+    def on_update(_fraction: float) -> None:
+        if not freed:
+            freed.append(True)
+            os.close(other)
+            monkeypatch.setenv(machine.USE, machine.Use.REFUSE)
+
+    freed: list[bool] = []
+    listener = Heard(on_update=on_update)
+    made = _made(store, by_two, Staged(), listener)
+    assert listener.told[0] == ("stage", "waiting for another process, which is measuring on this machine")
+    assert (len(made.scenarios[0].runs), listener.of("again")) == (6, [])
 
 
 def test_a_run_in_another_thread_ends_when_it_is_asked_to() -> None:
