@@ -186,15 +186,15 @@ def test_what_was_ordered_and_made_is_noted_in_whole(
 ) -> None:
     """Another process must be able to go on with it, and people to see what became of it."""
     monkeypatch.setattr(qualifying, "utc_now", lambda: "2026-01-02T03:04:05Z")
-    plan = _with(plan, {"repetitions": None, "most_runs": 4}, {"repetitions": 1})
+    plan = _with(plan, {"repetitions": None, "most_runs": 4}, {"repetitions": 3})
     order = _order(plan, settings=("rate=4",), of_version={"candidate": ["rate=5"]})
     made = Qualifier(store, StandIn(), lambda *_: True).make(order, Followed())
     assert re.fullmatch(r"cometbft-qa-trial-\d{8}T\d{6}-[0-9a-f]{4}", made.experiment)
     assert (made.order, made.interrupted) == (order, False)
     assert {role: subject.version for role, subject in made.subjects.items()} == {"baseline": "v1", "candidate": "v2"}
-    assert [len(ids) for ids in _ids(made).values()] == [4, 2]
+    assert [len(ids) for ids in _ids(made).values()] == [4, 6], "only what goes on until it is decided ends sooner"
     places = [place for one in made.scenarios for run in one.runs if (place := run.manifest.experiment)]
-    assert [place.id for place in places] == [f"{made.experiment}-first"] * 4 + [f"{made.experiment}-second"] * 2
+    assert [place.id for place in places] == [f"{made.experiment}-first"] * 4 + [f"{made.experiment}-second"] * 6
     assert _note(store, made) == {
         "schema_version": 1,
         "kind": "qa",
@@ -242,6 +242,17 @@ def test_an_interruption_is_noted_with_what_was_made(store: Store, plan: QaPlan)
     _rewrite(store, broken, finished=True)
     again = Qualifier(store, Staged(_stopping(1))).resume(broken.experiment, Followed())
     assert not _note(store, again)["finished"]
+
+
+def test_a_run_that_a_decided_scenario_lost_is_made_again(store: Store, plan: QaPlan) -> None:
+    """Its decision was made with it; no run of a later round is added."""
+    made = Qualifier(store, StandIn(), lambda *_: True).make(
+        _order(_with(plan, {"repetitions": None, "most_runs": 4})), Followed()
+    )
+    store.remove(made.scenarios[0].done[2])
+    system = StandIn()
+    Qualifier(store, system).resume(made.experiment, Followed())
+    assert system.made == [("v2", 12)]
 
 
 def test_only_a_qualification_of_the_same_system_is_gone_on_with(store: Store, plan: QaPlan) -> None:
@@ -519,7 +530,9 @@ _LOADS = tuple(SweepLoad((per_s,), f"r{per_s}", per_s) for per_s in (10, 20, 30)
 
 @dataclass
 class Searched(StandIn):
-    """A system that keeps up with 20 a second; a search by halves looks for that."""
+    """A system that keeps up with 20 a second, or with what it is said to; a search by halves looks for that."""
+
+    kept: Mapping[str, int] = field(default_factory=dict)
 
     def sweep_plan(self, profile: BaseModel) -> SweepPlan:
         """Three loads."""
@@ -535,9 +548,13 @@ class Searched(StandIn):
         return profile.model_copy(update={"rate": load.per_s})
 
     def standings(self, runs: Sequence[SealedRun], tolerance: float) -> Sequence[Mapping[SweepLoad, Standing]]:
-        """By the rates of the valid runs; nobody asks without any."""
-        rates = {int(str(run.manifest.profile["rate"])) for run in runs if run.manifest.status == "valid"}
-        return [{load: "kept up" if load.per_s <= 20 else "lost" for load in _LOADS if load.per_s in rates}]
+        """By the rates of the valid runs."""
+        ran = [
+            (int(str(run.manifest.profile["rate"])), self.kept.get(run.manifest.subject.version, 20))
+            for run in runs
+            if run.manifest.status == "valid"
+        ]
+        return [{self.load_of(None, rate): "kept up" if rate <= most else "lost" for rate, most in ran}]
 
 
 def _sides(made: QaMade) -> list[tuple[str, int]]:
@@ -559,6 +576,14 @@ def test_a_search_makes_the_runs_that_it_asks_for_and_no_others(store: Store, sw
     system = Searched()
     again = Qualifier(store, system).resume(made.experiment, Followed())
     assert (system.made, _sides(again)) == ([], _sides(made))
+
+
+def test_a_search_asks_for_what_either_version_leaves_open(store: Store, sweep: QaPlan) -> None:
+    """The baseline keeps 20 up, so 30 is asked for; the candidate does not, so 10 is."""
+    made = _made(store, sweep, Searched(kept={"v1": 20, "v2": 10}))
+    assert sorted(_sides(made)) == [
+        ("v1/r10", 0), ("v1/r20", 3), ("v1/r30", 4), ("v2/r10", 1), ("v2/r20", 2), ("v2/r30", 5),
+    ]  # fmt: skip
 
 
 def test_a_search_that_is_gone_on_with_repeats_what_is_invalid_and_asks_on(store: Store, sweep: QaPlan) -> None:
