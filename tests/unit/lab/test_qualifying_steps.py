@@ -36,9 +36,19 @@ TIMEOUT_S = 60
 BY_TWO = "1 more network of this plan"
 
 
+class Placed(Profile):
+    """A profile of which a sealed run holds another form: a list."""
+
+    regions: tuple[str, ...] = ("eu", "us")
+
+
 @dataclass
 class Timed(Staged):
     """A system whose runs should take a minute per unit of their rate."""
+
+    def profile(self, content: Mapping[str, object]) -> Profile:
+        """With its regions."""
+        return Placed.model_validate(content)
 
     def expected_seconds(self, profile: BaseModel) -> float:
         """By the rate."""
@@ -280,17 +290,21 @@ def test_nodes_homes_are_kept_where_that_was_ordered(store: Store, plan: QaPlan)
     assert kept == [True, True, False, False, True, True]
 
 
-@pytest.mark.parametrize("system", [StandIn(lacks="wings"), Staged(lacks="wings")])
-def test_every_scenario_and_run_is_told_once_and_in_its_order(store: Store, plan: QaPlan, system: StandIn) -> None:
+def _loading(_order: Order, progress: Progress) -> None:
+    progress.stage("loading")
+
+
+def test_every_scenario_and_run_is_told_once_and_in_its_order(store: Store, plan: QaPlan) -> None:
     plan = _with(plan, {"needs": ["wings"]}, {"repetitions": 1})
     listener = Heard()
-    _made(store, plan, system, listener)
-    told = [one for one in listener.told if one[0] != "end"]
-    assert told == [
+    _made(store, plan, Staged(lacks="wings", under_load=_loading), listener)
+    assert listener.of("scenario", "begin", "stage") == [
         ("scenario", "first", ["wings"]),
         ("scenario", "second", []),
         ("begin", "baseline", 0, 1),
+        ("stage", "loading"),
         ("begin", "candidate", 1, 2),
+        ("stage", "loading"),
     ]
     assert listener.of("end") == [("end", "baseline", 0), ("end", "candidate", 1)]
 
@@ -375,9 +389,11 @@ def test_runs_made_of_something_else_are_refused_with_what_does_not_fit(store: S
         f"`{broken.experiment}` was made with another profile: {found.run_id} does not fit"
     )
     assert refused.value.hint == "the profile has changed; start a new qualification"
-    _rewrite(store, broken, baseline="v1", settings=["rate=7"])
-    with pytest.raises(UsageError, match="does not fit"):
-        Qualifier(store, StandIn()).resume(broken.experiment, Followed())
+    store.remove(broken.scenarios[0].done[2])  # the next run is the candidate's, which may have run otherwise too
+    for changes in ({"candidate": "v0"}, {"candidate": "v2", "settings": ["rate=7"]}):
+        _rewrite(store, broken, baseline="v1", **changes)
+        with pytest.raises(UsageError, match="does not fit"):
+            Qualifier(store, StandIn()).resume(broken.experiment, Followed())
 
 
 @pytest.mark.parametrize(("cores", "lacking", "is_shared"), [(2, [], True), (3, [], False), (2, ["wings"], False)])
