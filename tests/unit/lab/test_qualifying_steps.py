@@ -440,8 +440,9 @@ def test_how_far_two_at_a_time_are_follows_from_the_longer_one(
         if clock.now >= 1180.0:
             late.set()
 
-    def under_load(_order: Order, _progress: Progress) -> None:
-        assert late.wait(TIMEOUT_S)
+    def under_load(_order: Order, progress: Progress) -> None:
+        while not late.wait(0.01):
+            progress.update(0.0)  # whatever goes wrong ends it
 
     order = _order(_with_first(by_two, repetitions=1), of_version={"baseline": ["rate=1"]})
     listener = Heard(on_update=on_update)
@@ -513,8 +514,11 @@ def test_the_machine_is_waited_for_once_and_then_had_for_all_runs(
 
     freed: list[bool] = []
     listener = Heard(on_update=on_update)
-    made = _made(store, by_two, Staged(), listener)
-    assert listener.told[0] == ("stage", "waiting for another process, which is measuring on this machine")
+    made = _made(store, by_two, Staged(under_load=_loading), listener)
+    assert listener.of("stage") == [
+        ("stage", "waiting for another process, which is measuring on this machine"),
+        *[("stage", "2 networks in parallel")] * 3,
+    ]
     assert (len(made.scenarios[0].runs), listener.of("again")) == (6, [])
 
 
