@@ -40,11 +40,11 @@ from mutmut.state import state
 ROOT = Path(__file__).resolve().parents[1]
 MEMORY_BYTES = 6_000_000_000
 # Of a fault that makes the tests endless: so many times the processor time that they take without it, and this more;
-# and for one that makes them wait for ever, by the clock, without the time for which they wait for a busy processor.
+# and of one that makes a test wait for ever, by the clock, without the time for which it waits for a busy processor.
 TIMES_LONGER, LONGER_S = 4.0, 5.0
-WAIT_TIMES, WAIT_S = 20.0, 30.0
-# The tests that are tried first, of those that failed for other faults of the same function.
-TRIED_FIRST = 3
+WAIT_TIMES, WAIT_S, LOOK_S = 20.0, 30.0, 5.0
+# The tests that are tried first, of those that failed for other faults of the same function, and did so quickly.
+TRIED_FIRST, QUICKLY_S = 3, 5.0
 # What tests write is never read after them, so that no disk need hold it.
 MEMORY, LEAST_FREE = Path("/dev/shm"), 4_000_000_000  # noqa: S108 - each run has a folder of its own in it
 _STRICT = re.compile(r"(strict=\w+)?")
@@ -133,7 +133,7 @@ class Trial:
                 fault = left.pop()
                 items = [item for item in session.items if fault.function in entered[item.nodeid]]
                 items.sort(key=partial(self._place, fault.function, seconds))
-                usual_s = sum(seconds[item.nodeid] for item in items)
+                usual_s = [seconds[item.nodeid] for item in items]
                 tried[Forked(partial(self._notices, items, fault), usual_s, self.folder / fault.name)] = fault
             for process in ended(tried):
                 self._note(tried.pop(process), process.end())
@@ -147,14 +147,17 @@ class Trial:
     def _note(self, fault: Fault, said: str | None) -> None:
         if said == "":
             self.survivors.append(fault.change)
-        elif said is not None:
-            test, *_ = json.loads(said)
-            self._seen_by[fault.function] = [test, *(one for one in self._seen_by[fault.function] if one != test)]
+        elif said is None:
+            self._seen_by.pop(fault.function, None)
+        else:
+            (test, _), took_s = json.loads(said)
+            others = [one for one in self._seen_by[fault.function] if one != test]
+            self._seen_by[fault.function] = [test, *others] if took_s < QUICKLY_S else others
 
     def _look(self, items: Sequence[pytest.Item]) -> tuple[dict[str, list[str]], dict[str, float]]:
         """Run the tests without a fault: which functions each enters, and how long it takes."""
 
-        def run() -> str:
+        def run(_begins: Callable[[], None]) -> str:
             entered, seconds = {}, {}
             set_mutant_under_test("stats")
             for item in items:
@@ -166,19 +169,21 @@ class Trial:
                 entered[item.nodeid] = sorted(name.rpartition(".")[2] for name in state()._stats)
             return json.dumps([self._failed, entered, seconds])
 
-        said = Forked(run, 600.0, self.folder / "without a fault").end()
+        said = Forked(run, [600.0], self.folder / "without a fault").end()
         failed, entered, seconds = json.loads(said or '[["they did not end"], {}, {}]')
         if failed:
             pytest.exit("\n".join(["the tests fail without any fault:", *failed]), returncode=2)
         return entered, seconds
 
-    def _notices(self, items: Sequence[pytest.Item], fault: Fault) -> str:
-        """The test that fails, and why; "" if none does."""
+    def _notices(self, items: Sequence[pytest.Item], fault: Fault, begins: Callable[[], None]) -> str:
+        """The test that fails, why, and how long it took; "" if none does."""
         set_mutant_under_test(f"{self.module}.{fault.name}")
         for item, following in zip(items, [*items[1:], None], strict=True):
+            begins()
+            began = time.monotonic()
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self._failed:
-                return json.dumps(self._failed)
+                return json.dumps([self._failed, time.monotonic() - began])
         return ""
 
 
@@ -186,27 +191,30 @@ class Forked:
     """Work in a process of its own, whose temporary files are in a folder of its own.
 
     Args:
-        work: what is done, and what it says in the end.
-        usual_s: processor time that it should take.
+        work: what is done, and what it says in the end; it calls what it is given whenever a part of it begins.
+        usual_s: processor time that each part should take.
         folder: which is removed afterwards.
     """
 
-    def __init__(self, work: Callable[[], str], usual_s: float, folder: Path) -> None:
-        self._folder, self._said = folder, folder / "said"
+    def __init__(self, work: Callable[[Callable[[], None]], str], usual_s: Sequence[float], folder: Path) -> None:
+        self._folder, self._said, self._part = folder, folder / "said", folder / "part"
         folder.mkdir()
-        self._began, self._most_s = time.monotonic(), WAIT_TIMES * usual_s + WAIT_S
+        self._part.touch()
+        self._most_s = WAIT_TIMES * max(usual_s, default=0.0) + WAIT_S
+        self._seen, self._since_s, self._began = 0, 0.0, time.monotonic()
+        self._queued_ns: dict[str, int] = {}  # by thread
         self._id = os.fork()
         if self._id == 0:
-            self._become(work, math.ceil(TIMES_LONGER * usual_s + LONGER_S))
+            self._become(work, math.ceil(TIMES_LONGER * sum(usual_s) + LONGER_S))
         self._handle = os.pidfd_open(self._id)
 
-    def _become(self, work: Callable[[], str], processor_s: int) -> NoReturn:
+    def _become(self, work: Callable[[Callable[[], None]], str], processor_s: int) -> NoReturn:
         code = 1
         try:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
             resource.setrlimit(resource.RLIMIT_CPU, (processor_s, processor_s + 1))
             tempfile.tempdir = os.environ["TMPDIR"] = str(self._folder)
-            self._said.write_text(work())
+            self._said.write_text(work(self._part.touch))
             code = 0
         finally:
             os._exit(code)
@@ -216,23 +224,24 @@ class Forked:
         return self._handle
 
     def left_s(self) -> float:
-        """How long it may still take."""
-        return self._most_s + self._queued_s() - (time.monotonic() - self._began)
+        """How long its present part may still take."""
+        waited_s, seen = time.monotonic() - self._began - self._queued_s(), self._part.stat().st_mtime_ns
+        if seen != self._seen:
+            self._seen, self._since_s = seen, waited_s
+        return self._most_s - (waited_s - self._since_s)
 
     def _queued_s(self) -> float:
         """For how long its threads were ready to run while others had the processors."""
-        queued_ns = 0
         for path in Path(f"/proc/{self._id}/task").glob("*/schedstat"):
             with suppress(OSError):  # it has ended meanwhile
-                queued_ns += int(path.read_text().split()[1])
-        return queued_ns / 1e9
+                self._queued_ns[path.parent.name] = int(path.read_text().split()[1])
+        return sum(self._queued_ns.values()) / 1e9
 
     def end(self) -> str | None:
         """What the work said; None if it took much longer than usual, or died."""
-        while not select.select([self], [], [], max(0.0, self.left_s()))[0]:
-            if self.left_s() <= 0.0:
-                os.kill(self._id, signal.SIGKILL)
-                break
+        ended([self])
+        if not select.select([self], [], [], 0.0)[0]:
+            os.kill(self._id, signal.SIGKILL)
         code = os.waitpid(self._id, 0)[1]
         os.close(self._handle)
         said = self._said.read_text() if code == 0 else None
@@ -241,12 +250,10 @@ class Forked:
 
 
 def ended(processes: Collection[Forked]) -> list[Forked]:
-    """Those that have ended or taken too long; waits until there is one."""
+    """Those that have ended or take too long; waits until there is one."""
     while True:
-        left_s = max(0.0, min(one.left_s() for one in processes))
-        if found := select.select(processes, [], [], left_s)[0]:
-            return found
-        if found := [one for one in processes if one.left_s() <= 0.0]:
+        found = select.select(processes, [], [], LOOK_S)[0] or [one for one in processes if one.left_s() <= 0.0]
+        if found:
             return found
 
 
