@@ -2,7 +2,7 @@
 
 mutmut makes the faults, several hundred a file, all in one copy of the file that takes a fault by its name. Here the
 tests that `mutants.toml` names for a file are collected once; then a process is forked for every fault, as many at a
-time as there are processors, which runs those tests that enter the faulty function until one fails: first those that
+time as the machine has processors and memory for, which runs those tests that enter the faulty function until one fails: first those that
 failed last for a fault of the same function, then the quickest ones. A fault takes some hundredths of a second so,
 where a pytest of its own would take seconds, and none takes longer than a limit of time and memory allows.
 """
@@ -127,9 +127,9 @@ class Trial:
         """Try all faults."""
         entered, seconds = self._look(session.items)
         gc.freeze()  # a collection in a child would copy all that it shares with its parent
-        left, tried = list(reversed(self.faults)), dict[Forked, Fault]()
+        left, tried, most = list(reversed(self.faults)), dict[Forked, Fault](), at_a_time()
         while left or tried:
-            while left and len(tried) < len(os.sched_getaffinity(0)):
+            while left and len(tried) < most:
                 fault = left.pop()
                 items = [item for item in session.items if fault.function in entered[item.nodeid]]
                 items.sort(key=partial(self._place, fault.function, seconds))
@@ -247,6 +247,12 @@ class Forked:
         said = self._said.read_text() if code == 0 else None
         shutil.rmtree(self._folder, ignore_errors=True)
         return said
+
+
+def at_a_time() -> int:
+    """How many faults the machine has the processors for, and the memory if each eats what it may."""
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(len(os.sched_getaffinity(0)), memory_bytes // MEMORY_BYTES))
 
 
 def ended(processes: Collection[Forked]) -> list[Forked]:
