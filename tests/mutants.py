@@ -2,9 +2,9 @@
 
 mutmut makes the faults, several hundred a file, all in one copy of the file that takes a fault by its name. Here the
 tests that `mutants.toml` names for a file are collected once; then a process is forked for every fault, as many at a
-time as the machine has processors and memory for, which runs those tests that enter the faulty function until one fails: first those that
-failed last for a fault of the same function, then the quickest ones. A fault takes some hundredths of a second so,
-where a pytest of its own would take seconds, and none takes longer than a limit of time and memory allows.
+time as the machine has processors and memory for. It runs those tests that enter the faulty function until one fails:
+first those that failed last for a fault of the same function, then the quickest ones. A fault takes some hundredths of
+a second so, where a pytest of its own would take seconds, and none takes longer than a limit of time and memory allows.
 """
 
 from __future__ import annotations
