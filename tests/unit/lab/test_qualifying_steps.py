@@ -106,14 +106,6 @@ class Clock:
         """What it shows."""
         return self.now
 
-    def takes(self, seconds: float) -> Callable[[Order, Progress], None]:
-        """A load that lasts so long."""
-
-        def under_load(_order: Order, _progress: Progress) -> None:
-            self.now += seconds
-
-        return under_load
-
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
@@ -138,7 +130,7 @@ Changes = Mapping[str, object]
 def _with(plan: QaPlan, first: Changes, second: Changes | None = None) -> QaPlan:
     """The plan with its scenarios changed; without the second where nothing is said of it."""
     changed = zip(plan.scenarios, (first, second), strict=True)
-    scenarios = [ScenarioPlan.model_validate(one.model_dump() | to) for one, to in changed if to is not None]
+    scenarios = [ScenarioPlan.model_validate(one.model_dump() | dict(to)) for one, to in changed if to is not None]
     return plan.model_copy(update={"scenarios": scenarios})
 
 
@@ -416,9 +408,13 @@ def _with_first(plan: QaPlan, **changes: object) -> QaPlan:
 def test_of_two_at_a_time_each_is_counted_and_told_how_long(store: Store, by_two: QaPlan, clock: Clock) -> None:
     """A pair takes as long as a run: here a half of what was expected of the mean of its two."""
     both = threading.Barrier(2, lambda: setattr(clock, "now", clock.now + 45.0), timeout=TIMEOUT_S)
+
+    def under_load(_order: Order, _progress: Progress) -> None:
+        both.wait()
+
     order = _order(by_two, of_version={"baseline": ["rate=1"]})
     listener = Heard()
-    Qualifier(store, Timed(under_load=lambda *_: both.wait() and None)).make(order, listener)
+    Qualifier(store, Timed(under_load=under_load)).make(order, listener)
     assert [one[1:] for one in listener.of("begin")] == [
         ("baseline", 0, 1), ("candidate", 1, 2), ("candidate", 2, 3),
         ("baseline", 3, 4), ("baseline", 4, 5), ("candidate", 5, 6),
@@ -528,9 +524,10 @@ def test_a_run_in_another_thread_ends_when_it_is_asked_to() -> None:
     progress.stage("loading")
     progress.update(0.5, "half")
     stopped.set()
-    for ask in (lambda: progress.stage("loading"), lambda: progress.update(0.5)):
-        with pytest.raises(KeyboardInterrupt):
-            ask()
+    with pytest.raises(KeyboardInterrupt):
+        progress.stage("loading")
+    with pytest.raises(KeyboardInterrupt):
+        progress.update(0.5)
 
 
 def test_what_became_worse_is_told_under_its_scenario_after_those_made_two_at_a_time(
