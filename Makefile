@@ -134,12 +134,12 @@ check-truth: setup ## imports of 52 generated hosts against what truly happened,
 	$(BIN)/python benches/truth/run.py
 
 # What `make mutants` breaks: of Python what tests/mutants.toml names, of Rust the schedules and the books of a load; or
-# the files that ONLY names. Its tool for Rust is built from crates.io into the cache, once. A fault that eats memory or
-# never ends is one that was seen.
+# what ONLY names: files, or functions of Python as FILE::CLASS.FUNCTION. Its tool for Rust is built from crates.io into
+# the cache, once. A fault that eats memory or never ends is one that was seen.
 ONLY ?=
 LOAD_RS := $(addprefix crates/chainmark-load/src/,schedule.rs record.rs \
 	http/judge.rs http/pace.rs http/series.rs http/tally.rs)
-MUTATED_PY := $(if $(ONLY),$(filter %.py,$(ONLY)),all)
+MUTATED_PY := $(if $(ONLY),$(filter-out %.rs,$(ONLY)),all)
 MUTATED_RS := $(if $(ONLY),$(filter %.rs,$(ONLY)),$(LOAD_RS))
 CARGO_MUTANTS := $(CACHE)/cargo/bin/cargo-mutants
 # Most of a fault's time is to build and link tests: the crate's own ones, and of HTTP those that ask a server.

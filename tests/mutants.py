@@ -1,9 +1,10 @@
 """Small faults put into the code that decides verdicts, and whether the unit tests notice: `make mutants`.
 
 mutmut makes the faults, several hundred a file, all in one copy of the file that takes a fault by its name. Here the
-tests that `mutants.toml` names for a file are collected once; then a process is forked for every fault, which runs
-those tests that enter the faulty function, the quickest first, until one fails. A fault takes some hundredths of a
-second so, where a pytest of its own would take seconds, and none takes longer than a limit of time and memory allows.
+tests that `mutants.toml` names for a file are collected once; then a process is forked for every fault, as many at a
+time as the machine has processors and memory for. It runs those tests that enter the faulty function until one fails:
+first those that failed last for a fault of the same function, then the quickest ones. A fault takes some hundredths of
+a second so, where a pytest of its own would take seconds, and none takes longer than a limit of time and memory allows.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from mutmut.mutation.file_mutation import MutatedFile, mutate_file_contents
@@ -36,9 +40,13 @@ from mutmut.state import state
 ROOT = Path(__file__).resolve().parents[1]
 MEMORY_BYTES = 6_000_000_000
 # Of a fault that makes the tests endless: so many times the processor time that they take without it, and this more;
-# and for one that makes them wait for ever, by the clock, without the time for which they wait for a busy processor.
+# and of one that makes a test wait for ever, by the clock, without the time for which it waits for a busy processor.
 TIMES_LONGER, LONGER_S = 4.0, 5.0
-WAIT_TIMES, WAIT_S = 20.0, 60.0
+WAIT_TIMES, WAIT_S, LOOK_S = 20.0, 30.0, 5.0
+# The tests that are tried first, of those that failed for other faults of the same function, and did so quickly.
+TRIED_FIRST, QUICKLY_S = 3, 5.0
+# What tests write is never read after them, so that no disk need hold it.
+MEMORY, LEAST_FREE = Path("/dev/shm"), 4_000_000_000  # noqa: S108 - each run has a folder of its own in it
 _STRICT = re.compile(r"(strict=\w+)?")
 
 
@@ -101,38 +109,55 @@ class Trial:
     Args:
         module: of the file, as Python names it.
         faults: of the file.
-        notes: a file that may be written.
+        folder: for what the tests write, a folder per fault.
     """
 
-    def __init__(self, module: str, faults: Sequence[Fault], notes: Path) -> None:
-        self.module, self.faults, self.notes = module, faults, notes
+    def __init__(self, module: str, faults: Sequence[Fault], folder: Path) -> None:
+        self.module, self.faults, self.folder = module, faults, folder
         self.survivors: list[Change] = []
-        self._failed = ""
+        self._failed: list[str] = []
+        self._seen_by: defaultdict[str, list[str]] = defaultdict(list)  # function → tests, the last one first
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note a failure."""
         if report.failed:
-            self._failed = f"{report.nodeid}\n{report.longreprtext}"
+            self._failed = [report.nodeid, report.longreprtext]
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try all faults."""
         entered, seconds = self._look(session.items)
         gc.freeze()  # a collection in a child would copy all that it shares with its parent
-        for fault in self.faults:
-            items = sorted(
-                (item for item in session.items if fault.function in entered[item.nodeid]),
-                key=lambda item: seconds[item.nodeid],
-            )
-            taken_s = sum(seconds[item.nodeid] for item in items)
-            name = f"{self.module}.{fault.name}"
-            if not items or _forked(partial(self._passes, items, name), taken_s) == 0:
-                self.survivors.append(fault.change)
+        left, tried, most = list(reversed(self.faults)), dict[Forked, Fault](), at_a_time()
+        while left or tried:
+            while left and len(tried) < most:
+                fault = left.pop()
+                items = [item for item in session.items if fault.function in entered[item.nodeid]]
+                items.sort(key=partial(self._place, fault.function, seconds))
+                usual_s = [seconds[item.nodeid] for item in items]
+                tried[Forked(partial(self._notices, items, fault), usual_s, self.folder / fault.name)] = fault
+            for process in ended(tried):
+                self._note(tried.pop(process), process.end())
         return True
+
+    def _place(self, function: str, seconds: Mapping[str, float], item: pytest.Item) -> tuple[int, float]:
+        """Where a test stands among those that enter a function."""
+        first = self._seen_by[function][:TRIED_FIRST]
+        return first.index(item.nodeid) if item.nodeid in first else TRIED_FIRST, seconds[item.nodeid]
+
+    def _note(self, fault: Fault, said: str | None) -> None:
+        if said == "":
+            self.survivors.append(fault.change)
+        elif said is None:
+            self._seen_by.pop(fault.function, None)
+        else:
+            (test, _), took_s = json.loads(said)
+            others = [one for one in self._seen_by[fault.function] if one != test]
+            self._seen_by[fault.function] = [test, *others] if took_s < QUICKLY_S else others
 
     def _look(self, items: Sequence[pytest.Item]) -> tuple[dict[str, list[str]], dict[str, float]]:
         """Run the tests without a fault: which functions each enters, and how long it takes."""
 
-        def run() -> int:
+        def run(_begins: Callable[[], None]) -> str:
             entered, seconds = {}, {}
             set_mutant_under_test("stats")
             for item in items:
@@ -142,81 +167,133 @@ class Trial:
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
                 seconds[item.nodeid] = time.process_time() - began
                 entered[item.nodeid] = sorted(name.rpartition(".")[2] for name in state()._stats)
-            self.notes.write_text(self._failed or json.dumps([entered, seconds]))
-            return 1 if self._failed else 0
+            return json.dumps([self._failed, entered, seconds])
 
-        if _forked(run, 600.0) != 0:
-            reason = self.notes.read_text() if self.notes.exists() else "they did not end"
-            pytest.exit(f"the tests fail without any fault: {reason}", returncode=2)
-        entered, seconds = json.loads(self.notes.read_text())
+        said = Forked(run, [600.0], self.folder / "without a fault").end()
+        failed, entered, seconds = json.loads(said or '[["they did not end"], {}, {}]')
+        if failed:
+            pytest.exit("\n".join(["the tests fail without any fault:", *failed]), returncode=2)
         return entered, seconds
 
-    def _passes(self, items: Sequence[pytest.Item], name: str) -> int:
-        set_mutant_under_test(name)
-        for item, following in _with_next(items):
+    def _notices(self, items: Sequence[pytest.Item], fault: Fault, begins: Callable[[], None]) -> str:
+        """The test that fails, why, and how long it took; "" if none does."""
+        set_mutant_under_test(f"{self.module}.{fault.name}")
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            begins()
+            began = time.monotonic()
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self._failed:
-                return 1
-        return 0
+                return json.dumps([self._failed, time.monotonic() - began])
+        return ""
 
 
-def _with_next(items: Sequence[pytest.Item]) -> Iterator[tuple[pytest.Item, pytest.Item | None]]:
-    return zip(items, [*items[1:], None], strict=True)
+class Forked:
+    """Work in a process of its own, whose temporary files are in a folder of its own.
 
+    Args:
+        work: what is done, and what it says in the end; it calls what it is given whenever a part of it begins.
+        usual_s: processor time that each part should take.
+        folder: which is removed afterwards.
+    """
 
-def _forked(work: Callable[[], int], usual_s: float) -> int:
-    """The exit code of ``work`` in a process of its own; 1 if it took much longer than usual or died."""
-    processor_s = math.ceil(TIMES_LONGER * usual_s + LONGER_S)
-    child = os.fork()
-    if child == 0:
+    def __init__(self, work: Callable[[Callable[[], None]], str], usual_s: Sequence[float], folder: Path) -> None:
+        self._folder, self._said, self._part = folder, folder / "said", folder / "part"
+        folder.mkdir()
+        self._part.touch()
+        self._most_s = WAIT_TIMES * max(usual_s, default=0.0) + WAIT_S
+        self._seen, self._since_s, self._began = 0, 0.0, time.monotonic()
+        self._queued_ns: dict[str, int] = {}  # by thread
+        self._id = os.fork()
+        if self._id == 0:
+            self._become(work, math.ceil(TIMES_LONGER * sum(usual_s) + LONGER_S))
+        self._handle = os.pidfd_open(self._id)
+
+    def _become(self, work: Callable[[Callable[[], None]], str], processor_s: int) -> NoReturn:
         code = 1
         try:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
             resource.setrlimit(resource.RLIMIT_CPU, (processor_s, processor_s + 1))
-            code = work()
+            tempfile.tempdir = os.environ["TMPDIR"] = str(self._folder)
+            self._said.write_text(work(self._part.touch))
+            code = 0
         finally:
             os._exit(code)
-    handle = os.pidfd_open(child)
-    began, left_s = time.monotonic(), WAIT_TIMES * usual_s + WAIT_S
-    try:
-        while not select.select([handle], [], [], left_s)[0]:
-            left_s = WAIT_TIMES * usual_s + WAIT_S + _queued_s(child) - (time.monotonic() - began)
-            if left_s <= 0.0:
-                os.kill(child, signal.SIGKILL)
-                break
-        return 0 if os.waitpid(child, 0)[1] == 0 else 1
-    finally:
-        os.close(handle)
+
+    def fileno(self) -> int:
+        """Readable when the process has ended."""
+        return self._handle
+
+    def left_s(self) -> float:
+        """How long its present part may still take."""
+        waited_s, seen = time.monotonic() - self._began - self._queued_s(), self._part.stat().st_mtime_ns
+        if seen != self._seen:
+            self._seen, self._since_s = seen, waited_s
+        return self._most_s - (waited_s - self._since_s)
+
+    def _queued_s(self) -> float:
+        """For how long its threads were ready to run while others had the processors."""
+        for path in Path(f"/proc/{self._id}/task").glob("*/schedstat"):
+            with suppress(OSError):  # it has ended meanwhile
+                self._queued_ns[path.parent.name] = int(path.read_text().split()[1])
+        return sum(self._queued_ns.values()) / 1e9
+
+    def end(self) -> str | None:
+        """What the work said; None if it took much longer than usual, or died."""
+        ended([self])
+        if not select.select([self], [], [], 0.0)[0]:
+            os.kill(self._id, signal.SIGKILL)
+        code = os.waitpid(self._id, 0)[1]
+        os.close(self._handle)
+        said = self._said.read_text() if code == 0 else None
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return said
 
 
-def _queued_s(process_id: int) -> float:
-    """How long a process was ready to run while others had the processors."""
-    return int(Path(f"/proc/{process_id}/schedstat").read_text().split()[1]) / 1e9
+def at_a_time() -> int:
+    """How many faults the machine has the processors for, and the memory if each eats what it may."""
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(len(os.sched_getaffinity(0)), memory_bytes // MEMORY_BYTES))
 
 
-def _try_file(file: str, tests: Sequence[str], folder: Path) -> int:
+def ended(processes: Collection[Forked]) -> list[Forked]:
+    """Those that have ended or take too long; waits until there is one."""
+    while True:
+        found = select.select(processes, [], [], LOOK_S)[0] or [one for one in processes if one.left_s() <= 0.0]
+        if found:
+            return found
+
+
+def _try_file(file: str, functions: Collection[str], tests: Sequence[str], folder: Path) -> int:
     """Try the faults of one file, in this process and its children."""
     mutated = mutate_file_contents(file, (ROOT / file).read_text())
     (folder / file).write_text(mutated.code)
     os.environ["MUTANT_UNDER_TEST"] = ""
     sys.path.insert(0, str(folder / "src"))
-    faults = faults_of(mutated)
+    faults = [fault for fault in faults_of(mutated) if not functions or fault.change.function in functions]
     module = file.removeprefix("src/").removesuffix(".py").replace("/", ".")
-    trial = Trial(module, faults, folder / "tests.json")
-    arguments = ["-q", "--no-header", "--tb=line", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]
-    code = int(pytest.main(arguments, plugins=[trial]))
+    with tempfile.TemporaryDirectory(dir=MEMORY if _holds_files(MEMORY) else folder) as written:
+        trial = Trial(module, faults, Path(written))
+        arguments = ["-q", "--no-header", "--tb=line", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]
+        code = int(pytest.main(arguments, plugins=[trial]))
     if code == 0:
         (folder / "result.json").write_text(json.dumps(asdict(Result(file, len(faults), sorted(trial.survivors)))))
     return code
 
 
-def _tried(file: str, tests: Sequence[str]) -> Result:
+def _holds_files(folder: Path) -> bool:
+    """Whether tests can write there, and run what they wrote."""
+    if not os.access(folder, os.W_OK):
+        return False
+    return shutil.disk_usage(folder).free >= LEAST_FREE and not os.statvfs(folder).f_flag & os.ST_NOEXEC
+
+
+def _tried(file: str, functions: Sequence[str], tests: Sequence[str]) -> Result:
     """The same in a process that has imported nothing of the project yet."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
         environment = os.environ | {"PYTHONPATH": f"{folder / 'src'}:{ROOT}", "HYPOTHESIS_PROFILE": "mutants"}
-        command = [sys.executable, "-m", "tests.mutants", "--one", file, name, *tests]
+        command = [sys.executable, "-m", "tests.mutants", "--one", file, ",".join(functions), name, *tests]
         process = subprocess.run(command, cwd=ROOT, env=environment, check=False, stdout=subprocess.PIPE, text=True)
         if process.returncode != 0:
             sys.exit(f"error: {file}: the faults could not be tried\n{process.stdout}")
@@ -230,19 +307,28 @@ def _say(line: str) -> None:
 
 
 def main(only: Sequence[str]) -> int:
-    """Try the files, print a table; 1 if a fault survives that `mutants.toml` does not accept."""
+    """Try the files, or `FILE` and `FILE::FUNCTION`, and print a table.
+
+    Returns:
+        1 if a fault survives that `mutants.toml` does not accept.
+    """
     told = tomllib.loads((ROOT / "tests" / "mutants.toml").read_text())
     accepted = {(one["file"], one["was"], one["becomes"]) for one in told.get("accepted", [])}
-    if strangers := sorted(set(only) - told["files"].keys()):
+    wanted: dict[str, list[str]] = {}
+    for one in only:
+        file, _, function = one.partition("::")
+        wanted.setdefault(file, []).extend([function] if function else [])
+    if strangers := sorted(wanted.keys() - told["files"].keys()):
         sys.exit(
             f"error: {strangers[0]} has no entry in tests/mutants.toml\nhint: name the unit tests that must notice"
         )
     survived = 0
     _say(f"{'file':<50}{'faults':>8}{'killed':>8}{'accepted':>10}{'survived':>10}")
     for file, tests in told["files"].items():
-        if only and file not in only:
+        if wanted and file not in wanted:
             continue
-        result = _tried(file, [f"tests/unit/{test}" for test in tests])
+        functions = wanted.get(file, [])
+        result = _tried(file, functions, [f"tests/unit/{test}" for test in tests])
         new = [change for change in result.survivors if (file, change.was, change.becomes) not in accepted]
         killed, known = result.faults - len(result.survivors), len(result.survivors) - len(new)
         _say(f"{file:<50}{result.faults:>8}{killed:>8}{known:>10}{len(new):>10}")
@@ -250,7 +336,7 @@ def main(only: Sequence[str]) -> int:
             _say(f"  {change.function}\n    - {change.was}\n    + {change.becomes}")
         seen = {(change.was, change.becomes) for change in result.survivors}
         for was, becomes in sorted((was, becomes) for name, was, becomes in accepted if name == file):
-            if (was, becomes) not in seen:
+            if not functions and (was, becomes) not in seen:
                 _say(f"  accepted, and killed: take it from mutants.toml\n    - {was}\n    + {becomes}")
         survived += len(new)
     return 1 if survived else 0
@@ -258,5 +344,6 @@ def main(only: Sequence[str]) -> int:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
-        sys.exit(_try_file(sys.argv[2], sys.argv[4:], Path(sys.argv[3])))
+        of, only_of, copy, *names = sys.argv[2:]
+        sys.exit(_try_file(of, list(filter(None, only_of.split(","))), names, Path(copy)))
     sys.exit(main(sys.argv[1:]))

@@ -363,8 +363,6 @@ class _Work:
     def _close(self, opened: Sequence[_Open] | None = None) -> None:
         """Wait until runs are sealed (None: all that are open), and repeat what is invalid or could not be sealed."""
         for at in list(self.open) if opened is None else opened:
-            if at not in self.open:
-                continue
             self.open.remove(at)
             with self._noting(at.one, at.step):
                 try:

@@ -24,6 +24,7 @@ from chainmark.lab.protocols import Execution, Order
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 
 from tests.unit.api.listening import Told
+from tests.unit.compare.synthetic_runs import frames
 from tests.unit.lab.stand_in import Profile, StandIn
 
 
@@ -41,7 +42,7 @@ class _Gating(StandIn):
     def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
         """Its peers differ a little from run to run."""
         made = super().execute(profile, order, run, progress)
-        nodes = made.samples["node"].with_columns(peer_count=pl.lit(3.0 + 0.01 * (order.seed % 3)))
+        nodes = frames(order.seed, (), 0.01, 10)["node"].with_columns(peer_count=pl.lit(3.0 + 0.01 * (order.seed % 3)))
         return replace(made, samples={"node": nodes})
 
     def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:

@@ -11,6 +11,7 @@ from chainmark.compare.gates import (
     condition_differences,
     configuration_differences,
     incomparable,
+    more_runs_may_pass,
     pair_gates,
     rules,
     same_workload,
@@ -75,6 +76,13 @@ def test_equal_sides_pass_every_gate() -> None:
         ("same rules of averaging", everywhere),
         ("both sides measured in turn", "one experiment"),
     ]
+
+
+def test_more_runs_help_where_too_few_are_valid_and_nowhere_else() -> None:
+    """An experiment goes on for them, and ends at once where the sides differ in what no run changes."""
+    assert [name for name, gate in gates(*pair()).items() if more_runs_may_pass(gate)] == [
+        "baseline_runs_valid", "candidate_runs_valid",
+    ]  # fmt: skip
 
 
 PASS, WARN, FAIL = GateStatus.PASS, GateStatus.WARN, GateStatus.FAIL
@@ -372,7 +380,10 @@ def test_sides_of_two_experiments_warn_because_a_machine_drifts() -> None:
     two = gates(left, side("candidate", _placed("e2", 0, started_at="2026-11-26T08:00:00Z")))["one_experiment"]
     assert two.status is GateStatus.WARN
     assert "the baseline from 2026-11-25 19:21 UTC, the candidate from 2026-11-26 08:00 UTC" in two.measured
-    assert "chainmark experiment" in two.detail
+    assert two.detail == (
+        "what changed on the machine in between counts as a change of the release; "
+        "`chainmark experiment` measures both sides in turn"
+    )
 
 
 def test_of_imported_runs_nobody_knows_whether_they_were_made_in_turn() -> None:

@@ -1,0 +1,625 @@
+"""What a qualification notes, tells and makes at every step, by hand.
+
+The runs take no time and have no samples; where time matters, the clock is the test's.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.progress import Progress
+from chainmark.core.qa_plan import QaPlan, ScenarioPlan
+from chainmark.lab import machine, qualifying
+from chainmark.lab.protocols import Order
+from chainmark.lab.qualifying import QaMade, Qualifier, Stoppable
+from chainmark.lab.scenarios import QaOrder
+from chainmark.lab.schedules import Standing, Step, SweepLoad, SweepPlan, Total
+from chainmark.network.host import host_facts
+from chainmark.store.experiments import experiment_folder
+from chainmark.store.runs import SealedRun, Store
+
+from tests.unit.lab.stand_in import Followed, Profile, Staged, StandIn, two_scenarios
+
+TIMEOUT_S = 60
+BY_TWO = "1 more network of this plan"
+
+
+class Placed(Profile):
+    """A profile of which a sealed run holds another form: a list."""
+
+    regions: tuple[str, ...] = ("eu", "us")
+
+
+@dataclass
+class Timed(Staged):
+    """A system whose runs should take a minute per unit of their rate."""
+
+    def profile(self, content: Mapping[str, object]) -> Profile:
+        """With its regions."""
+        return Placed.model_validate(content)
+
+    def expected_seconds(self, profile: BaseModel) -> float:
+        """By the rate."""
+        assert isinstance(profile, Profile)
+        return 60.0 * profile.rate
+
+
+@dataclass
+class Heard(Followed):
+    """A listener that keeps all it is told, in order."""
+
+    told: list[tuple[object, ...]] = field(default_factory=list)
+    on_update: Callable[[float], None] = lambda _: None
+
+    def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None:
+        """Keep it."""
+        self.told.append(("scenario", scenario.id, list(lacking)))
+
+    def begin(self, step: Step, number: int, total: Total, left_s: float | None = None) -> None:
+        """Keep it."""
+        super().begin(step, number, total, left_s)
+        self.told.append(("begin", step.side, step.position, number))
+
+    def again(self, step: Step, because: str) -> None:
+        """Keep it."""
+        super().again(step, because)
+        self.told.append(("again", step.side, because))
+
+    def end(self, run: SealedRun) -> None:
+        """Keep which run it was."""
+        assert run.manifest.experiment is not None
+        self.told.append(("end", run.manifest.experiment.side, run.manifest.experiment.position))
+
+    def stage(self, name: str) -> None:
+        """Keep it."""
+        self.told.append(("stage", name))
+
+    def update(self, fraction: float, detail: str = "") -> None:
+        """Keep it."""
+        self.told.append(("update", fraction))
+        self.on_update(fraction)
+
+    def of(self, *kinds: str) -> list[tuple[object, ...]]:
+        """What was told of these kinds."""
+        return [one for one in self.told if one[0] in kinds]
+
+
+@dataclass
+class Clock:
+    """A clock that only the test moves."""
+
+    now: float = 1000.0
+
+    def monotonic(self) -> float:
+        """What it shows."""
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    one = Clock()
+    monkeypatch.setattr(qualifying, "time", one)
+    return one
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> QaPlan:
+    return two_scenarios(tmp_path)
+
+
+Changes = Mapping[str, object]
+
+
+def _with(plan: QaPlan, first: Changes, second: Changes | None = None) -> QaPlan:
+    """The plan with its scenarios changed; without the second where nothing is said of it."""
+    changed = zip(plan.scenarios, (first, second), strict=True)
+    scenarios = [ScenarioPlan.model_validate(one.model_dump() | dict(to)) for one, to in changed if to is not None]
+    return plan.model_copy(update={"scenarios": scenarios})
+
+
+@pytest.fixture
+def by_two(plan: QaPlan, monkeypatch: pytest.MonkeyPatch) -> QaPlan:
+    """One scenario of three rounds, whose runs are made two at a time."""
+    host = host_facts().model_copy(update={"cores": 4})
+    monkeypatch.setattr(qualifying, "host_facts", lambda: host)
+    return _with(plan, {"gating": False, "cores": 2, "repetitions": 3})
+
+
+def _order(plan: QaPlan, **changes: Any) -> QaOrder:
+    return QaOrder(plan, "v1", "v2", seed=10, **changes)
+
+
+def _made(store: Store, plan: QaPlan, system: StandIn | None = None, listener: Followed | None = None) -> QaMade:
+    return Qualifier(store, system or StandIn()).make(_order(plan), listener or Followed())
+
+
+def _note(store: Store, made: QaMade) -> dict[str, Any]:
+    return experiment_folder(store, made.experiment).read()
+
+
+def _rewrite(store: Store, made: QaMade, **changes: object) -> None:
+    folder = experiment_folder(store, made.experiment)
+    (folder.path / "experiment.json").write_text(json.dumps(folder.read() | changes), encoding="utf-8")
+
+
+def _failing(*numbers: int, because: str = "a port is in use") -> Callable[[int], None]:
+    """Fails at these tries of a run, from 1."""
+    tried: list[int] = []
+
+    def on_run(_number: int) -> None:
+        tried.append(1)
+        if len(tried) in numbers:
+            raise EnvironmentFailure(because)
+
+    return on_run
+
+
+def _stopping(number: int) -> Callable[[int], None]:
+    def on_run(made: int) -> None:
+        if made == number:
+            raise KeyboardInterrupt
+
+    return on_run
+
+
+def _ids(made: QaMade) -> dict[str, list[str]]:
+    return {one.plan.id: [run.run_id for run in one.runs] for one in made.scenarios}
+
+
+def test_what_was_ordered_and_made_is_noted_in_whole(
+    store: Store, plan: QaPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process must be able to go on with it, and people to see what became of it."""
+    monkeypatch.setattr(qualifying, "utc_now", lambda: "2026-01-02T03:04:05Z")
+    plan = _with(plan, {"repetitions": None, "most_runs": 4}, {"repetitions": 3})
+    order = _order(plan, settings=("rate=4",), of_version={"candidate": ["rate=5"]})
+    made = Qualifier(store, StandIn(), lambda *_: True).make(order, Followed())
+    assert re.fullmatch(r"cometbft-qa-trial-\d{8}T\d{6}-[0-9a-f]{4}", made.experiment)
+    assert (made.order, made.interrupted) == (order, False)
+    assert {role: subject.version for role, subject in made.subjects.items()} == {"baseline": "v1", "candidate": "v2"}
+    assert [len(ids) for ids in _ids(made).values()] == [4, 6], "only what goes on until it is decided ends sooner"
+    places = [place for one in made.scenarios for run in one.runs if (place := run.manifest.experiment)]
+    assert [place.id for place in places] == [f"{made.experiment}-first"] * 4 + [f"{made.experiment}-second"] * 6
+    assert _note(store, made) == {
+        "schema_version": 1,
+        "kind": "qa",
+        "system": "cometbft",
+        "plan": json.loads(plan.model_dump_json(by_alias=True)),
+        "baseline": "v1",
+        "candidate": "v2",
+        "seed": 10,
+        "settings": ["rate=4"],
+        "of_version": {"candidate": ["rate=5"]},
+        "started_at": "2026-01-02T03:04:05Z",
+        "runs": _ids(made),
+        "failures": {},
+        "lacking": {},
+        "settled": {"first": 2},
+        "finished": True,
+    }
+
+
+def test_what_is_missing_is_noted_until_it_is_made(store: Store, plan: QaPlan) -> None:
+    """A side that could not be run, a scenario that the machine cannot, and an interruption: none is the whole."""
+    plan = _with(plan, {}, {"needs": ["wings"]})
+    made = _made(store, plan, StandIn(_failing(1, 2), lacks="wings"))
+    note = _note(store, made)
+    assert note["failures"] == {"first": {"baseline": "a port is in use"}}
+    assert note["lacking"] == {"second": ["wings"]}
+    assert note["runs"] == {"first": _ids(made)["first"]}
+    assert not note["finished"]
+    system = StandIn(lacks="wings")
+    resumed = Qualifier(store, system).resume(made.experiment, Followed())
+    assert system.made == [("v1", 10), ("v1", 13)]
+    note = _note(store, resumed)
+    assert (note["failures"], note["finished"]) == ({}, True)
+    assert note["runs"] == {"first": _ids(resumed)["first"]}
+
+
+def test_an_interruption_is_noted_with_what_was_made(store: Store, plan: QaPlan) -> None:
+    broken = _made(store, plan, Staged(_stopping(3)))
+    note = _note(store, broken)
+    assert broken.interrupted
+    assert not note["finished"]
+    assert note["runs"] == {"first": _ids(broken)["first"]}
+    assert len(note["runs"]["first"]) == 2
+    # A finished one that is interrupted at its next beginning is not finished any more, as long as runs are missing.
+    _rewrite(store, broken, finished=True)
+    again = Qualifier(store, Staged(_stopping(1))).resume(broken.experiment, Followed())
+    assert not _note(store, again)["finished"]
+
+
+def test_a_run_that_a_decided_scenario_lost_is_made_again(store: Store, plan: QaPlan) -> None:
+    """Its decision was made with it; no run of a later round is added."""
+    made = Qualifier(store, StandIn(), lambda *_: True).make(
+        _order(_with(plan, {"repetitions": None, "most_runs": 4})), Followed()
+    )
+    store.remove(made.scenarios[0].done[2])
+    system = StandIn()
+    Qualifier(store, system).resume(made.experiment, Followed())
+    assert system.made == [("v2", 12)]
+
+
+def test_only_a_qualification_of_the_same_system_is_gone_on_with(store: Store, plan: QaPlan) -> None:
+    made = _made(store, plan)
+    known = Qualifier(store, StandIn())
+    for changes in ({"kind": "experiment"}, {"kind": "qa", "system": "cardano"}):
+        _rewrite(store, made, **changes)
+        for ask in (known.ordered, lambda reference: known.resume(reference, Followed())):
+            with pytest.raises(UsageError, match=f"^`{made.experiment}` is not a qualification of `cometbft`$"):
+                ask(made.experiment)
+
+
+def test_nodes_homes_are_kept_where_that_was_ordered(store: Store, plan: QaPlan) -> None:
+    """They are large, so that whoever goes on says it again."""
+    kept: list[bool] = []
+    system = Staged(under_load=lambda order, _: kept.append(order.keep_homes))
+    plan = _with(plan, {"repetitions": 1})
+    made = Qualifier(store, system).make(_order(plan, keep_homes=True), Followed())
+    for run in store.sealed():
+        store.remove(run)
+    Qualifier(store, system).resume(made.experiment, Followed())
+    for run in store.sealed():
+        store.remove(run)
+    Qualifier(store, system).resume(made.experiment, Followed(), keep_homes=True)
+    assert kept == [True, True, False, False, True, True]
+
+
+def _loading(_order: Order, progress: Progress) -> None:
+    progress.stage("loading")
+
+
+def test_every_scenario_and_run_is_told_once_and_in_its_order(store: Store, plan: QaPlan) -> None:
+    plan = _with(plan, {"needs": ["wings"]}, {"repetitions": 1})
+    listener = Heard()
+    _made(store, plan, Staged(lacks="wings", under_load=_loading), listener)
+    assert listener.of("scenario", "begin", "stage") == [
+        ("scenario", "first", ["wings"]),
+        ("scenario", "second", []),
+        ("begin", "baseline", 0, 1),
+        ("stage", "loading"),
+        ("begin", "candidate", 1, 2),
+        ("stage", "loading"),
+    ]
+    assert listener.of("end") == [("end", "baseline", 0), ("end", "candidate", 1)]
+
+
+@pytest.mark.parametrize("kind", [StandIn, Timed])
+def test_the_time_that_is_left_follows_from_what_runs_took(
+    store: Store, plan: QaPlan, clock: Clock, kind: type[StandIn]
+) -> None:
+    """What was measured but not sealed yet is made; a scenario's profile says how long its runs should take."""
+
+    def on_run(_number: int) -> None:
+        clock.now += 30.0
+
+    plan = _with(plan, {"repetitions": 1}, {"repetitions": 1, "settings": ["rate=3"]})
+    listener = Heard()
+    _made(store, plan, kind(on_run), listener)
+    left = [seconds for *_, seconds in listener.steps]
+    if kind is StandIn:
+        assert left == [240.0, 180.0 / 2, 120.0 / 2, 60.0 / 2]
+    else:  # two runs of 120 s, then two of 180 s
+        assert left == [600.0, 480.0 / 4, 360.0 / 4, 180.0 * 90 / 420]
+    assert [(number, total) for _, number, total, _ in listener.steps] == [(n, Total(4)) for n in range(1, 5)]
+
+
+def test_a_run_that_takes_no_time_counts_as_a_second(store: Store, plan: QaPlan, clock: Clock) -> None:
+    """Not as nothing, by which no time would be left; a longer one counts as it is."""
+    listener = Heard()
+    _made(store, plan, StandIn(), listener)
+    assert [seconds for *_, seconds in listener.steps][:3] == [480.0, 7.0, 6.0]
+
+
+def test_a_pair_that_takes_no_time_counts_as_a_second(store: Store, by_two: QaPlan, clock: Clock) -> None:
+    listener = Heard()
+    _made(store, by_two, Staged(), listener)
+    assert [seconds for *_, seconds in listener.steps] == [180.0, 180.0, 2.0, 2.0, 1.0, 1.0]
+
+
+def test_a_run_that_is_repeated_is_counted_with_those_that_were_planned(store: Store, plan: QaPlan) -> None:
+    listener = Heard()
+    _made(store, _with(plan, {}), StandIn(invalid=frozenset({1, 4})), listener)
+    assert [(number, total) for _, number, total, _ in listener.steps] == [
+        (1, Total(4)), (2, Total(4)), (3, Total(5)), (4, Total(5)), (5, Total(5)), (6, Total(6)),
+    ]  # fmt: skip
+    assert listener.of("begin", "again") == [
+        ("begin", "baseline", 0, 1),
+        ("again", "baseline", "offered load met: 91 %, but >= 98 % is required"),
+        ("begin", "baseline", 4, 2),
+        ("begin", "candidate", 1, 3),
+        ("begin", "candidate", 2, 4),
+        ("again", "candidate", "offered load met: 91 %, but >= 98 % is required"),
+        ("begin", "candidate", 6, 5),
+        ("begin", "baseline", 3, 6),
+    ]
+
+
+def test_a_run_that_cannot_be_made_is_told_by_its_side(store: Store, plan: QaPlan) -> None:
+    listener = Heard()
+    _made(store, _with(plan, {"repetitions": 1}), StandIn(_failing(2)), listener)
+    assert listener.of("again") == [("again", "candidate", "a port is in use")]
+
+
+def test_a_run_that_cannot_be_sealed_is_told_by_its_side(store: Store, plan: QaPlan) -> None:
+    def on_analysis(number: int) -> None:
+        if number == 1:
+            raise EnvironmentFailure("the disk is full")
+
+    listener = Heard()
+    made = _made(store, _with(plan, {"repetitions": 1}), Staged(on_analysis=on_analysis), listener)
+    assert listener.of("again") == [("again", "baseline", "the disk is full")]
+    assert sorted(listener.of("end")) == [("end", "baseline", 0), ("end", "candidate", 1)]
+    assert [run.manifest.seed for run in made.scenarios[0].runs] == [10, 11]
+
+
+def test_runs_made_of_something_else_are_refused_with_what_does_not_fit(store: Store, plan: QaPlan) -> None:
+    """Of another version as well as of another profile: the runs of a side are compared as if they were alike."""
+    broken = _made(store, _with(plan, {}), StandIn(_stopping(4)))
+    (found,) = broken.scenarios[0].of_side("baseline")
+    _rewrite(store, broken, baseline="v0")
+    with pytest.raises(UsageError) as refused:
+        Qualifier(store, StandIn()).resume(broken.experiment, Followed())
+    assert refused.value.message == (
+        f"`{broken.experiment}` was made with another profile: {found.run_id} does not fit"
+    )
+    assert refused.value.hint == "the profile has changed; start a new qualification"
+    store.remove(broken.scenarios[0].done[2])  # the next run is the candidate's, which may have run otherwise too
+    for changes in ({"candidate": "v0"}, {"candidate": "v2", "settings": ["rate=7"]}):
+        _rewrite(store, broken, baseline="v1", **changes)
+        with pytest.raises(UsageError, match="does not fit"):
+            Qualifier(store, StandIn()).resume(broken.experiment, Followed())
+
+
+@pytest.mark.parametrize(("cores", "lacking", "is_shared"), [(2, [], True), (3, [], False), (2, ["wings"], False)])
+def test_runs_are_made_two_at_a_time_where_two_leave_enough_of_the_machine(
+    store: Store, by_two: QaPlan, cores: int, lacking: list[str], is_shared: bool
+) -> None:
+    plan = _with_first(by_two, cores=cores, needs=lacking, repetitions=1)
+    beside: list[str] = []
+    system = Staged(under_load=lambda order, _: beside.append(order.beside), lacks="wings")
+    listener = Heard()
+    _made(store, plan, system, listener)
+    assert beside == ([] if lacking else [BY_TWO if is_shared else ""] * 2)
+    assert listener.of("scenario") == [("scenario", "first", lacking)]
+
+
+def _with_first(plan: QaPlan, **changes: object) -> QaPlan:
+    return plan.model_copy(update={"scenarios": [plan.scenarios[0].model_copy(update=changes)]})
+
+
+def test_of_two_at_a_time_each_is_counted_and_told_how_long(store: Store, by_two: QaPlan, clock: Clock) -> None:
+    """A pair takes as long as a run: here a half of what was expected of the mean of its two."""
+    both = threading.Barrier(2, lambda: setattr(clock, "now", clock.now + 45.0), timeout=TIMEOUT_S)
+
+    def under_load(_order: Order, _progress: Progress) -> None:
+        both.wait()
+
+    order = _order(by_two, of_version={"baseline": ["rate=1"]})
+    listener = Heard()
+    Qualifier(store, Timed(under_load=under_load)).make(order, listener)
+    assert [one[1:] for one in listener.of("begin")] == [
+        ("baseline", 0, 1), ("candidate", 1, 2), ("candidate", 2, 3),
+        ("baseline", 3, 4), ("baseline", 4, 5), ("candidate", 5, 6),
+    ]  # fmt: skip
+    left = [seconds for *_, seconds in listener.steps]
+    assert left == [270.0, 270.0, 180.0 / 2, 180.0 / 2, 90.0 / 2, 90.0 / 2]
+    assert listener.of("stage") == [("stage", "2 networks in parallel")] * 3
+
+
+def test_how_far_two_at_a_time_are_follows_from_the_longer_one(
+    store: Store, by_two: QaPlan, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And is never more than the whole, however long they take."""
+    monkeypatch.setattr(qualifying, "LOOK_S", 0.0)
+    late = threading.Event()
+
+    def on_update(_fraction: float) -> None:
+        clock.now += 30.0
+        if clock.now >= 1180.0:
+            late.set()
+
+    def under_load(_order: Order, progress: Progress) -> None:
+        while not late.wait(0.01):
+            progress.update(0.0)  # whatever goes wrong ends it
+
+    order = _order(_with_first(by_two, repetitions=1), of_version={"baseline": ["rate=1"]})
+    listener = Heard(on_update=on_update)
+    Qualifier(store, Timed(under_load=under_load)).make(order, listener)
+    fractions = [fraction for _, fraction in listener.of("update")]
+    assert fractions[:6] == [0.0, 0.25, 0.5, 0.75, 1.0, 1.0]
+    assert set(fractions[6:]) <= {1.0}
+
+
+def test_of_two_at_a_time_the_side_that_fails_again_by_itself_is_left_out(store: Store, by_two: QaPlan) -> None:
+    """The other one's runs are made, each with the machine to itself."""
+    made: list[tuple[str, int, str]] = []
+
+    def under_load(order: Order, _progress: Progress) -> None:
+        if order.version == "v2":
+            raise EnvironmentFailure("a port is in use")
+        made.append((order.version, order.seed, order.beside))
+
+    listener = Heard()
+    whole = _made(store, by_two, Staged(under_load=under_load), listener)
+    assert made == [("v1", 10, BY_TWO), ("v1", 13, ""), ("v1", 14, "")]
+    assert listener.of("again") == [("again", "candidate", "a port is in use")]
+    assert whole.scenarios[0].failures == {"candidate": "a port is in use"}
+    assert _note(store, whole)["failures"] == {"first": {"candidate": "a port is in use"}}
+    assert [run.manifest.seed for run in whole.scenarios[0].runs] == [10, 13, 14]
+
+
+def test_what_is_missing_of_a_pair_is_made_by_itself(store: Store, by_two: QaPlan) -> None:
+    """Of the pairs that were made already nothing is made, and what is missing as a whole is made together."""
+    whole = _made(store, by_two, Staged())
+    for position in (1, 4, 5):
+        store.remove(whole.scenarios[0].done[position])
+    made: list[tuple[int, str]] = []
+    system = Staged(under_load=lambda order, _: made.append((order.seed, order.beside)))
+    Qualifier(store, system).resume(whole.experiment, Followed())
+    assert sorted(made) == [(11, ""), (14, BY_TWO), (15, BY_TWO)]
+    assert made[0] == (11, "")
+
+
+def test_a_mistake_in_one_of_two_at_a_time_ends_the_work_and_keeps_the_other(store: Store, by_two: QaPlan) -> None:
+    def under_load(order: Order, _progress: Progress) -> None:
+        if order.version == "v2":
+            raise UsageError("there is no such node")
+
+    with pytest.raises(UsageError, match="there is no such node"):
+        _made(store, by_two, Staged(under_load=under_load))
+    assert [run.manifest.subject.version for run in store.sealed()] == ["v1"]
+    (path,) = (store.root / "experiments").iterdir()
+    note = experiment_folder(store, path.name).read()
+    assert note["runs"] == {"first": [run.run_id for run in store.sealed()]}
+    assert not note["finished"]
+
+
+def test_the_machine_is_waited_for_once_and_then_had_for_all_runs(
+    store: Store, by_two: QaPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that are made two at a time, in threads of their own, do not wait for the work that they belong to."""
+    monkeypatch.setattr(machine, "LOCK", tmp_path / "lock")
+    monkeypatch.setattr(machine, "LOOK_S", 0.0)
+    monkeypatch.setenv(machine.USE, machine.Use.WAIT)
+    other = os.open(machine.LOCK, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(other, fcntl.LOCK_EX)
+
+    def on_update(_fraction: float) -> None:
+        if not freed:
+            freed.append(True)
+            os.close(other)
+            monkeypatch.setenv(machine.USE, machine.Use.REFUSE)
+
+    freed: list[bool] = []
+    listener = Heard(on_update=on_update)
+    made = _made(store, by_two, Staged(under_load=_loading), listener)
+    assert listener.of("stage") == [
+        ("stage", "waiting for another process, which is measuring on this machine"),
+        *[("stage", "2 networks in parallel")] * 3,
+    ]
+    assert (len(made.scenarios[0].runs), listener.of("again")) == (6, [])
+
+
+def test_a_run_in_another_thread_ends_when_it_is_asked_to() -> None:
+    stopped = threading.Event()
+    progress = Stoppable(stopped)
+    progress.stage("loading")
+    progress.update(0.5, "half")
+    stopped.set()
+    with pytest.raises(KeyboardInterrupt):
+        progress.stage("loading")
+    with pytest.raises(KeyboardInterrupt):
+        progress.update(0.5)
+
+
+def test_what_became_worse_is_told_under_its_scenario_after_those_made_two_at_a_time(
+    store: Store, by_two: QaPlan
+) -> None:
+    plan = by_two.model_copy(update={"scenarios": [
+        by_two.scenarios[0].model_copy(update={"id": one, "repetitions": 1}) for one in ("first", "second")
+    ]})  # fmt: skip
+    listener = Heard()
+    qualifier = Qualifier(store, Staged(), explains=lambda baseline, candidate: ("cpu",))
+    qualifier.make(_order(plan), listener)
+    assert [one[1] for one in listener.of("scenario")] == ["first", "second", "first"]
+
+
+_LOADS = tuple(SweepLoad((per_s,), f"r{per_s}", per_s) for per_s in (10, 20, 30))
+
+
+@dataclass
+class Searched(StandIn):
+    """A system that keeps up with 20 a second, or with what it is said to; a search by halves looks for that."""
+
+    kept: Mapping[str, int] = field(default_factory=dict)
+
+    def sweep_plan(self, profile: BaseModel) -> SweepPlan:
+        """Three loads."""
+        assert isinstance(profile, Profile)
+        return SweepPlan(_LOADS, 0.05, 10, 10, 30, 0.5, "bisect")
+
+    def load_of(self, _plan: SweepPlan | None, per_s: int) -> SweepLoad:
+        """By its rate."""
+        return next(load for load in _LOADS if load.per_s == per_s)
+
+    def at_load(self, profile: BaseModel, load: SweepLoad) -> BaseModel:
+        """At that rate."""
+        return profile.model_copy(update={"rate": load.per_s})
+
+    def standings(self, runs: Sequence[SealedRun], tolerance: float) -> Sequence[Mapping[SweepLoad, Standing]]:
+        """By the rates of the valid runs."""
+        ran = [
+            (int(str(run.manifest.profile["rate"])), self.kept.get(run.manifest.subject.version, 20))
+            for run in runs
+            if run.manifest.status == "valid"
+        ]
+        return [{self.load_of(None, rate): "kept up" if rate <= most else "lost" for rate, most in ran}]
+
+
+def _sides(made: QaMade) -> list[tuple[str, int]]:
+    return [(place.side, place.position) for run in made.scenarios[0].runs if (place := run.manifest.experiment)]
+
+
+@pytest.fixture
+def sweep(plan: QaPlan) -> QaPlan:
+    return _with(plan, {"kind": "sweep", "repetitions": 1})
+
+
+def test_a_search_makes_the_runs_that_it_asks_for_and_no_others(store: Store, sweep: QaPlan) -> None:
+    """The middle first; that is kept up by both versions, so the next one above, which is lost: 10 need not be run."""
+    listener = Heard()
+    made = _made(store, sweep, Searched(), listener)
+    assert [one[1:3] for one in listener.of("begin")] == [("v2/r20", 2), ("v1/r20", 3), ("v1/r30", 4), ("v2/r30", 5)]
+    assert not made.interrupted
+    assert _note(store, made)["finished"]
+    system = Searched()
+    again = Qualifier(store, system).resume(made.experiment, Followed())
+    assert (system.made, _sides(again)) == ([], _sides(made))
+
+
+def test_a_search_asks_for_what_either_version_leaves_open(store: Store, sweep: QaPlan) -> None:
+    """The baseline keeps 20 up, so 30 is asked for; the candidate does not, so 10 is."""
+    made = _made(store, sweep, Searched(kept={"v1": 20, "v2": 10}))
+    assert sorted(_sides(made)) == [
+        ("v1/r10", 0), ("v1/r20", 3), ("v1/r30", 4), ("v2/r10", 1), ("v2/r20", 2), ("v2/r30", 5),
+    ]  # fmt: skip
+
+
+def test_a_search_that_is_gone_on_with_repeats_what_is_invalid_and_asks_on(store: Store, sweep: QaPlan) -> None:
+    broken = _made(store, sweep, Searched(_stopping(3), invalid=frozenset({2})))
+    assert broken.interrupted
+    listener = Heard()
+    Qualifier(store, Searched()).resume(broken.experiment, listener)
+    assert listener.of("begin", "again") == [
+        ("again", "v1/r20", "offered load met: 91 %, but >= 98 % is required"),
+        ("begin", "v1/r20", 15, 3),
+        ("begin", "v1/r30", 4, 4),
+        ("begin", "v2/r30", 5, 5),
+    ]
+
+
+def test_a_search_goes_on_beside_a_load_that_cannot_be_run(store: Store, sweep: QaPlan) -> None:
+    """It is not asked for again and again."""
+    made = _made(store, sweep, Searched(_failing(1, 2)))
+    assert made.scenarios[0].failures == {"v2/r20": "a port is in use"}
+    assert ("v1/r20", 3) in _sides(made)
+    assert ("v2/r20", 2) not in _sides(made)
+    assert not _note(store, made)["finished"]
