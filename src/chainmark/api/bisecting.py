@@ -269,7 +269,8 @@ class _Search:
         """Measure what halves the probability until the answer is sure, or no more runs are allowed."""
         made = self.made
         for step in steps_of(made, followed, archive):
-            self._step(step.place, step.outcome, step.chance, step.left, step.pairs)
+            if step.chance is not None:
+                self._step(step.place, step.outcome, step.chance, step.left, step.pairs)
         while True:
             known = Known.of(made, followed, archive)
             place = known.turn()
