@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from chainmark.api.comparing import How, pair_comparison
@@ -31,12 +32,13 @@ from chainmark.compare.bisect import (
 from chainmark.compare.bisect_result import Searched, bisect_report
 from chainmark.compare.decide import Decided, decide
 from chainmark.core import units
-from chainmark.core.bisect_report import BisectReport, Way
+from chainmark.core.bisect_report import BisectReport, SideFound, Way
 from chainmark.core.catalogue import Margins
 from chainmark.core.comparison import Comparison
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import ExperimentLength, Status, failed_gates
 from chainmark.core.progress import Progress
+from chainmark.core.times import utc_now
 from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict
 from chainmark.lab.bisecting import GOOD, Bisection, Bisector, BisectOrder, is_evidence, read_search
@@ -49,6 +51,7 @@ from chainmark.report.layouts import document_of
 from chainmark.stats.change_place import pair_of, runs_left
 from chainmark.stats.intervals import Spread
 from chainmark.stats.sequential import FIRST_LOOK
+from chainmark.store.live import LiveSearch, LiveStep, remove_live, write_live
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import launchable, versioned
@@ -162,11 +165,12 @@ def _resumed(reference: str, most_runs: int | None, store: Store, listener: Rela
 
 @dataclass(frozen=True)
 class _Search:
-    """One go at a search."""
+    """One go at a search; its path so far is shown in its folder."""
 
     made: Bisection
     store: Store
     listener: Relay
+    path: list[LiveStep] = field(default_factory=list)
 
     def report(self) -> BisectReport:
         """Make the runs that are missing; what was found."""
@@ -180,6 +184,20 @@ class _Search:
                 if made.runs:
                     self.listener.tell(f"interrupted: the finished runs are kept; continue with `--resume {made.id}`")
                 raise
+            finally:
+                remove_live(made.folder.path)
+
+    def _show(self, place: int, followed: Followed | None = None) -> None:
+        """Show the path so far, and the revision that is tried now."""
+        made = self.made
+        revisions = made.record.revisions
+        live = LiveSearch(
+            experiment=made.id, pid=os.getpid(), good=revisions[GOOD].title, bad=revisions[made.last].title,
+            revisions=len(revisions), most_runs=made.record.order.most_runs, followed=followed.name if followed else "",
+            trying=revisions[place].title, runs=len(made.runs), left=self.path[-1].left if self.path else made.last,
+            steps=self.path, updated_at=utc_now(),
+        )  # fmt: skip
+        write_live(made.folder.path, live)
 
     def _check_ends(self) -> None:
         made = self.made
@@ -229,6 +247,7 @@ class _Search:
                     return decided
             for place, count in forth_and_back(list(zip((GOOD, made.last), counts, strict=True)), min(counts)):
                 if count == min(counts):
+                    self._show(place)
                     made.make(place, _LENGTH)
 
     def _is_settled(self, decided: Decided) -> bool:
@@ -249,12 +268,16 @@ class _Search:
     def _narrowed(self, followed: Followed, archive: Spread | None) -> Known:
         """Measure what halves the probability until the answer is sure, or no more runs are allowed."""
         made = self.made
+        for step in steps_of(made, followed, archive):
+            if step.chance is not None:
+                self._step(step.place, step.outcome, step.chance, step.left, step.pairs)
         while True:
             known = Known.of(made, followed, archive)
             place = known.turn()
             if place is None or len(made.runs) >= made.record.order.most_runs:
                 return known
             equal = made.equal
+            self._show(place, followed)
             if not made.prepare(place):
                 self._tell_skipped(place)
             elif made.equal == equal:
@@ -265,6 +288,7 @@ class _Search:
         made.visit(place)
         turn = len(made.of(place, len(made.record.visits) - 1))
         for one in pair_of(place, known.seen.places.tolist(), made.last, turn):
+            self._show(one, known.followed)
             run = made.make(one)
             if one == place and (reason := self._says_nothing(known.followed, run, place)):
                 made.skip(place, reason)
@@ -287,6 +311,8 @@ class _Search:
     def _tell(self, known: Known, place: int) -> None:
         """Which step it is, how far it is decided, and how many runs are likely left."""
         made, likely = self.made, known.row.likely(known.found)
+        pairs = len(made.of(place, len(made.record.visits) - 1))
+        self._step(place, known.side_of(place), known.chance_at(place), likely.at - likely.before, pairs)
         left = runs_left(known.row, known.seen, place, made.record.order.most_runs)
         chance = units.plain_percent(known.chance_at(place))
         self.listener.tell(
@@ -294,6 +320,14 @@ class _Search:
             f"with {chance} probability; {units.plural(likely.at - likely.before, 'revision')} left, about "
             f"{units.plural(left, 'more run')}"
         )
+
+    def _step(self, place: int, outcome: SideFound, chance: float, left: int, pairs: int) -> None:
+        """What is known of a revision; more of the one that was measured last replaces what was known of it."""
+        if self.path and self.path[-1].place == place:
+            self.path.pop()
+        title = self.made.record.revisions[place].title
+        step = LiveStep(place=place, revision=title, outcome=outcome, chance=chance, left=left, pairs=pairs)
+        self.path.append(step)
 
     def _across(self, before: int, at: int) -> Comparison | None:
         """The comparison of the two revisions that the answer is about."""

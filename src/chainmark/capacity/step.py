@@ -144,7 +144,11 @@ def _figures(engine: Engine) -> LiveFigures:
     told = json.loads(engine.progress())
     started, under_way, failed = told["started"], told["in_flight"], told["failed"]
     offered = started + told["queued"]
-    return LiveFigures(offered=offered, sent=started, accepted=told["ok"], failed=failed, in_flight=under_way)
+    is_warm = told["phase"] == "window"
+    return LiveFigures(
+        offered=offered, sent=started, accepted=told["ok"], failed=failed, in_flight=under_way,
+        p50_s=told.get("p50_s") if is_warm else None, p99_s=told.get("p99_s") if is_warm else None,
+    )  # fmt: skip
 
 
 def _watch(

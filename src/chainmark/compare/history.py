@@ -79,6 +79,7 @@ def history_report(newest: RunData, history: Sequence[RunData], epochs: Sequence
     first, last = releases[0].started_at[:10], releases[-1].started_at[:10]
     return HistoryReport(
         tool_version=tool,
+        system=like.catalogue.system,
         title=f"History of {like.manifest.subject.name}",
         subtitle=f"profile {like.manifest.profile_name} · {units.plural(len(releases), 'release')} · {first} to {last}",
         date=last,

@@ -88,9 +88,11 @@ class HistoryReport(Result):
     """``history.json``.
 
     Attributes:
+        system: whose catalogue defines the figures.
         false_discoveries: the share of the listed changes that may be none.
     """
 
+    system: Annotated[str, Field(exclude=True)] = ""  # every release's runs say so themselves
     sentence: str
     releases: list[Release]
     series: list[HistorySeries]

@@ -63,6 +63,7 @@ class LiveFigures:
         in_flight: sent, and not answered yet.
         schedule_lag_s: how long the load would need for what is due and not sent yet.
         committed: transactions in blocks.
+        p50_s, p99_s: latencies of the last whole second, once the load has warmed up.
         heights, waiting: by node, its last block and the transactions that wait in it.
     """
 
@@ -73,6 +74,8 @@ class LiveFigures:
     in_flight: int | None = None
     schedule_lag_s: float | None = None
     committed: int | None = None
+    p50_s: float | None = None
+    p99_s: float | None = None
     heights: Mapping[str, int] = field(default_factory=dict)
     waiting: Mapping[str, int] = field(default_factory=dict)
 

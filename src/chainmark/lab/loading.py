@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -54,6 +54,7 @@ from chainmark.core.tool import tool_version
 from chainmark.lab.hardware import hardware_words, machine_facts, server_hardware
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import UNVERSIONED, Findings, ServedSystem, Service, ServiceOrder
+from chainmark.lab.recording import Recorder
 from chainmark.lab.session import Content, Session, new_experiment_id
 from chainmark.lab.stages import has_stages, no_load_test
 from chainmark.network.host import host_facts
@@ -132,7 +133,8 @@ class Tester:
             started_at = utc_now()
             sessions = [stack.enter_context(self._session(load, service, started_at, place)) for service in services]
             servers = [Server(service.target, service.endpoints) for service in services]
-            result = run_load_test(servers, _plan(load, seed), progress, watching=self.watching)
+            with _shown(progress, sessions, watches) as listener:
+                result = run_load_test(servers, _plan(load, seed), listener, watching=self.watching)
             progress.stage("summarising")
             for watch, session, one in zip(watches, sessions, result.servers, strict=True):
                 one.watched = watch.finish(session.run.path / "raw" / PAGES)
@@ -220,6 +222,16 @@ class Tester:
             place=place,
         )
         return session.seal(content)
+
+
+@contextmanager
+def _shown(progress: Progress, sessions: Sequence[Session], watches: Sequence[ServerWatch]) -> Iterator[Progress]:
+    """Show the test in its run's folder while it lasts; of servers side by side no figure belongs to one run alone."""
+    if len(sessions) > 1:
+        yield progress
+        return
+    with Recorder(progress, sessions[0].run.path, memory=watches[0].memory_bytes) as shown:
+        yield shown
 
 
 def _speaking(load: LoadProfile, order: ServiceOrder) -> ServiceOrder:

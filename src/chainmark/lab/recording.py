@@ -5,18 +5,53 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from types import TracebackType
 from typing import Self
 
 from chainmark.core.progress import LiveSource, Progress, begin_step, live_figures, tell
 from chainmark.core.times import utc_now
-from chainmark.store.live import LivePoint, LiveState, remove_live, write_live
+from chainmark.store.live import LivePoint, LiveState, LiveStretch, remove_live, write_live
 
 EVERY_S = 2.0
 _MOST_POINTS = 300
+_STRETCHES = 60
+_MOST_LOOKS = 6000  # that stretches are made of; of a longer load fewer are taken
+
+
+class _Course:
+    """The looks at a load from its begin on, thinned out where there are very many, in stretches of one length."""
+
+    def __init__(self) -> None:
+        self._looks: list[LiveStretch] = []
+        self._seen, self._each = 0, 1
+
+    def add(self, look: LiveStretch) -> None:
+        """One look; those before the load has warmed up say nothing."""
+        if look.p50_s is None and not self._looks:
+            return
+        if self._seen % self._each == 0:
+            self._looks.append(look)
+        self._seen += 1
+        if len(self._looks) > _MOST_LOOKS:
+            self._looks, self._each = self._looks[::2], 2 * self._each
+
+    def stretches(self) -> list[LiveStretch]:
+        """At most so many, each whole: the looks of one that is not are left out."""
+        size = -(-len(self._looks) // _STRETCHES) or 1
+        whole = len(self._looks) - len(self._looks) % size
+        return [_middle(self._looks[begin : begin + size]) for begin in range(0, whole, size)]
+
+
+def _middle(looks: Sequence[LiveStretch]) -> LiveStretch:
+    def of(name: str) -> float | None:
+        known = [value for look in looks if (value := getattr(look, name)) is not None]
+        return median(known) if known else None
+
+    return LiveStretch(at_s=looks[0].at_s, p50_s=of("p50_s"), p99_s=of("p99_s"), memory_bytes=of("memory_bytes"))
 
 
 class Recorder:
@@ -26,10 +61,17 @@ class Recorder:
         progress: who listens besides.
         folder: of the run.
         every_s: how often the figures of a load are looked at.
+        memory: the bytes that a server uses now, where somebody watches it.
     """
 
-    def __init__(self, progress: Progress, folder: Path, every_s: float = EVERY_S) -> None:
-        self._progress, self._folder, self._every_s = progress, folder, every_s
+    def __init__(
+        self,
+        progress: Progress,
+        folder: Path,
+        every_s: float = EVERY_S,
+        memory: Callable[[], float | None] | None = None,
+    ) -> None:
+        self._progress, self._folder, self._every_s, self._memory = progress, folder, every_s, memory
         self._state, self._written = LiveState(), 0.0
         self._points: deque[LivePoint] = deque(maxlen=_MOST_POINTS)
         self._lock = threading.Lock()
@@ -83,15 +125,18 @@ class Recorder:
                 watcher.join()
 
     def _watch(self, source: LiveSource, ended: threading.Event) -> None:
-        begun = time.monotonic()
+        begun, course = time.monotonic(), _Course()
         while not ended.wait(self._every_s):
-            figures = source()
+            figures, at_s = source(), round(time.monotonic() - begun, 1)
+            used = self._memory() if self._memory else None
+            course.add(LiveStretch(at_s=at_s, p50_s=figures.p50_s, p99_s=figures.p99_s, memory_bytes=used))
             self._points.append(LivePoint(
-                at_s=round(time.monotonic() - begun, 1), offered=figures.offered, accepted=figures.accepted,
+                at_s=at_s, offered=figures.offered, accepted=figures.accepted,
                 committed=figures.committed,
             ))  # fmt: skip
             self._show(
-                at_once=True, points=list(self._points), sent=figures.sent, failed=figures.failed,
+                at_once=True, points=list(self._points), stretches=course.stretches(),
+                sent=figures.sent, failed=figures.failed,
                 in_flight=figures.in_flight, schedule_lag_s=figures.schedule_lag_s, heights=dict(figures.heights),
                 waiting=dict(figures.waiting),
             )  # fmt: skip

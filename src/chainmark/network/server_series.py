@@ -104,6 +104,12 @@ class Recorder:
         times.append(time_ns)
         values.append(value)
 
+    def last(self, source: str, series: str) -> float | None:
+        """What was read last of a series; from any thread."""
+        rows = list(self._rows.items())
+        known = [values for name, (_, values) in rows if (name.source, name.series) == (source, series)]
+        return known[0][-1] if known and known[0] else None
+
     def series(self) -> list[Readings]:
         """All that was read, by source and name; what is no number is left out, as is a counter read once."""
         found = []

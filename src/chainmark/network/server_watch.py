@@ -16,7 +16,7 @@ from chainmark.network.sampling import Ticker
 from chainmark.network.server_postgres import PostgresUsage
 from chainmark.network.server_scrape import MetricsPage, parse_scrape
 from chainmark.network.server_series import Readings, Recorder, Resource, SourceState, Watched
-from chainmark.network.server_usage import CgroupUsage, DiskUsage, ProcessUsage, Silent
+from chainmark.network.server_usage import CGROUP, MEMORY, PROCESS, CgroupUsage, DiskUsage, ProcessUsage, Silent
 from chainmark.network.witness import listening_processes
 
 GLANCE_S = 0.2
@@ -155,6 +155,11 @@ class ServerWatch:
         """End the watching, and forget what was seen."""
         with self._folder, self._opened:
             self._ticking.close()
+
+    def memory_bytes(self) -> float | None:
+        """What the server's control group, or its processes, use of the memory now; None where nobody knows."""
+        found = (self._recorder.last(source, MEMORY) for source in (CGROUP, PROCESS))
+        return next((value for value in found if value is not None), None)
 
     def finish(self, pages: Path) -> Watched:
         """End the watching: all that was seen.

@@ -21,12 +21,13 @@ from chainmark.report.blocks import (
     Table,
     TableCell,
     TableRow,
+    phrased,
     row_of,
     words,
 )
 from chainmark.report.chart import BAD, QUIET, Axis, Chart, Layer, Limit, Tip
 from chainmark.report.document import Document
-from chainmark.report.phrases import Emphasis
+from chainmark.report.phrases import Emphasis, Phrase, computed_address
 
 _BARS = "▁▂▃▄▅▆▇█"
 _OPEN = 12  # charts; the others are folded
@@ -69,6 +70,13 @@ def history_document(report: HistoryReport) -> Document:
 
 def _name(one: HistorySeries) -> str:
     return one.label if one.statistic == "mean" else f"{one.label} {one.statistic}"
+
+
+def _named(report: HistoryReport, one: HistorySeries, release: int) -> TableCell:
+    """A figure's name, which leads to how it was computed of a release's runs."""
+    runs = report.releases[release].run_ids
+    address = computed_address(report.system, one.metric_id, one.statistic, runs) if report.system else ""
+    return phrased(Phrase(_name(one), address=address))
 
 
 def _case(one: HistorySeries) -> Case:
@@ -114,15 +122,15 @@ def _moved(report: HistoryReport, moved: Sequence[tuple[LevelChange, HistorySeri
         Column("90 % interval", kind="intervals"),
         *words("", "how"),
     ]
-    rows = [_moved_row(change, one) for change, one in moved]
+    rows = [_moved_row(report, change, one) for change, one in moved]
     return Table("moved", "", columns, rows, sortable=True)
 
 
-def _moved_row(change: LevelChange, one: HistorySeries) -> TableRow:
+def _moved_row(report: HistoryReport, change: LevelChange, one: HistorySeries) -> TableRow:
     word, emphasis = _direction(one, change)
     return row_of(
         change.label,
-        _name(one),
+        _named(report, one, change.release),
         TableCell(_size(one, change)),
         TableCell(_interval(one, change)),
         TableCell(word, emphasis=emphasis),
@@ -147,14 +155,16 @@ def _figures(report: HistoryReport) -> Table:
         Column("over the releases", media=EVERYWHERE - PDF),
         *words("changes of the level"),
     ]
-    return Table("figures", "", columns, [_figure_row(one) for one in report.series], sortable=True)
+    return Table("figures", "", columns, [_figure_row(report, one) for one in report.series], sortable=True)
 
 
-def _figure_row(one: HistorySeries) -> TableRow:
+def _figure_row(report: HistoryReport, one: HistorySeries) -> TableRow:
     told = [value for value in one.values if value is not None]
+    last = max((place for place, value in enumerate(one.values) if value is not None), default=-1)
     ends = [units.quantity(value, one.unit) for value in (told[0], told[-1])] if told else ["", ""]
     changes = ", ".join(f"{_size(one, change)} at {change.label}" for change in one.changes)
-    return row_of(_name(one), TableCell(ends[0]), TableCell(ends[1]), sparkline(one.values), changes or "none")
+    name, line = _named(report, one, last), sparkline(one.values)
+    return row_of(name, TableCell(ends[0]), TableCell(ends[1]), line, changes or "none")
 
 
 def _chart(report: HistoryReport, one: HistorySeries) -> Chart:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+from urllib.parse import quote, urlencode
 
 Emphasis = Literal["worse", "better", "caution", "plain", "quiet"]
 
@@ -31,3 +33,9 @@ Phrases = tuple[Phrase, ...]
 def unphrased(phrases: Phrases) -> str:
     """The phrases as one text."""
     return "".join(phrase.text for phrase in phrases)
+
+
+def computed_address(system: str, metric_id: str, statistic: str, run_ids: Sequence[str]) -> str:
+    """The dashboard's page that says how a figure of these runs was computed, at its definition."""
+    query = urlencode([("statistic", statistic), *(("run", run_id) for run_id in run_ids)])
+    return f"/metrics/{quote(system, safe='')}/{quote(metric_id, safe='')}?{query}#definition"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from operator import not_
 from typing import Annotated
-from urllib.parse import quote
 
 from pydantic import BaseModel, Field
 
@@ -31,7 +30,7 @@ from chainmark.report.blocks import (
     words,
 )
 from chainmark.report.document import Document
-from chainmark.report.phrases import Emphasis, Phrase
+from chainmark.report.phrases import Emphasis, Phrase, computed_address
 from chainmark.report.wording import gate_counts, gate_word
 
 _OF_GATE = {
@@ -178,12 +177,15 @@ def _rows(metric: Metric, record: RunRecord) -> list[TableRow]:
         return []
     n = units.count(summary.n)
     absent = units.NOT_ESTIMABLE if summary.n else units.NO_DATA
-    how = f"/metrics/{record.catalogue.system}/{metric.id}?run={quote(record.manifest.run_id)}&statistic="
+    system, runs = record.catalogue.system, [record.manifest.run_id]
     return [
-        row_of(phrased(Phrase(metric.id, address=how + name)), metric.unit, n, name, *_figures(estimate, absent))
+        row_of(
+            phrased(Phrase(metric.id, address=computed_address(system, metric.id, name, runs))),
+            metric.unit, n, name, *_figures(estimate, absent),
+        )
         for name in metric.statistics
         if (estimate := summary.estimates.get(name))
-    ]
+    ]  # fmt: skip
 
 
 def _figures(estimate: Estimate, absent: str) -> tuple[str, str]:

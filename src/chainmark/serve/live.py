@@ -11,11 +11,13 @@ from chainmark.compare.decide import decide
 from chainmark.core import units
 from chainmark.core.errors import ChainmarkError
 from chainmark.lab.experimenting import is_evidence, read_record
-from chainmark.report.blocks import Block, Remarks, Section, Table, TableCell, row_of, words
+from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, row_of, words
+from chainmark.report.phrases import Emphasis
 from chainmark.serve.reading import ReadStore
 from chainmark.stats.sequential import FIRST_LOOK
+from chainmark.stats.trend import Trend, trend_of
 from chainmark.store.experiments import experiment_folder
-from chainmark.store.live import LivePoint, LiveState
+from chainmark.store.live import LivePoint, LiveSearch, LiveState, LiveStep, LiveStretch
 from chainmark.store.runs import SealedRun
 
 _LAG_S, _BACKLOG_S, _APART, _SILENT_S, _FAILED = 1.0, 10.0, 3, 15.0, 0.001
@@ -142,12 +144,79 @@ def live_section(run_id: str, state: LiveState | None, signs: Sequence[Sign], de
         }  # fmt: skip
         rows = [row_of(label, text) for label, text in facts.items() if text]
         blocks.append(Table(f"state-{run_id}", "", words("", ""), rows))
+    if state is not None and (drift := _drift(run_id, state.stretches)) is not None:
+        blocks.append(drift)
     if signs:
         lines = [row_of(sign.label, sign.now, sign.limit, _status(sign)) for sign in signs]
         blocks.append(Table(f"signs-{run_id}", "Signs", words("sign", "now", "limit", ""), lines))
     if decision is not None:
         blocks.append(Remarks(f"decision-{run_id}", f"Decision of {decision.experiment}", list(_told(decision))))
     return Section(f"live-{run_id}", run_id, blocks)
+
+
+def _drift(run_id: str, stretches: Sequence[LiveStretch]) -> Table | None:
+    """How latency and memory changed since the load's begin; None while too little of it is over."""
+    figures = (("latency, p50", "p50_s", "s"), ("latency, p99", "p99_s", "s"), ("memory", "memory_bytes", "B"))
+    rows = []
+    for label, name, unit in figures:
+        values = [getattr(one, name) for one in stretches]
+        known = [value for value in values if value is not None]
+        trend = trend_of(known) if len(known) == len(values) else None
+        if trend is not None:
+            rows.append(_drift_row(label, known, trend, unit))
+    if not rows:
+        return None
+    columns = [*words("figure"), Column("at its begin"), Column("now"), Column("change so far"),
+               Column("95 % interval", kind="intervals"), *words("over the time")]  # fmt: skip
+    length = units.duration(stretches[-1].at_s - stretches[0].at_s)
+    note = f"A line through {len(stretches)} stretches of {length} (Theil and Sen). The run's report judges it."
+    return Table(f"drift-{run_id}", "Drift", columns, rows, [note])
+
+
+def _drift_row(label: str, values: Sequence[float], trend: Trend, unit: str) -> TableRow:
+    low, high = trend.rise_interval
+    if trend.begin > 0.0:
+        change = units.percent(trend.rise / trend.begin)
+        interval = units.percent_interval(low / trend.begin, high / trend.begin)
+    else:
+        change, interval = units.tidy_quantity(trend.rise, unit, is_change=True), ""
+    look: Emphasis = "caution" if low > 0.0 else "better" if high < 0.0 else "quiet"
+    word = "rises" if low > 0.0 else "falls" if high < 0.0 else "no trend shown"
+    return row_of(
+        label, TableCell(units.quantity(trend.begin, unit)), TableCell(units.quantity(values[-1], unit)),
+        TableCell(change), TableCell(interval), TableCell(word, emphasis=look),
+    )  # fmt: skip
+
+
+def search_section(search: LiveSearch) -> Section:
+    """A search among revisions: what is tried, what is left, and what each step has shown."""
+    facts = {
+        "between": f"{search.good} and {search.bad}",
+        "followed": search.followed or "not yet: whether the ends differ is being measured",
+        "now": search.trying,
+        "revisions left": f"{units.count(search.left)} of {units.count(search.revisions - 1)}",
+        "runs": f"{units.count(search.runs)} of at most {units.count(search.most_runs)}",
+        "last news": units.utc(search.updated_at) if search.updated_at else "",
+    }
+    rows = [row_of(label, text) for label, text in facts.items() if text]
+    blocks: list[Block] = [Table(f"search-{search.experiment}", "", words("", ""), rows)]
+    if search.steps:
+        columns = [*words("step", "revision"), Column("runs"), *words("verdict"), Column("it has the change with"),
+                   Column("revisions left")]  # fmt: skip
+        steps = [_search_row(number, step) for number, step in enumerate(search.steps, start=1)]
+        blocks.append(Table(f"path-{search.experiment}", "The path", columns, steps))
+    return Section(f"search-{search.experiment}-section", f"Search {search.experiment}", blocks)
+
+
+_FOUND: dict[str, Emphasis] = {"good": "better", "bad": "worse"}
+
+
+def _search_row(number: int, step: LiveStep) -> TableRow:
+    return row_of(
+        units.count(number), step.revision, TableCell(units.count(step.pairs)),
+        TableCell(step.outcome, emphasis=_FOUND.get(step.outcome, "caution")),
+        TableCell(units.plain_percent(step.chance)), TableCell(units.count(step.left)),
+    )  # fmt: skip
 
 
 def _count(value: int | None) -> str:

@@ -10,6 +10,7 @@ from chainmark.core.side_by_side import SideBySide
 from chainmark.report.blocks import Section
 from chainmark.report.document import Document
 from chainmark.report.judged_rows import Row, RowMaker
+from chainmark.report.phrases import computed_address
 
 _LOOKS = {Outcome.WORSE: "worse", Outcome.BETTER: "better", Outcome.EQUAL: "within"}
 _MOST_RELEVANT = 99.0
@@ -47,10 +48,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """One metric and statistic on all sides; ``relevance`` is its largest change in margins."""
+    """One metric and statistic on all sides.
+
+    Attributes:
+        how: where it is said how it was computed, of the first run of each side.
+        relevance: its largest change in margins.
+    """
 
     id: str
     label: str
+    how: str
     baseline: str
     gating: bool
     relevance: float
@@ -81,14 +88,23 @@ def matrix(comparisons: Sequence[Comparison]) -> list[Line]:
         for judgement, row in zip(comparison.judgements, rows, strict=True):
             sides = found.setdefault(f"{judgement.metric_id}.{judgement.statistic}", [None] * len(comparisons))
             sides[place] = judgement, row
-    return [_line(id_, sides) for id_, sides in found.items()]
+    system, runs = (comparisons[0].catalogue.system, _first_runs(comparisons)) if comparisons else ("", [])
+    return [_line(id_, sides, system, runs) for id_, sides in found.items()]
 
 
-def _line(id_: str, sides: Sequence[tuple[Judgement, Row] | None]) -> Line:
-    first = next(side for side in sides if side is not None)[1]
+def _first_runs(comparisons: Sequence[Comparison]) -> list[str]:
+    """Of every side the first run that counts."""
+    sides = [comparisons[0].baseline, *(one.candidate for one in comparisons)]
+    firsts = (next((run.run_id for run in side.runs if run.excluded_because is None), "") for side in sides)
+    return list(dict.fromkeys(filter(None, firsts)))
+
+
+def _line(id_: str, sides: Sequence[tuple[Judgement, Row] | None], system: str, runs: Sequence[str]) -> Line:
+    judgement, first = next(side for side in sides if side is not None)
     return Line(
         id=id_,
         label=first.label_with_unit,
+        how=computed_address(system, judgement.metric_id, judgement.statistic, runs),
         baseline=first.baseline,
         gating=any(side is not None and side[1].gating for side in sides),
         relevance=round(max(_margins(side[0]) for side in sides if side is not None), 2),

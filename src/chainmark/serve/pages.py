@@ -22,11 +22,11 @@ from chainmark.report.document import Document
 from chainmark.report.metric_tables import dictionary
 from chainmark.report.phrases import Phrase
 from chainmark.serve.listing import UNFINISHED, RunList
-from chainmark.serve.live import Sign, Standing, live_section, signs_of
+from chainmark.serve.live import Sign, Standing, live_section, search_section, signs_of
 from chainmark.serve.reading import Moment, ReadStore
 from chainmark.serve.workloads import Card
 from chainmark.store.experiments import experiment_folder
-from chainmark.store.live import LiveState, read_live
+from chainmark.store.live import LiveSearch, LiveState, read_live
 from chainmark.store.runs import UnfinishedRun
 
 
@@ -99,6 +99,7 @@ class Live(BaseModel):
     schema_version: int = 1
     tool_version: str
     runs: list[LiveRun]
+    searches: list[LiveSearch] = []
 
 
 Home.model_rebuild()
@@ -194,7 +195,8 @@ def live_document(live: Live) -> Document:
         Remark(f"{units.plural(alive, 'run')} being made now. What was broken off is never compared; "
                "`chainmark runs remove RUN` removes it."),
     ]))  # fmt: skip
-    sections = [live_section(one.run_id, one.state, one.signs, one.decision) for one in live.runs if one.is_alive]
+    sections = [search_section(one) for one in live.searches]
+    sections += [live_section(one.run_id, one.state, one.signs, one.decision) for one in live.runs if one.is_alive]
     sections = [section for section in sections if section.blocks]
     sections.append(Section("live", "Runs without a seal", blocks))
     return own_document("live", "Now", "what is being measured", sections, live)

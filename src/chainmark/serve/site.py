@@ -22,6 +22,8 @@ from chainmark.core.tool import tool_version
 from chainmark.lab.profiles import shipped_profiles
 from chainmark.lab.stages import has_stages
 from chainmark.report.document import Document
+from chainmark.report.metric_tables import definition_anchor
+from chainmark.report.phrases import computed_address
 from chainmark.serve import listing, pages
 from chainmark.serve.capacity import capacity_document
 from chainmark.serve.charts import Painter
@@ -38,6 +40,7 @@ from chainmark.serve.rendering import part
 from chainmark.serve.series import series_document
 from chainmark.serve.what_if import changes_of, knobs, predicted, sources
 from chainmark.serve.workloads import Card, Figure, Workload, card_of, workloads_of
+from chainmark.store.live import live_searches
 from chainmark.store.runs import SealedRun
 from chainmark.systems.base import system_names
 
@@ -109,7 +112,8 @@ class Site:
         """What is being measured."""
         del asked
         runs = [self._with_decision(run) for run in pages.live_runs(self.store.now(), self.store)]
-        live = pages.Live(tool_version=tool_version(), runs=runs)
+        searches = live_searches(self.store.root / "experiments")
+        live = pages.Live(tool_version=tool_version(), runs=runs, searches=searches)
         return Page(pages.live_document(live), "Live", refresh_s=_REFRESH_S)
 
     def _with_decision(self, run: pages.LiveRun) -> pages.LiveRun:
@@ -217,10 +221,8 @@ class Site:
         """Where it is said how a metric of a comparison was computed."""
         view = view_of(document, metric)
         runs = [run for side in view.sides for run in side.runs]
-        return pages.addressed(
-            f"/metrics/{comparisons_in(document)[0].catalogue.system}/{quote(view.metric)}",
-            {"statistic": [view.statistic], "run": runs[:_MOST_RUNS]},
-        )
+        system = comparisons_in(document)[0].catalogue.system
+        return computed_address(system, view.metric, view.statistic, runs[:_MOST_RUNS])
 
     def _compared(self, sides: Sequence[str], *, why: bool) -> Document:
         chosen = [[run for one in side.split() for run in self.store.select(one)] for side in sides]
@@ -294,7 +296,7 @@ class Site:
         run = self.sealed(run_id)
         span = tuple(_figure(asked, name) if name in asked else None for name in ("from", "to"))
         document = self._document(("series", run_id, metric, *span), lambda: series_document(run, metric, *span))
-        how = f"/metrics/{quote(run.catalogue.system)}/{quote(metric)}?run={quote(run_id)}"
+        how = computed_address(run.catalogue.system, metric, "", [run_id])
         links = [("The run", f"/runs/{quote(run_id)}"), ("How was this computed?", how)]
         form = part("series_form", run_id, metric, document.result, span != (None, None))
         return Page(document, "Runs", part("chosen", links) + form)
@@ -349,7 +351,7 @@ class Site:
         runs = [self.sealed(run_id) for run_id in asked.get("run", ())[:_MOST_RUNS]]
         known = runs[0].catalogue if runs else catalogue(system)
         statistic = next(iter(asked.get("statistic", ())), "")
-        links = [("All metrics", f"/metrics/{quote(system)}")]
+        links = _dictionary_links(system, metric)
         if runs:
             links.append(("Over time", pages.addressed("/series", {"run": [runs[0].run_id], "metric": [metric]})))
         return Page(computed_document(known, metric, statistic, runs), "Metrics", part("chosen", links))
@@ -361,6 +363,16 @@ class Site:
             return document
         joined = Caveats.joined([document.caveats, found])
         return replace(document, result=document.result.model_copy(update={"caveats": joined}))
+
+
+def _dictionary_links(system: str, metric: str) -> list[tuple[str, str]]:
+    """The entry of a metric; the whole dictionary where it has none: a run may hold what is not installed any more."""
+    if system not in system_names():
+        return []
+    address = f"/metrics/{quote(system)}"
+    if any(one.id == metric for one in catalogue(system).metrics):
+        return [("In the data dictionary", f"{address}#{definition_anchor(metric)}")]
+    return [("All metrics", address)]
 
 
 def _state(workload: Workload, moment: Moment) -> tuple[Any, ...]:

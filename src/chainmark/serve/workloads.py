@@ -18,10 +18,12 @@ from chainmark.core.labels import cell_of
 from chainmark.core.tool import tool_version
 from chainmark.report.judged_rows import RowMaker
 from chainmark.report.layouts import document_of
-from chainmark.report.phrases import Emphasis
+from chainmark.report.phrases import Emphasis, computed_address
 from chainmark.serve.reading import Moment, ReadStore
 from chainmark.store.index import Entry
 from chainmark.store.runs import SealedRun
+
+_MOST_RUNS = 10  # that the page of how a figure was computed lists one by one
 
 
 class Figure(BaseModel):
@@ -30,6 +32,7 @@ class Figure(BaseModel):
     Attributes:
         id: of the metric and its statistic.
         label: what it is called, with its statistic.
+        how: where it is said how it was computed.
         value, change, outcome, emphasis: as the comparison's document has them.
         values: over the releases, oldest first; ``changes`` are the places where its level changed, and ``changed``
             says so in words.
@@ -37,6 +40,7 @@ class Figure(BaseModel):
 
     id: str
     label: str
+    how: str
     value: str
     change: str
     outcome: str
@@ -152,19 +156,22 @@ def _with_verdict(card: Card, workload: Workload, store: ReadStore) -> Card:
         "word": document.word,
         "sentence": document.sentence,
         "address": f"/compare?{urlencode(sides)}",
-        "figures": _figures(comparison),
+        "figures": _figures(comparison, [run.run_id for run in candidate]),
         "noise": ", ".join(dict.fromkeys(one.noise for one in comparison.judgements if one.gating and one.noise)),
         "alarms": comparison.false_alarms.told if comparison.false_alarms else "",
     })  # fmt: skip
 
 
-def _figures(comparison: Comparison) -> list[Figure]:
+def _figures(comparison: Comparison, run_ids: Sequence[str]) -> list[Figure]:
     """The gating figures as the comparison's document has them."""
     rows = zip(comparison.judgements, RowMaker(comparison).rows(), strict=True)
     return [
         Figure(
             id=f"{judgement.metric_id}.{judgement.statistic}",
             label=row.label,
+            how=computed_address(
+                comparison.catalogue.system, judgement.metric_id, judgement.statistic, run_ids[:_MOST_RUNS]
+            ),
             value=f"{row.candidate} {row.unit}".rstrip(),
             change=row.change_with_unit,
             outcome=row.outcome,

@@ -1,4 +1,4 @@
-"""What a run that is being made shows of itself: one small file in its folder, which is gone when it is sealed."""
+"""What a run or a search that is being made shows of itself: one small file in its folder, which is gone at its end."""
 
 from __future__ import annotations
 
@@ -19,6 +19,15 @@ class LivePoint(BaseModel):
     committed: int | None = None
 
 
+class LiveStretch(BaseModel):
+    """Figures of one of the equal stretches that a load consists of so far: medians of what was looked at."""
+
+    at_s: float
+    p50_s: float | None = None
+    p99_s: float | None = None
+    memory_bytes: float | None = None
+
+
 class LiveState(BaseModel):
     """``live.json``.
 
@@ -26,6 +35,7 @@ class LiveState(BaseModel):
         stage: what the run does now; ``fraction`` and ``detail`` say how far that is.
         updated_at: ISO 8601.
         points: of the load, the oldest first.
+        stretches: of the whole load without its warm-up, so that a drift is seen.
         sent, failed, in_flight, schedule_lag_s, heights, waiting: as in `core.progress.LiveFigures`.
     """
 
@@ -35,6 +45,7 @@ class LiveState(BaseModel):
     detail: str = ""
     updated_at: str = ""
     points: list[LivePoint] = []
+    stretches: list[LiveStretch] = []
     sent: int | None = None
     failed: int | None = None
     in_flight: int | None = None
@@ -43,7 +54,51 @@ class LiveState(BaseModel):
     waiting: dict[str, int] = {}
 
 
-def write_live(folder: Path, state: LiveState) -> None:
+class LiveStep(BaseModel):
+    """One step of a search among revisions: what is known of its revision by all runs until then.
+
+    Attributes:
+        place: of the revision in the line.
+        outcome: "good", "bad" or "in doubt".
+        chance: that the revision has the change.
+        left: revisions of which one brought the change.
+        pairs: runs of it, each beside one of an end.
+    """
+
+    place: int
+    revision: str
+    outcome: str
+    chance: float
+    left: int
+    pairs: int
+
+
+class LiveSearch(BaseModel):
+    """``live.json`` of a search among revisions, in the folder of its experiment.
+
+    Attributes:
+        revisions: in the line, both ends included; ``left`` of them may have brought the change.
+        followed: the metric that is followed; "" while it is not known whether there is a change.
+        trying: the revision that is built or measured now.
+        runs: made so far, of at most ``most_runs``.
+    """
+
+    schema_version: int = 1
+    experiment: str
+    pid: int
+    good: str
+    bad: str
+    revisions: int
+    most_runs: int
+    followed: str = ""
+    trying: str = ""
+    runs: int = 0
+    left: int = 0
+    steps: list[LiveStep] = []
+    updated_at: str = ""
+
+
+def write_live(folder: Path, state: LiveState | LiveSearch) -> None:
     """Replace what is shown. It is not worth a wait for the disk, nor a failed run."""
     with contextlib.suppress(OSError):
         staged = folder / f".{LIVE}"
@@ -63,3 +118,14 @@ def read_live(folder: Path) -> LiveState | None:
         return LiveState.model_validate_json((folder / LIVE).read_bytes())
     except (OSError, ValidationError):
         return None
+
+
+def live_searches(experiments: Path) -> list[LiveSearch]:
+    """What the searches among experiments show that a living process works on, by name."""
+    found = []
+    for path in sorted(experiments.glob(f"*/{LIVE}")):
+        with contextlib.suppress(OSError, ValidationError):
+            search = LiveSearch.model_validate_json(path.read_bytes())
+            if search.pid > 0 and Path(f"/proc/{search.pid}").exists():
+                found.append(search)
+    return found

@@ -11,6 +11,7 @@ import chainmark as cm
 from chainmark.core.bisect_report import BisectReport, SideFound, Way
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.verdict import Verdict
+from chainmark.store.live import live_searches
 from chainmark.systems import base
 
 from tests.unit.api.listening import Told
@@ -70,6 +71,26 @@ def test_the_version_that_brought_the_change_is_found(profile: Path, monkeypatch
     assert found.steps[-1].left == 1
     assert "v23" in document.sentence
     assert all(f"v{place}" in document.text() for place in (22, 23))
+
+
+def test_the_path_so_far_is_shown_while_it_is_searched(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever watches sees what is tried and what each step has shown; afterwards nothing is left of it."""
+    lab, seen = _Lab(LineSystem(change=23), profile, monkeypatch), []
+
+    class Watching(Told):
+        def begin(self, *run: Any) -> None:
+            seen.extend(live_searches(lab.store / "experiments"))
+
+    found = _result(lab.search(progress=Watching()))
+    assert (seen[0].good, seen[0].bad, seen[0].left, seen[0].followed) == ("v0", "v40", 40, "")
+    last = seen[-1]
+    assert last.followed.startswith("latency")
+    assert last.runs == found.runs - 1
+    path = [(step.place, step.outcome, step.left) for step in found.steps]
+    told = [(step.place, step.outcome, step.left) for step in last.steps]
+    assert len(told) >= 4
+    assert told[:4] == path[:4]
+    assert live_searches(lab.store / "experiments") == []
 
 
 def test_every_revision_is_measured_beside_fresh_runs_of_the_ends(

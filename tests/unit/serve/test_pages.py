@@ -261,3 +261,35 @@ def test_notebooks_and_other_tools_read_what_is_documented(server: Served) -> No
     shown: httpx.Response = server.client.get("/runs", params={"as": "json"})
     assert shown.json()["schema_version"] == 1
     assert shown.headers["content-type"] == "application/json"
+
+
+def test_every_figure_leads_to_how_it_was_computed(server: Served, store: Path) -> None:
+    """From every kind of page, to a place that is there and is about that metric and these runs."""
+    wait_until(lambda: not server.client.get("/", params={"as": "json"}).json()["pending"], "the cards", 60)
+    (run, *_) = _runs(store, "v1.11.0")
+    figures = {
+        "/": 8,
+        f"/runs/{run}": 30,
+        f"/history?run={run}": 20,
+        "/compare?side=v1.10.0&side=v1.11.0": 20,
+        "/compare?side=v1.10.0&side=v1.11.0&metric=tx_latency_s.p99": 1,
+        f"/series?run={run}&metric=tx_latency_s": 1,
+    }
+    anchors: dict[str, set[str]] = {}
+    entries: set[str] = set()
+    for address, least in figures.items():
+        found = set(re.findall(r'href="(/metrics/cometbft/[^"]+)"', server.client.get(address).text))
+        assert len(found) >= least, address
+        for link in map(unescape, found):
+            page, _, anchor = link.partition("#")
+            metric = page.removeprefix("/metrics/cometbft/").partition("?")[0]
+            if page not in anchors:
+                text = server.client.get(page).text
+                assert f"· {metric}</p>" in text, page
+                assert "source events" in text, page
+                assert "Rules" in text, page
+                anchors[page] = set(re.findall(r'\bid="([^"]+)"', text))
+                entries |= set(re.findall(r'href="/metrics/cometbft#([^"]+)"', text))
+            assert anchor in anchors[page] - {""}, link
+    assert {"metric-tx_latency_s", "metric-block_interval_s"} <= entries
+    assert entries <= set(re.findall(r'\bid="([^"]+)"', server.client.get("/metrics/cometbft").text))

@@ -15,7 +15,7 @@ import pytest
 import chainmark as cm
 from chainmark.core.progress import LiveFigures, Silent
 from chainmark.lab.recording import Recorder
-from chainmark.store.live import read_live
+from chainmark.store.live import LiveSearch, LiveStep, read_live, write_live
 from chainmark.store.runs import Store
 
 from tests.support import wait_until
@@ -123,6 +123,36 @@ def test_a_load_that_falls_behind_turns_amber_while_it_runs(tmp_path: Path) -> N
             assert "amber" in page
     assert read_live(folder) is None
     assert [path.name for path in folder.iterdir()] == ["unfinished.json"]
+
+
+def test_a_soak_that_drifts_and_a_search_show_it_while_they_last(tmp_path: Path) -> None:
+    """Memory that grows is called so, with an interval; a latency that does not, is not; a search shows its path."""
+    unfinished(tmp_path, "http-soak-v2-20260101T000000-0001", {"pid": os.getpid(), "version": "v2"})
+    folder = tmp_path / "runs" / "http-soak-v2-20260101T000000-0001"
+    looks = iter(range(100_000))
+    steps = [LiveStep(place=3, revision="abc (less work)", outcome="bad", chance=0.99, left=2, pairs=1)]
+    search = LiveSearch(experiment="e", pid=os.getpid(), good="a", bad="z", revisions=9, most_runs=120,
+                        followed="wall time p50", trying="def (more work)", runs=6, left=2, steps=steps)  # fmt: skip
+    (tmp_path / "experiments" / "e").mkdir(parents=True)
+    write_live(tmp_path / "experiments" / "e", search)
+    (tmp_path / "experiments" / "dead").mkdir()
+    write_live(tmp_path / "experiments" / "dead", search.model_copy(update={"experiment": "dead", "pid": 2**22 + 1}))
+
+    def figures() -> LiveFigures:
+        return LiveFigures(p50_s=0.02 + 0.001 * (next(looks) % 2), p99_s=0.05)
+
+    recorder = Recorder(Silent(), folder, every_s=0.005, memory=lambda: 1e8 + 1e6 * next(looks))
+    with served(tmp_path) as server, recorder, recorder.live(figures):
+        wait_until(lambda: (state := read_live(folder)) and len(state.stretches) >= 40, "the stretches", 20)
+        page = _page(server, "/live")
+        rows = dict(re.findall(r'<th scope="row"[^>]*>(latency, p50|memory)</th>(.*?)</tr>', page, re.DOTALL))
+        assert "rises" in rows["memory"]
+        assert "rises" not in rows["latency, p50"]
+        assert "95 % interval" in page
+        assert "def (more work)" in page
+        assert "2 of 8" in page
+        assert "abc (less work)" in page
+        assert "Search dead" not in page
 
 
 def test_what_is_shown_of_a_run_is_not_sealed_into_it(tmp_path: Path) -> None:
