@@ -23,9 +23,10 @@ def band(replicates: FloatArray) -> tuple[FloatArray, FloatArray]:
     Args:
         replicates: shape (resamples, points).
     """
-    ordered = np.sort(replicates[np.isfinite(replicates).all(axis=1)], axis=0)
-    last = len(ordered) - 1
-    return ordered[round(0.05 * last)], ordered[round(0.95 * last)]
+    points = replicates.T  # a row is sorted sooner than a column
+    ordered = np.sort(points[:, np.isfinite(points).all(axis=0)])
+    last = ordered.shape[1] - 1
+    return ordered[:, round(0.05 * last)], ordered[:, round(0.95 * last)]
 
 
 class Resampler:
