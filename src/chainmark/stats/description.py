@@ -367,8 +367,16 @@ class Descriptions:
             track=_track(found),
             dots=_dots(found),
             means=_means(found["means"].to_list()),
-            tail=[Extreme(**extreme) for extreme in found["tail"].to_list()],
+            tail=_tail(found["tail"]),
         )
+
+    def tail(self, metric_id: str) -> list[Extreme]:
+        """The most extreme samples of a metric, without what else is described: its resamples take long to unpack."""
+        return _tail(self._columns["tail"][self._row_of[metric_id]])
+
+
+def _tail(extremes: pl.Series) -> list[Extreme]:
+    return [Extreme(**extreme) for extreme in extremes.to_list()]
 
 
 def _replicates(found: Mapping[str, Any], knots: Knots, seed: int) -> Replicates | None:
