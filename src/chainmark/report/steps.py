@@ -39,7 +39,8 @@ def _stepped(figures: str, steps: list[IntArray]) -> str:
     values = np.fromstring(figures, sep=",") * 10.0**places
     if places > _MOST_PLACES or np.abs(values).max() >= _EXACT or not _is_as_written(f",{figures},"):
         return figures
-    steps.append(np.diff(np.rint(values).astype(np.int64), prepend=0))
+    whole = np.rint(values).astype(np.int64)
+    steps.append(whole - np.append(0, whole[:-1]))
     return f"{MARK}{places}:{len(values)}"
 
 
