@@ -7,7 +7,7 @@ which all its quantiles are read.
 
 from __future__ import annotations
 
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 
@@ -68,7 +68,7 @@ class Resampler:
     def _counts(self) -> tuple[IntArray, IntArray]:
         """Values at or below some, of the sample (points,) and of its resamples (resamples, points)."""
         rng = generator(*self._purpose)
-        values: FloatArray = reduce(np.union1d, (_known(*one) for one in self._drawn), np.empty(0))
+        values = np.unique(np.concatenate([np.empty(0), *(_known(*one) for one in self._drawn)]))
         times = _times_drawn(rng, len(self._drawn))
         sums = np.zeros((BAND_RESAMPLES, len(values)), dtype=np.int64)
         for index, (run, replicates) in enumerate(self._drawn):
