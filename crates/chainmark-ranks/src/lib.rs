@@ -20,7 +20,7 @@ pub fn resampled_ranks(at_or_below: &[i64], counts: &[i64], fractions: &[f64]) -
         }
         let mut place = 0; // of the first known value that is above the quantile's rank, or at it
         for (fraction, row) in fractions.iter().zip(ranks.chunks_exact_mut(resamples)) {
-            let rank = ((n as f64 * fraction).floor() as i64).min(n - 1);
+            let rank = ((n as f64 * fraction) as i64).min(n - 1); // rounded down
             if place > 0 && known[place - 1] > rank {
                 place = 0;
             }
