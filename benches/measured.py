@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -16,10 +17,11 @@ SAMPLE_S = 0.02
 
 @dataclass(frozen=True)
 class Ran:
-    """A process that has ended: what it printed, how long it took, and the most memory that its tree held."""
+    """A process that has ended: what it printed, how long it and its tree's processors took, and their most memory."""
 
     output: str
     seconds: float
+    cpu_s: float
     peak_mib: float
 
 
@@ -36,7 +38,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], folder: Path, ac
         RuntimeError: it failed; the message ends with what it said.
     """
     output, errors = folder / "stdout", folder / "stderr"
-    begin = time.perf_counter()
+    begin, cpu = time.perf_counter(), _cpu_s()
     with output.open("wb") as out, errors.open("wb") as err:
         process = subprocess.Popen(command, env=dict(environment), stdout=out, stderr=err)
         try:
@@ -49,7 +51,13 @@ def run(command: Sequence[str], environment: Mapping[str, str], folder: Path, ac
     if process.returncode not in accepted:
         told = errors.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         raise RuntimeError(told[-1] if told else f"exit {process.returncode}")
-    return Ran(output.read_text(encoding="utf-8"), seconds, peak / 2**20)
+    return Ran(output.read_text(encoding="utf-8"), seconds, _cpu_s() - cpu, peak / 2**20)
+
+
+def _cpu_s() -> float:
+    """Processor time of the children that have ended, with theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _watch(process: subprocess.Popen[bytes]) -> int:

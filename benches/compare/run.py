@@ -1,5 +1,7 @@
 """A comparison of two runs of a large cluster with its reports: seconds and peak memory, beside an earlier version's.
 
+Seconds of processors are those of the whole tree of processes: they change the least on a busy machine.
+
 ``python benches/compare/run.py [--hosts 52] [--slots 6000] [--times 3] [--earlier CHECKOUT] [--folder DIR]`` writes the
 logs of two networks below DIR, imports them, compares the runs in processes of their own, and deletes everything.
 With ``--earlier``, the same runs are compared by another checkout as well, in turns, so that a busy machine slows down
@@ -52,6 +54,7 @@ def compare(checkout: Path, identifiers: Sequence[str], folder: Path) -> tuple[R
 
 def _chainmark(checkout: Path, arguments: Sequence[str], folder: Path) -> Ran:
     environment = {**os.environ, "CHAINMARK_STORE": str(folder / "store"), "PYTHONPATH": str(checkout / "src")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
     return run([sys.executable, "-m", "chainmark.cli", *arguments], environment, folder, accepted=VERDICTS)
 
 
@@ -78,11 +81,14 @@ def main() -> None:
                 one, document = compare(checkout, identifiers, folder)
                 ran[name].append(one)
                 documents.add(document)
-        print(f"{'':>8} {'seconds':>8} {'least':>7} {'peak MiB':>9}")
+        print(f"{'':>8} {'seconds':>8} {'least':>7} {'cpu s':>7} {'least':>7} {'peak MiB':>9}")
         for name, found in ran.items():
-            seconds = [one.seconds for one in found]
+            seconds, cpu = ([getattr(one, what) for one in found] for what in ("seconds", "cpu_s"))
             peak = max(one.peak_mib for one in found)
-            print(f"{name:>8} {statistics.median(seconds):8.1f} {min(seconds):7.1f} {peak:9.0f}")
+            times = (
+                f"{statistics.median(seconds):8.1f} {min(seconds):7.1f} {statistics.median(cpu):7.1f} {min(cpu):7.1f}"
+            )
+            print(f"{name:>8} {times} {peak:9.0f}")
         sizes = [
             f"{kind} {(folder / f'report.{kind}').stat().st_size / 1e6:.2f} MB" for kind in ("html", "pdf", "json")
         ]

@@ -7,6 +7,9 @@ cannot be dialled or does not confirm a subscription. The message is one sentenc
 from pathlib import Path
 from typing import Any, Self, TypedDict, final
 
+import numpy as np
+import numpy.typing as npt
+
 class DecodedTransaction(TypedDict):
     connections: int
     rate: int
@@ -97,6 +100,14 @@ def beta_quantile(a: float, b: float, lower: float, upper: float) -> tuple[float
 
 def gamma_quantile(a: float, lower: float, upper: float) -> float:
     """The x at which the lower incomplete gamma function P(a, x) is `lower`; `upper` is 1 - lower. NaN outside."""
+
+def resampled_ranks(
+    at_or_below: npt.NDArray[np.int64],
+    counts: npt.NDArray[np.int64],
+    fractions: npt.NDArray[np.float64],
+    ranks: npt.NDArray[np.int64],
+) -> None:
+    """Write the ranks of quantiles, shape (fractions, resamples), by `chainmark.stats.replicates.resampled_ranks`."""
 
 def read_pprof(
     content: bytes,

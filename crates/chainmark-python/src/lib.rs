@@ -5,6 +5,7 @@ mod http;
 mod load;
 mod net;
 mod pprof;
+mod ranks;
 mod simulation;
 mod special;
 mod synth;
@@ -28,6 +29,8 @@ mod _native {
     use super::net::{DelaySwitch, NetworkNamespace, measure_round_trips};
     #[pymodule_export]
     use super::pprof::read_pprof;
+    #[pymodule_export]
+    use super::ranks::resampled_ranks;
     #[pymodule_export]
     use super::simulation::{SimulatedBatches, simulate_batches};
     #[pymodule_export]

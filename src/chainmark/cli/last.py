@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from chainmark.cli.failures import report_failure
 from chainmark.cli.interrupts import handle_interrupts
 
 # Most commands leave no PDF: what sets one is loaded where there is one to set.
@@ -100,5 +99,7 @@ def main() -> NoReturn:
     try:
         LastStep(papers, order["written"]).do()
     except (KeyboardInterrupt, Exception) as error:
+        from chainmark.cli.failures import report_failure
+
         code = report_failure(error)
     sys.exit(code)

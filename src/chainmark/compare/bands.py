@@ -7,7 +7,7 @@ which all its quantiles are read.
 
 from __future__ import annotations
 
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 
@@ -23,9 +23,10 @@ def band(replicates: FloatArray) -> tuple[FloatArray, FloatArray]:
     Args:
         replicates: shape (resamples, points).
     """
-    ordered = np.sort(replicates[np.isfinite(replicates).all(axis=1)], axis=0)
-    last = len(ordered) - 1
-    return ordered[round(0.05 * last)], ordered[round(0.95 * last)]
+    points = replicates.T  # a row is sorted sooner than a column
+    ordered = np.sort(points[:, np.isfinite(points).all(axis=0)])
+    last = ordered.shape[1] - 1
+    return ordered[:, round(0.05 * last)], ordered[:, round(0.95 * last)]
 
 
 class Resampler:
@@ -67,7 +68,7 @@ class Resampler:
     def _counts(self) -> tuple[IntArray, IntArray]:
         """Values at or below some, of the sample (points,) and of its resamples (resamples, points)."""
         rng = generator(*self._purpose)
-        values: FloatArray = reduce(np.union1d, (_known(*one) for one in self._drawn), np.empty(0))
+        values = np.unique(np.concatenate([np.empty(0), *(_known(*one) for one in self._drawn)]))
         times = _times_drawn(rng, len(self._drawn))
         sums = np.zeros((BAND_RESAMPLES, len(values)), dtype=np.int64)
         for index, (run, replicates) in enumerate(self._drawn):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median as median_of  # of few values many times as fast as numpy's
 
 import numpy as np
 
@@ -76,8 +77,8 @@ def _spread(means: Means, metric: Metric, group_of: Mapping[str, str] | None = N
     groups: dict[str, list[str]] = {}
     for name in means.of:
         groups.setdefault((group_of or {}).get(name, ""), []).append(name)
-    median = float(np.median([mean for mean, _ in means.of.values()]))
-    middles = {group: float(np.median([means.of[name][0] for name in names])) for group, names in groups.items()}
+    median = median_of([mean for mean, _ in means.of.values()])
+    middles = {group: median_of([means.of[name][0] for name in names]) for group, names in groups.items()}
     medians = {name: middles[group] for group, names in groups.items() for name in names}
     if len(means.of) < _FEWEST:
         return _Spread(median, {}, set(), medians)
@@ -101,7 +102,7 @@ def _spread(means: Means, metric: Metric, group_of: Mapping[str, str] | None = N
 def _scale(distances: Sequence[float]) -> float:
     if not distances:
         return 0.0
-    return _MAD_TO_SD * float(np.median(distances)) or _MEAN_TO_SD * float(np.mean(distances))
+    return _MAD_TO_SD * median_of(distances) or _MEAN_TO_SD * float(np.mean(distances))
 
 
 def _grouping(side: ChartSide, key: str) -> Grouping | None:

@@ -14,6 +14,7 @@ from chainmark.core.metric import Metric, Population
 from chainmark.stats.description import (
     LAYOUT,
     Descriptions,
+    Extreme,
     MetricDescription,
     describe,
     describe_population,
@@ -154,12 +155,22 @@ class LoadedRun:
             metric: of the comparison.
             population: of the comparison. Where either is defined otherwise than in the run, the samples are read.
         """
-        own = next((one for one in self.catalogue.metrics if one.id == metric.id), None)
-        if own is not None and _draws_alike(own, metric) and self.catalogue.population(own.population) == population:
+        if self._defines(metric, population):
             return self._descriptions().of(metric.id)
         if not any(one.id == population.id for one in self.catalogue.populations):
             return MetricDescription(metric.id, 0)
         return describe_population(self.catalogue, population, [metric], self, self.manifest.seed)[0]
+
+    def tail(self, metric: Metric, population: Population) -> Sequence[Extreme]:
+        """The most extreme of a metric's samples, as `described` has them, in less time."""
+        if self._defines(metric, population):
+            return self._descriptions().tail(metric.id)
+        return self.described(metric, population).tail
+
+    def _defines(self, metric: Metric, population: Population) -> bool:
+        """Whether the run's own definitions of both describe the samples alike."""
+        own = next((one for one in self.catalogue.metrics if one.id == metric.id), None)
+        return own is not None and _draws_alike(own, metric) and self.catalogue.population(own.population) == population
 
     def _descriptions(self) -> Descriptions:
         if self._described is None:

@@ -85,7 +85,7 @@ class Content:
         """Everything that was judged, in reading order."""
         return [case for suite in self.suites for case in suite.cases]
 
-    @property
+    @cached_property
     def json(self) -> str:
         """The result as JSON: what pages embed, and what the digest is of. Lone surrogates become U+FFFD."""
         try:

@@ -5,23 +5,43 @@ As a program it imports nothing of the package, so that the process holds nothin
 
 from __future__ import annotations
 
+import functools
 import json
+import os
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 Drawing = tuple[dict[str, Any], dict[str, Any]]  # a specification with its data, and the look
 
 VEGA_LITE_VERSION = "6.4"
+_FONTS = "FONTCONFIG_FILE"  # where the engine reads which folders have fonts
 
 
 def svg_of(drawing: Drawing) -> str:
     """A specification drawn without a network and without a browser."""
+    spec, config = drawing
+    svg = _engine().vegalite_to_svg(spec, vl_version=VEGA_LITE_VERSION, config=config, allowed_base_urls=[])
+    return _numbered_afresh(svg)
+
+
+@functools.cache
+def _engine() -> Any:
+    """What draws, with its own fonts alone: a drawing does not depend on those of the machine.
+
+    It would also open a font's file for every letter that it measures, which takes a third of its time.
+    """
     import vl_convert  # noqa: PLC0415 - 10 MB, which a process that has others draw does not need
 
-    spec, config = drawing
-    svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE_VERSION, config=config, allowed_base_urls=[])
-    return _numbered_afresh(svg)
+    folder, before = Path(__file__).parent, os.environ.get(_FONTS)
+    os.environ[_FONTS] = str(folder / "fonts.conf")
+    try:
+        vl_convert.register_font_directory(str(folder))  # has none, but the engine looks now which fonts there are
+    finally:
+        del os.environ[_FONTS]
+        os.environ |= {} if before is None else {_FONTS: before}
+    return vl_convert
 
 
 def _numbered_afresh(svg: str) -> str:

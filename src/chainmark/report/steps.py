@@ -12,30 +12,37 @@ import re
 
 import numpy as np
 
+from chainmark.stats.centiles import IntArray
+
 MARK = "\x01"  # cannot stand in JSON, where it would be escaped, and no more can a zero byte
 _FIGURES = re.compile(r"(?<=\[)-?\d+\.\d+(?:,-?\d+\.\d+){7,}(?=\])")
-# Figures as they are written out again: no zero at the end but the only decimal, none before the others, and no -0.0.
-_AS_WRITTEN = re.compile(r"(?:(?!-0\.0(?:,|$))-?(?:0|[1-9]\d*)\.(?:0|\d*[1-9])(?:,|$))+")
+_DECIMALS = re.compile(r"\.(\d+)")
+# Zeros of figures as they are written out again: none at the end but the only decimal, none before other digits.
+_ZEROS = (("0,", ".0,"), (",0", ",0."), ("-0", "-0."))
 _MOST_PLACES = 22  # powers of ten up to which a float is exact
 _EXACT = 2**51  # below it a figure times a power of ten is rounded to the very integer; steps are a script's integers
 
 
 def in_steps(text: str) -> bytes:
     """JSON with its lists of eight decimal figures or more in steps, where that is exact."""
-    steps: list[int] = []
+    steps: list[IntArray] = [np.empty(0, dtype=np.int64)]
     left = _FIGURES.sub(lambda found: _stepped(found[0], steps), text)
-    signed = np.array(steps, dtype="<i8")
+    signed = np.concatenate(steps).astype("<i8")
     folded = (signed << 1) ^ (signed >> 63)
     places = (int(folded.max(initial=0)).bit_length() + 7) // 8
     return left.encode() + b"\0" + folded.view(np.uint8).reshape(-1, 8).T[:places].tobytes()
 
 
-def _stepped(figures: str, steps: list[int]) -> str:
+def _stepped(figures: str, steps: list[IntArray]) -> str:
     """What is left of a list whose steps are appended to the others."""
-    parts = figures.split(",")
-    places = max(len(part) - part.index(".") - 1 for part in parts)
-    values = np.array(list(map(float, parts))) * 10.0**places
-    if places > _MOST_PLACES or np.abs(values).max() >= _EXACT or not _AS_WRITTEN.fullmatch(figures):
+    places = max(map(len, _DECIMALS.findall(figures)))
+    values = np.fromstring(figures, sep=",") * 10.0**places
+    if places > _MOST_PLACES or np.abs(values).max() >= _EXACT or not _is_as_written(f",{figures},"):
         return figures
-    steps += np.diff(np.rint(values).astype(np.int64), prepend=0).tolist()
+    whole = np.rint(values).astype(np.int64)
+    steps.append(whole - np.append(0, whole[:-1]))
     return f"{MARK}{places}:{len(values)}"
+
+
+def _is_as_written(figures: str) -> bool:
+    return "-0.0," not in figures and all(figures.count(any_) == figures.count(sound) for any_, sound in _ZEROS)

@@ -5,7 +5,7 @@ Nothing here decides. Estimates and their errors are in ``metrics.json``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -353,47 +353,58 @@ class Descriptions:
     def of(self, metric_id: str) -> MetricDescription:
         """The description of a metric of the run's catalogue."""
         row = self._row_of[metric_id]
-        found = {name: column[row] for name, column in self._columns.items()}
-        equal, between = unpacked(found["equal"]), unpacked(found["between"])
+
+        def found(column: str) -> Any:
+            return self._columns[column][row]
+
+        equal, between = unpacked(found("equal")), unpacked(found("between"))
         at_or_below = np.cumsum(equal + between)
-        knots = Knots(unpacked_floats(found["knot"]), at_or_below - equal, at_or_below)
+        knots = Knots(unpacked_floats(found("knot")), at_or_below - equal, at_or_below)
         return MetricDescription(
             metric_id=metric_id,
-            rows=found["rows"],
-            mean=found["mean"],
-            squares=found["squares"],
+            rows=found("rows"),
+            mean=found("mean"),
+            squares=found("squares"),
             knots=knots,
             replicates=_replicates(found, knots, self._seed),
             track=_track(found),
             dots=_dots(found),
-            means=_means(found["means"].to_list()),
-            tail=[Extreme(**extreme) for extreme in found["tail"].to_list()],
+            means=_means(found("means").to_list()),
+            tail=_tail(found("tail")),
         )
 
+    def tail(self, metric_id: str) -> list[Extreme]:
+        """The most extreme samples of a metric, without what else is described: its resamples take long to unpack."""
+        return _tail(self._columns["tail"][self._row_of[metric_id]])
 
-def _replicates(found: Mapping[str, Any], knots: Knots, seed: int) -> Replicates | None:
-    if found["resampled_knot"] is None:
+
+def _tail(extremes: pl.Series) -> list[Extreme]:
+    return [Extreme(**extreme) for extreme in extremes.to_list()]
+
+
+def _replicates(found: Callable[[str], Any], knots: Knots, seed: int) -> Replicates | None:
+    if found("resampled_knot") is None:
         return None
-    places = np.cumsum(unpacked(found["resampled_knot"]))
-    if found["resampled"] is not None:
-        less = unpacked(found["resampled"]).reshape(len(places), BAND_RESAMPLES).T
-        return Replicates(places, np.cumsum(less + _own(places, knots), axis=1), found["resampled_bundles"])
-    drawn = Drawn(unpacked(found["bundle_rows"]), unpacked(found["bundle_cells"]), found["block_length"])
-    rng = generator(seed, _BANDS, found["metric_id"])
-    return Replicates(places, drawn.counts(len(places), rng), found["resampled_bundles"], drawn)
+    places = np.cumsum(unpacked(found("resampled_knot")))
+    if found("resampled") is not None:
+        less = unpacked(found("resampled")).reshape(len(places), BAND_RESAMPLES).T
+        return Replicates(places, np.cumsum(less + _own(places, knots), axis=1), found("resampled_bundles"))
+    drawn = Drawn(unpacked(found("bundle_rows")), unpacked(found("bundle_cells")), found("block_length"))
+    rng = generator(seed, _BANDS, found("metric_id"))
+    return Replicates(places, drawn.counts(len(places), rng), found("resampled_bundles"), drawn)
 
 
-def _track(found: Mapping[str, Any]) -> Track | None:
-    if found["series_time"] is None:
+def _track(found: Callable[[str], Any]) -> Track | None:
+    if found("series_time") is None:
         return None
-    time, mean, low, high = (found[f"series_{name}"].to_numpy() for name in ("time", "mean", "low", "high"))
-    return Track(time, mean, low, high, found["series_step"])
+    time, mean, low, high = (found(f"series_{name}").to_numpy() for name in ("time", "mean", "low", "high"))
+    return Track(time, mean, low, high, found("series_step"))
 
 
-def _dots(found: Mapping[str, Any]) -> Dots | None:
-    if found["dot_time"] is None:
+def _dots(found: Callable[[str], Any]) -> Dots | None:
+    if found("dot_time") is None:
         return None
-    return Dots(found["dot_time"].to_numpy(), found["dot_value"].to_numpy(), found["dot_step"])
+    return Dots(found("dot_time").to_numpy(), found("dot_value").to_numpy(), found("dot_step"))
 
 
 def _means(rows: Iterable[Mapping[str, Any]]) -> dict[str, Means]:

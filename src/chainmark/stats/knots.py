@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 
@@ -127,7 +127,7 @@ def pooled(samples: Sequence[Knots]) -> Knots:
     present = [one for one in samples if one.n]
     if len(present) == 1:
         return present[0]
-    values: FloatArray = reduce(np.union1d, (one.values for one in present), np.empty(0))
+    values = np.unique(np.concatenate([np.empty(0), *(one.values for one in present)]))
     below, at_or_below = np.zeros((2, len(values)), dtype=np.int64)
     for one in present:
         lower, upper = one.shares(values)

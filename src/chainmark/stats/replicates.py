@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from chainmark._native import resampled_ranks as _resampled_ranks
 from chainmark.core.metric import Population
 from chainmark.stats.bootstrap import Multiplicities, multiplicities, optimal_block_length
 from chainmark.stats.centiles import BoolArray, FloatArray, IntArray, centile_indices
@@ -151,6 +152,8 @@ class Replicates:
             knots: of the run.
             values: shape (values,), in the metric's unit.
         """
+        if np.array_equal(values, knots.values[self.places]):
+            return self.counts
         ranks = np.append(0, knots.at_or_below[self.places])
         counts = np.pad(self.counts, ((0, 0), (1, 0)))
         wanted = knots.shares(values)[1]
@@ -207,31 +210,9 @@ def resampled_ranks(at_or_below: IntArray, counts: IntArray, fractions: FloatArr
     Returns:
         Shape (resamples, fractions); -1 where a resample holds no value.
     """
-    result = np.full((len(counts), len(fractions)), -1)
-    full = np.flatnonzero(counts[:, -1])
-    known = np.pad(counts[full], ((0, 0), (1, 0)))
-    ranks = centile_indices(known[:, -1], fractions)
-    edges = np.append(0, at_or_below)
-    if bool((np.diff(edges) == 1).all()):
-        result[full] = _exact_ranks(known, ranks)
-        return result
-    # Far enough apart that all resamples together are one ascending row.
-    offsets = (np.arange(len(full)) * (known[:, -1].max(initial=0) + 1))[:, None]
-    wanted, row = (ranks + offsets).ravel(), (known + offsets).ravel()
-    after = np.searchsorted(row, wanted, side="right")
-    low, high = row[after - 1], row[after]
-    edges = np.tile(edges, len(full))
-    start, end = edges[after - 1], edges[after]
-    result[full] = (start + (wanted - low) * (end - start) // (high - low)).reshape(ranks.shape)
-    return result
-
-
-def _exact_ranks(known: IntArray, ranks: IntArray) -> IntArray:
-    """The same where each known value is one value of the sample: the resamples, written out value by value."""
-    resamples, points = known.shape[0], known.shape[1] - 1
-    values = np.repeat(np.tile(np.arange(points), resamples), np.diff(known, axis=1).ravel())
-    found: IntArray = values[(np.cumsum(known[:, -1]) - known[:, -1])[:, None] + ranks]
-    return found
+    ranks = np.empty((len(fractions), len(counts)), dtype=np.int64)
+    _resampled_ranks(at_or_below, counts, fractions, ranks)
+    return ranks.T
 
 
 def _block_length(values: FloatArray, bundles: Bundles) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import os
 import re
 import shutil
 import subprocess
@@ -26,6 +27,7 @@ from chainmark.core.comparison import (
 from chainmark.core.errors import InternalError
 from chainmark.core.manifest import Incident
 from chainmark.core.verdict import Verdict
+from chainmark.report import drawing
 from chainmark.report.chart import paper_charts
 from chainmark.report.charts import chart_context, comparison_charts, sample_chart
 from chainmark.report.comparison_document import comparison_document
@@ -95,6 +97,13 @@ def test_a_chart_that_cannot_be_drawn_by_another_process_is_an_error() -> None:
     with pytest.raises(InternalError, match=r"^drawing the charts failed: .*Vega") as error:
         svgs_apart([({"mark": "no such mark"}, {})])
     assert error.value.hint
+
+
+def test_drawing_here_leaves_the_programs_started_afterwards_their_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FONTCONFIG_FILE", "own.conf")
+    drawing._engine.cache_clear()
+    assert on_paper(comparison_charts(sample())[0])
+    assert os.environ["FONTCONFIG_FILE"] == "own.conf"
 
 
 @pytest.mark.parametrize("verdict", VERDICTS)

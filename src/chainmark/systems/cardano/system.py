@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from chainmark.compare.sides import SelectedRuns
 from chainmark.compare.split import Parted
@@ -19,34 +20,12 @@ from chainmark.report.document import Document
 from chainmark.store.files import write_bytes
 from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.capabilities import FollowOrder, ModelOrder, ModelSource, PublishedFile
-from chainmark.systems.cardano.evidence import evidence
-from chainmark.systems.cardano.explain import explain
-from chainmark.systems.cardano.host.document import host_document
-from chainmark.systems.cardano.host.recent import MARKS, genesis_of, recent_blocks, to_follow
-from chainmark.systems.cardano.host.report import host_report, is_of_one_host
-from chainmark.systems.cardano.host.sample_files import is_samples, written
-from chainmark.systems.cardano.ingest import ingest, read_settings
-from chainmark.systems.cardano.model.evidence_document import evidence_document
-from chainmark.systems.cardano.model.explanation_document import explanation_document
-from chainmark.systems.cardano.model.prediction_document import prediction_document
-from chainmark.systems.cardano.predict import predict
-from chainmark.systems.cardano.printed.runs import ingest_printed, left_beside_reports, parts_of
-from chainmark.systems.cardano.profile import Profile
-from chainmark.systems.cardano.published.document import published_document
-from chainmark.systems.cardano.published.entries import checked
-from chainmark.systems.cardano.published.files import read_content
-from chainmark.systems.cardano.published.part import CardanoPart, cardano_part
-from chainmark.systems.cardano.published.reader import is_report
-from chainmark.systems.cardano.published.report import published_report
 from chainmark.systems.cardano.published.results import ReportStyle
-from chainmark.systems.cardano.split.parted import causes_of
-from chainmark.systems.cardano.synth import fault_kinds, synthesise
-from chainmark.systems.cardano.trails.document import trail_document
-from chainmark.systems.cardano.trails.following import follow
-from chainmark.systems.cardano.trails.tails import tails_of
-from chainmark.systems.cardano.trails.trail import with_trails
-from chainmark.systems.cardano.verified.document import verification_document
-from chainmark.systems.cardano.verified.verifying import verify
+
+# Most of what this system can do is needed by one command: it is loaded when it is asked for.
+if TYPE_CHECKING:
+    from chainmark.systems.cardano.profile import Profile
+    from chainmark.systems.cardano.published.part import CardanoPart
 
 
 class Cardano:
@@ -55,19 +34,25 @@ class Cardano:
     name = "cardano"
     title = "Cardano"
     styles = tuple(ReportStyle)
-    marks = MARKS
 
     @cache  # noqa: B019 - there is one object of this class, and it lives as long as the program
     def catalogue(self) -> Catalogue:
         """The metrics of ``catalogue.toml``."""
+        from chainmark.systems.cardano.published.entries import checked
+        from chainmark.systems.cardano.trails.trail import with_trails
+
         return with_trails(checked(load_catalogue(Path(__file__).with_name("catalogue.toml"))))
 
     def profile(self, content: Mapping[str, object]) -> Profile:
         """Check a profile's content, down to its topology file."""
+        from chainmark.systems.cardano.profile import Profile
+
         return check_profile(Profile, content)
 
     def parts(self, order: ImportOrder) -> list[str]:
         """The runs that published reports show; none: the source is a cluster's logs."""
+        from chainmark.systems.cardano.printed.runs import parts_of
+
         if order.machines is not None:
             return []
         return parts_of(order, self.catalogue())
@@ -78,76 +63,128 @@ class Cardano:
 
     def left_out(self, order: ImportOrder) -> str:
         """See `chainmark.lab.protocols.ChoosingSystem`."""
+        from chainmark.systems.cardano.printed.runs import left_beside_reports
+
         if order.machines is not None:
             return ""
         return left_beside_reports(order, self.catalogue())
 
     def ingest(self, order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
         """Read a cluster's logs, or one column of published reports, into a run."""
+        from chainmark.systems.cardano.ingest import ingest
+        from chainmark.systems.cardano.printed.runs import ingest_printed
+
         if order.part is not None:
             return ingest_printed(order, self.catalogue(), progress)
         return ingest(order, run, progress, self.catalogue())
 
     def recognises_document(self, path: Path) -> bool:
         """Whether a file is a published report of the benchmarks."""
+        from chainmark.systems.cardano.published.reader import is_report
+
         return is_report(path, self.catalogue())
 
     def columns(self, path: Path) -> list[str]:
         """The versions of a published report, the baseline first."""
+        from chainmark.systems.cardano.published.files import read_content
+
         return read_content(path, self.catalogue()).versions
 
     def published(
         self, parts: Sequence[Sequence[SealedRun] | PublishedFile], style: str | None, tool_version: str
     ) -> Document:
         """Versions beside each other as the published reports of the benchmarks show them."""
+        from chainmark.systems.cardano.published.document import published_document
+        from chainmark.systems.cardano.published.report import published_report
+
         return published_document(published_report(parts, style, self.catalogue(), tool_version))
 
     def published_part(
         self, sides: Sequence[Sequence[SealedRun]], days: Mapping[str, str], tool_version: str
     ) -> CardanoPart:
         """One workload as the published reports of the benchmarks show it, for a release page."""
+        from chainmark.systems.cardano.published.part import cardano_part
+
         return cardano_part(sides, days, self.catalogue(), tool_version)
 
     def verify(self, run: SealedRun, path: Path, tool_version: str) -> Document:
         """What others computed of a run's logs (of one host's: blockperf), beside the run's own figures."""
+        from chainmark.systems.cardano.host.report import is_of_one_host
+        from chainmark.systems.cardano.host.sample_files import is_samples
+        from chainmark.systems.cardano.verified.document import verification_document
+        from chainmark.systems.cardano.verified.verifying import verify
+
         if is_of_one_host(run) and is_samples(path):
             return self.host(run, path, None)
         return verification_document(verify(run, path, self.catalogue(), tool_version))
 
     def predict(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Document:
         """The source's network and every what-if, by simulation."""
+        from chainmark.systems.cardano.model.prediction_document import prediction_document
+        from chainmark.systems.cardano.predict import predict
+
         return prediction_document(predict(source, order, progress, self.catalogue()))
 
     def explain(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Document:
         """Whether the stages of a run or report give its adoption times."""
+        from chainmark.systems.cardano.explain import explain
+        from chainmark.systems.cardano.model.explanation_document import explanation_document
+
         return explanation_document(explain(source, order, progress, self.catalogue()))
 
     def evidence(self, documents: Sequence[Path], order: ModelOrder, progress: Progress) -> Document:
         """The model's errors against published runs."""
+        from chainmark.systems.cardano.evidence import evidence
+        from chainmark.systems.cardano.model.evidence_document import evidence_document
+
         return evidence_document(evidence(documents, order, progress, self.catalogue()))
 
     def follow(self, run: SealedRun, order: FollowOrder) -> Document:
         """What every host did with one block."""
+        from chainmark.systems.cardano.trails.document import trail_document
+        from chainmark.systems.cardano.trails.following import follow
+
         return trail_document(follow(run, order))
 
     def tails(self, sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Followed | None:
         """The blocks in the tails of a comparison, and the lives of some of them."""
+        from chainmark.systems.cardano.trails.tails import tails_of
+
         return tails_of(sides, catalogue)
+
+    @property
+    def marks(self) -> Sequence[bytes]:
+        """See `chainmark.systems.capabilities.GrowingLogSystem`."""
+        from chainmark.systems.cardano.host.recent import MARKS
+
+        return MARKS
 
     def to_follow(self, order: ImportOrder) -> ImportOrder:
         """The order with the genesis that lies beside the log."""
+        from chainmark.systems.cardano.host.recent import to_follow
+        from chainmark.systems.cardano.ingest import read_settings
+
         return to_follow(order, read_settings(order.settings).genesis)
 
     def recent(self, order: ImportOrder, window: Path) -> Table:
         """The last blocks of a log that still grows."""
+        from chainmark.systems.cardano.host.recent import genesis_of, recent_blocks
+        from chainmark.systems.cardano.ingest import read_settings
+
         return recent_blocks(window, genesis_of(order, read_settings(order.settings).genesis))
 
     def is_of_one_host(self, run: SealedRun) -> bool:
         """Whether one host's log alone made the run."""
+        from chainmark.systems.cardano.host.report import is_of_one_host
+
         return is_of_one_host(run)
 
     def host(self, run: SealedRun, against: Path | None, samples: Path | None) -> Document:
         """What one host's log tells its operator."""
+        from chainmark.systems.cardano.host.document import host_document
+        from chainmark.systems.cardano.host.report import host_report
+        from chainmark.systems.cardano.host.sample_files import written
+
         report = host_report(run, against)
         if samples is not None:
             write_bytes(samples, written([one.sample for one in report.blocks], samples.suffix))
@@ -155,14 +192,20 @@ class Cardano:
 
     def causes(self, sides: Sequence[SelectedRuns]) -> Parted | None:
         """How much of a change of adoption is the network between regions, and how much the nodes."""
+        from chainmark.systems.cardano.split.parted import causes_of
+
         return causes_of(sides)
 
     def fault_kinds(self) -> list[FaultKind]:
         """What can go wrong in synthetic logs."""
+        from chainmark.systems.cardano.synth import fault_kinds
+
         return fault_kinds()
 
     def synthesise(self, order: SyntheticOrder, progress: Progress) -> SyntheticLogs:
         """Write the logs of a cluster that never ran, with the truth beside them."""
+        from chainmark.systems.cardano.synth import synthesise
+
         return synthesise(order, progress)
 
 

@@ -180,7 +180,7 @@ class CometBft(Described):
 
     def standings(self, runs: Sequence[SealedRun], tolerance: float) -> Sequence[Mapping[SweepLoad, Standing]]:
         """By what is committed in the end, and by what is committed within the window."""
-        from chainmark.systems.cometbft.saturation.evaluation import cells_of, standings  # noqa: PLC0415 - brings scipy
+        from chainmark.systems.cometbft.saturation.evaluation import cells_of, standings
 
         return standings(cells_of(map(sweep.cell_of, runs), tolerance), sweep.load_of)
 
@@ -190,14 +190,14 @@ class CometBft(Described):
 
     def saturation(self, test: SweepTest, versions: Sequence[VersionRuns]) -> SaturationReport:
         """Where every version stops keeping up, and how they compare at equal loads."""
-        from chainmark.systems.cometbft.saturation.evaluation import saturation_report  # noqa: PLC0415 - brings scipy
+        from chainmark.systems.cometbft.saturation.evaluation import saturation_report
 
         made = replace(test, notes=[*test.notes, sweep.FRESH_NETWORKS]) if test.experiment else test
         return saturation_report(made, versions, sweep.metrics_of(self.catalogue()))
 
     def second_rule(self) -> SecondRule:
         """That of the published reports: a difference over 10 % is a regression."""
-        from chainmark.systems.cometbft.old_rule.rule import TenPerCent  # noqa: PLC0415 - brings scipy
+        from chainmark.systems.cometbft.old_rule.rule import TenPerCent
 
         return TenPerCent()
 

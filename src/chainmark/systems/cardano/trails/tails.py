@@ -92,7 +92,7 @@ def _samples(run: LoadedRun, metric: Metric, population: Population) -> list[_Fo
     trail = _trail_of(run, metric)
     if trail is None:
         return []
-    tail = run.described(metric, population).tail
+    tail = run.tail(metric, population)
     return [_Found(run, trail, extreme.key, extreme.place, extreme.value) for extreme in tail]
 
 

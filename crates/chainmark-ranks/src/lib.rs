@@ -1,0 +1,68 @@
+//! Where the nearest-rank quantiles of resamples stand among the ascending values of a sample of which some are known.
+
+/// Ranks from 0, fraction by fraction, of every resample; -1 where a resample has no value.
+///
+/// Between two known values a resample is taken to hold the sample's values in their proportions.
+///
+/// # Arguments
+///
+/// * `at_or_below` - how many of the sample's values are at or below each known one; the last is their number
+/// * `counts` - the same of every resample, resample by resample
+/// * `fractions` - 0 to 1; ascending ones take the least time
+pub fn resampled_ranks(at_or_below: &[i64], counts: &[i64], fractions: &[f64]) -> Vec<i64> {
+    let points = at_or_below.len().max(1);
+    let resamples = counts.len() / points;
+    let mut ranks = vec![-1; fractions.len() * resamples];
+    for (resample, known) in counts.chunks_exact(points).enumerate() {
+        let n = known[points - 1];
+        if n == 0 {
+            continue;
+        }
+        let mut place = 0; // of the first known value that is above the quantile's rank, or at it
+        for (fraction, row) in fractions.iter().zip(ranks.chunks_exact_mut(resamples)) {
+            let rank = ((n as f64 * fraction) as i64).min(n - 1); // rounded down
+            if place > 0 && known[place - 1] > rank {
+                place = 0;
+            }
+            while known[place] <= rank {
+                place += 1;
+            }
+            let (low, start) = if place > 0 { (known[place - 1], at_or_below[place - 1]) } else { (0, 0) };
+            let step = at_or_below[place] - start;
+            // Most known values are single ones: a division takes longer than all else.
+            row[resample] = if step == 1 { start } else { start + (rank - low) * step / (known[place] - low) };
+        }
+    }
+    ranks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::resampled_ranks;
+
+    /// Of a sample of 100 known at its 20th, 40th and last value.
+    const AT_OR_BELOW: [i64; 3] = [20, 40, 100];
+
+    #[test]
+    fn ranks_stand_in_proportion_between_known_values() {
+        // Of 20 values the places 0, 2, 4, 10, 11 and 19: 2 * 20 / 4; 20; 40; 40 + 60 / 10; 40 + 9 * 60 / 10.
+        let found = resampled_ranks(&AT_OR_BELOW, &[4, 10, 20], &[0.0, 0.1, 0.2, 0.5, 0.55, 1.0]);
+        assert_eq!(found, [0, 10, 20, 40, 46, 94]);
+    }
+
+    #[test]
+    fn resamples_stand_beside_each_other_and_an_empty_one_has_no_rank() {
+        let found = resampled_ranks(&AT_OR_BELOW, &[4, 10, 20, 0, 0, 0, 0, 0, 8], &[0.1, 1.0]);
+        assert_eq!(found, [10, -1, 40, 94, -1, 92]);
+    }
+
+    #[test]
+    fn fractions_may_come_in_any_order() {
+        assert_eq!(resampled_ranks(&AT_OR_BELOW, &[4, 10, 20], &[0.55, 0.1, 0.2, 0.0]), [46, 10, 20, 0]);
+    }
+
+    #[test]
+    fn a_sample_without_values_has_no_ranks() {
+        assert_eq!(resampled_ranks(&[], &[], &[0.5]), [0_i64; 0]);
+    }
+}
