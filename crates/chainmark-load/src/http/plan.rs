@@ -4,10 +4,9 @@ use super::body::Room;
 use super::course::Course;
 use super::error::{HttpError, refused};
 use super::order::{Drawing, GiveUp, Mode, Order, PartOrder, Protocol, ProxyOrder};
-use super::request::{Common, Request};
+use super::request::{Common, Request, connect_question};
 use super::target::{Address, Target};
 use super::tls::Tls;
-use super::tunnel;
 use crate::clock::NS_PER_S;
 use crate::schedule::ScheduleKind;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -194,7 +193,7 @@ impl Plan {
             tls: if target.tls { Some(Tls::new(&order.tls, &target, protocol)?) } else { None },
             threads: load.threads(order.threads),
             proxy: order.proxy.as_ref().map(|proxy| proxy_of(proxy, &target, protocol)).transpose()?,
-            tunnel: order.proxy.as_ref().filter(|_| target.tls).map(|proxy| tunnel::question(&target, proxy)),
+            tunnel: order.proxy.as_ref().filter(|_| target.tls).map(|proxy| connect_question(&target, proxy)),
             target,
             addresses: Vec::new(),
         })

@@ -221,6 +221,14 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || punctuation.contains(&byte))
 }
 
+/// What a proxy is asked before the first byte to a server with TLS.
+pub(super) fn connect_question(target: &Target, proxy: &ProxyOrder) -> Vec<u8> {
+    let host = if target.host.contains(':') { format!("[{}]", target.host) } else { target.host.clone() };
+    let authority = format!("{host}:{}", target.port);
+    let who = proxy.authorization.as_ref().map_or(String::new(), |value| format!("Proxy-Authorization: {value}\r\n"));
+    format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{who}\r\n").into_bytes()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

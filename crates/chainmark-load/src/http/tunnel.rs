@@ -3,21 +3,11 @@
 use super::classes::Kind;
 use super::failure::{Failure, reason};
 use super::io::Io;
-use super::order::ProxyOrder;
-use super::target::Target;
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags};
 use std::os::fd::OwnedFd;
 
 const HEAD_END: &[u8] = b"\r\n\r\n";
-
-/// What the proxy is asked.
-pub(super) fn question(target: &Target, proxy: &ProxyOrder) -> Vec<u8> {
-    let host = if target.host.contains(':') { format!("[{}]", target.host) } else { target.host.clone() };
-    let authority = format!("{host}:{}", target.port);
-    let who = proxy.authorization.as_ref().map_or(String::new(), |value| format!("Proxy-Authorization: {value}\r\n"));
-    format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{who}\r\n").into_bytes()
-}
 
 /// Asks on a socket that has just been connected, and has room for it.
 pub(super) fn ask(socket: &OwnedFd, question: &[u8], io: &mut Io) -> Result<(), Failure> {
