@@ -170,6 +170,10 @@ def test_what_was_ordered_is_kept(tmp_path: Path) -> None:
     assert made.id.startswith("cometbft-quick-")
     kept = _begun(tmp_path, StandIn()).record
     assert not kept.keep_homes
+    assert kept.margins == {}
+    by = {"latency_s": 0.1}
+    judged = Experimenter(store, StandIn()).begin(ARMS, LENGTH, 10, _Listener(), by)
+    assert judged.record.margins == by, "gone on with, it would be judged by other margins"
     explained = Experimenter(store, _Orders()).begin(ARMS, LENGTH, 10, _Listener(), keep_homes=True, profiles=["cpu"])
     explained.take_profiles()
     lengths = [place.length for run in explained.runs if (place := run.manifest.experiment)]
