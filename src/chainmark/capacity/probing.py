@@ -165,7 +165,7 @@ def connected(target: Target, timeout_s: float) -> socket.socket:
     """A connection to a server with TLS before its first byte, through the proxy where there is one.
 
     Raises:
-        OSError: nobody takes it, or the proxy opens no way.
+        OSError: it is refused, by the server or by the proxy.
     """
     parts = urlsplit(target.url)
     place, way = (parts.hostname or "", parts.port or 443), target.access.way
@@ -189,10 +189,13 @@ def proxy_fault(way: Proxy, detail: str) -> tuple[str, str]:
     """
     if str(_ASKS_WHO) in detail:
         return (
-            f"the proxy {way.url} lets nobody through whom it does not know (status {_ASKS_WHO})",
-            "a name and a password belong to its URL: `--proxy 'http://NAME:${PASSWORD}@HOST:PORT'`",
+            f"the proxy {way.url} requires authentication (status {_ASKS_WHO})",
+            "put a name and a password into its URL: `--proxy 'http://NAME:${PASSWORD}@HOST:PORT'`",
         )
-    return f"the proxy {way.url} opens no way to it ({detail})", "is the proxy up, and may it connect to the server?"
+    return (
+        f"the proxy {way.url} does not connect to it ({detail})",
+        "is the proxy up, and may it connect to the server?",
+    )
 
 
 def headers_of(target: Target, own: Mapping[str, str]) -> httpx.Headers:
