@@ -201,7 +201,7 @@ def search_section(search: LiveSearch) -> Section:
     rows = [row_of(label, text) for label, text in facts.items() if text]
     blocks: list[Block] = [Table(f"search-{search.experiment}", "", words("", ""), rows)]
     if search.steps:
-        columns = [*words("step", "revision"), Column("runs"), *words("verdict"), Column("it has the change with"),
+        columns = [*words("step", "revision"), Column("runs"), *words("verdict"), Column("probability of the change"),
                    Column("revisions left")]  # fmt: skip
         steps = [_search_row(number, step) for number, step in enumerate(search.steps, start=1)]
         blocks.append(Table(f"path-{search.experiment}", "The path", columns, steps))
