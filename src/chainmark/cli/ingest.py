@@ -157,4 +157,4 @@ def finish(made: Sequence[cm.Run], as_json: bool) -> None:
         print_json(entries[0] if len(entries) == 1 else entries)
     else:
         print_imported(made)
-    exit_if_not_valid(made, "try other filters")
+    exit_if_not_valid(made, "add what a failed gate lacks, or analyse another part of the run")

@@ -289,8 +289,9 @@ def _invalid(gates: Sequence[Gate], sides: Sequence[SelectedRuns], labels: tuple
 
 
 def _undecided_reasons(gating: Sequence[Judgement], family: int, catalogue: Catalogue) -> list[str]:
-    open_ = [item for item in gating if item.outcome is Outcome.INCONCLUSIVE]
-    reasons = []
+    inconclusive = [item for item in gating if item.outcome is Outcome.INCONCLUSIVE]
+    open_ = [item for item in inconclusive if item.low is not None]
+    reasons = _not_estimable([item for item in inconclusive if item.low is None], catalogue)
     if len(open_) > _FEW:  # the table says of each why
         named = enumerated([name_of(catalogue, item) for item in open_])
         reasons.append(f"{len(open_)} gating metrics are undecided, as their intervals reach past the margin: {named}")
@@ -307,9 +308,20 @@ def _undecided_reasons(gating: Sequence[Judgement], family: int, catalogue: Cata
                 f"together (adjusted p = {units.probability(item.p_worse_adjusted or 0.0)}, "
                 f"required {units.probability(item.worse_level)})"
             )
-        elif item.outcome is Outcome.INCONCLUSIVE and len(open_) <= _FEW:
+        elif item in open_ and len(open_) <= _FEW:
             reasons.append(f"{name} is undecided: {change} reaches past the margin of {margin_of(item, metric)}")
     return reasons
+
+
+def _not_estimable(items: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
+    """Why changes have no interval; metrics with the same reason are named together."""
+    named: dict[str, list[str]] = {}
+    for item in items:
+        named.setdefault(item.note, []).append(name_of(catalogue, item))
+    return [
+        f"{enumerated(names)} {'is' if len(names) == 1 else 'are'} undecided: {note or 'the change is not estimable'}"
+        for note, names in named.items()
+    ]
 
 
 def _may_stay_open(open_: Sequence[Judgement], gating: Sequence[Judgement]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +36,8 @@ _LOOKS: dict[GateStatus, Emphasis] = {
     GateStatus.UNKNOWN: "quiet",
     GateStatus.PASS: "plain",
 }
+# Whole numbers by themselves: none of a version, a name, a time or a hash.
+_NUMBER = re.compile(r"(?<![\w.,:-])\d[\d,]*(?![\w.,:-]\d|\w|-)")
 _ACCOUNTS = "What became of everything offered and read"
 
 
@@ -165,13 +168,38 @@ def concerns(comparison: Comparison, *, warnings: bool) -> list[Remark]:
 
 
 def _warnings(comparison: Comparison) -> list[str]:
-    """The warnings of the runs that are not on the first screen; what several runs say alike is one."""
-    runs: dict[str, list[str]] = {}
+    """The warnings of the runs that are not on the first screen; what several runs say alike is one.
+
+    Sentences are alike that differ in one number, which is then given as a range.
+    """
+    alike: dict[str, dict[str, list[str]]] = {}
     for _, run in runs_of(comparison):
         for text in dict.fromkeys(run.warnings):
             if text not in comparison.caveats.sentences:
-                runs.setdefault(text, []).append(run.run_id)
-    return [f"{_whose(names, comparison)}: {text}" for text, names in runs.items()]
+                alike.setdefault(_NUMBER.sub("#", text), {}).setdefault(text, []).append(run.run_id)
+    every = [run.run_id for _, run in runs_of(comparison)]
+    lines = []
+    for texts in alike.values():
+        joined = with_range(list(texts))
+        said = (
+            {joined: sorted({one for names in texts.values() for one in names}, key=every.index)} if joined else texts
+        )
+        lines += [f"{_whose(names, comparison)}: {text}" for text, names in said.items()]
+    return lines
+
+
+def with_range(texts: Sequence[str]) -> str:
+    """Sentences that differ in one number as one: "3 to 9 blocks were lost"; "" where they differ in more."""
+    numbers = [_NUMBER.findall(text) for text in texts]
+    places = [place for place, found in enumerate(zip(*numbers, strict=True)) if len(set(found)) > 1]
+    if len(places) > 1:
+        return ""
+    parts = _NUMBER.split(texts[0])
+    told = list(numbers[0])
+    for place in places:
+        low, *_, high = sorted((found[place] for found in numbers), key=lambda text: int(text.replace(",", "")))
+        told[place] = f"{low} to {high}"
+    return "".join(part + number for part, number in zip(parts, [*told, ""], strict=True))
 
 
 def _whose(names: Sequence[str], comparison: Comparison) -> str:

@@ -202,6 +202,20 @@ def test_metrics_that_are_worse_only_together_are_a_failure() -> None:
     assert result.advice == []
 
 
+def test_changes_without_an_interval_are_undecided_for_their_own_reason() -> None:
+    unknown = {"change": None, "low": None, "high": None, "note": "the sides share no hour of the day"}
+    items = [
+        item("a", Outcome.INCONCLUSIVE),
+        *(item(name, Outcome.INCONCLUSIVE, **unknown) for name in "bc"),
+        item("d", Outcome.INCONCLUSIVE, **(unknown | {"note": "too few samples"})),
+    ]
+    assert found(items, catalogue=described(list("abcd"))).reasons[:3] == [
+        "metric b and metric c are undecided: the sides share no hour of the day",
+        "metric d is undecided: too few samples",
+        f"metric a is undecided: {CHANGE} reaches past the margin of 10 %",
+    ]
+
+
 def test_margins_of_their_own_are_told_beside_the_commonest() -> None:
     wide: dict[str, Any] = {"margin_high": 0.25, "margin_low": -0.25}
     result = found([item("a", EQUAL), item("b", EQUAL, **wide), item("c", EQUAL)])

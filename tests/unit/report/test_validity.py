@@ -29,7 +29,13 @@ def _warned(*of_each: list[str]) -> list[str]:
         ([["hot"]] * 3 + [[]] * 3, ["all 3 runs of v0.9: hot"]),
         ([[]] * 3 + [["hot", "hot"], ["hot"], ["hot", "wet"]], ["all 3 runs of v1.0: hot", "{5}: wet"]),
         ([["hot"], [], ["hot"], [], [], ["hot"]], ["{0}, {2} and {5}: hot"]),
-        ([[], ["3 blocks lost"], ["4 blocks lost"], [], [], []], ["{1}: 3 blocks lost", "{2}: 4 blocks lost"]),
+        ([[], ["3 blocks lost"], ["4 blocks lost"], [], [], []], ["{1} and {2}: 3 to 4 blocks lost"]),
+        ([["9 of 10"], ["7 of 12"], [], [], [], []], ["{0}: 9 of 10", "{1}: 7 of 12"]),
+        (
+            [["9 by node-2"], ["1,200 by node-2"], ["9 by node-3"], [], [], []],
+            ["{0} and {1}: 9 to 1,200 by node-2", "{2}: 9 by node-3"],
+        ),
+        ([["of 10.5.4"], ["of 10.6.4"], [], [], [], []], ["{0}: of 10.5.4", "{1}: of 10.6.4"]),
     ],
 )
 def test_what_several_runs_say_alike_is_said_once(of_each: list[list[str]], said: list[str]) -> None:

@@ -18,10 +18,12 @@ from chainmark.systems.capabilities import ModelOrder, ModelSource
 from chainmark.systems.cardano.calibration import Calibration, calibrate, differs
 from chainmark.systems.cardano.figures import (
     ADOPTION,
+    ANNOUNCED,
     BLOCK_SIZE,
     FETCH,
     FIRST_FETCH,
     FIRST_NOTICE,
+    FORGING_STAGES,
     FRACTIONS,
     SENDING,
     STAGE_METRICS,
@@ -162,6 +164,8 @@ def _parts(figures: Figures, calibration: Calibration, catalogue: Catalogue) -> 
         inferred.add(FETCH)
     if calibration.server_share_inferred:
         inferred.add(SENDING)
+    if any(STAGE_METRICS[stage] not in figures.values for stage in FORGING_STAGES):
+        inferred.add(ANNOUNCED)  # the stages that are missing take what it leaves
     calibrated = {*STAGE_METRICS.values(), BLOCK_SIZE, *inferred}
     simulated = calibration.simulated
     return [

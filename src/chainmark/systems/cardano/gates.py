@@ -280,6 +280,10 @@ def coverage_status(coverage: float | None) -> GateStatus:
     return GateStatus.WARN if coverage >= COVERAGE_FAIL else GateStatus.FAIL
 
 
+def _in_no_log(blocks: int) -> str:
+    return f"{units.plural(blocks, 'block')} {'is' if blocks == 1 else 'are'} in no log"
+
+
 def _chain(judged: Judged, findings: Findings) -> None:
     analysis = judged.analysis
     coverage = analysis.coverage
@@ -293,7 +297,7 @@ def _chain(judged: Judged, findings: Findings) -> None:
             status=coverage_status(coverage) if analysis.tip is not None else GateStatus.WARN,
             measured=f"{units.count(analysis.chain_blocks)} of {units.count(analysis.heights_passed)} heights{share}",
             limit=f"{warn}; below {fail} the run is invalid",
-            detail="" if analysis.tip is None or not missing else f"{units.count(missing)} blocks are in no log",
+            detail="" if analysis.tip is None or not missing else _in_no_log(missing),
         )
     )
     if analysis.tip is None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chainmark.core.errors import UsageError
 from chainmark.systems.cardano import SYSTEM
-from chainmark.systems.cardano.figures import KNOWN, NEEDED
+from chainmark.systems.cardano.figures import ANNOUNCED, FORGED, FORGING_STAGES, KNOWN, NEEDED, STAGE_METRICS
 from chainmark.systems.cardano.published.reader import ReportFigures, run_figures
 
 from tests.unit.systems.cardano.made_up import report, sealed_run, write
@@ -104,11 +104,22 @@ def test_a_report_without_stages_is_recognised_and_told_what_it_lacks(tmp_path: 
 
 @pytest.mark.parametrize("metric", NEEDED)
 def test_a_missing_stage_is_named(tmp_path: Path, metric: str) -> None:
-    figures = {name: value for name, value in FIGURES.items() if name != metric}
+    # Without the time to announcement and the last of its stages, nothing says how long forging takes.
+    figures = {name: value for name, value in FIGURES.items() if name not in {metric, FORGED}}
     read = ReportFigures(write(tmp_path / "r.json", report({"10.6": figures})), _CATALOGUE)
     with pytest.raises(UsageError) as caught:
         read.figures()
     assert f"has no `{_CATALOGUE.metric(metric).label}` for 10.6" in caught.value.message
+
+
+def test_nodes_that_log_no_announcement_are_modelled_by_their_stages(tmp_path: Path) -> None:
+    """A tracing configuration without `ChainSync.ServerHeader.Update` ended `explain` with an error."""
+    gone = {ANNOUNCED, "forge_announced_s"}
+    figures = run_figures(sealed_run(tmp_path, {name: one for name, one in FIGURES.items() if name not in gone}))
+    forging = sum(FIGURES[STAGE_METRICS[stage]] for stage in FORGING_STAGES if stage != "announced_s")
+    assert figures.values[ANNOUNCED] == pytest.approx(forging)
+    assert figures.stages().announced_s == 0.0
+    assert figures.untold == ["forge_announced_s"]
 
 
 def test_an_unknown_version_is_refused_with_the_known_ones(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def host_document(report: HostReport) -> Document:
         subtitle=one_line([manifest.run_id, f"{units.utc(manifest.started_at)} to {units.utc(manifest.ended_at)}"]),
         verdict=verdict,
         word=_word(report, verdict),
-        sentence=_sentence(report),
+        sentence=_headline(report),
         suites=[Suite(manifest.run_id, cases, started_at=manifest.started_at)],
         sections=[section for section in sections if section.blocks],
         notes=[],
@@ -100,6 +100,11 @@ def _value(report: HostReport, metric_id: str, statistic: str) -> float | None:
     if statistic in summary.estimates:
         return summary.estimates[statistic].value
     return None
+
+
+def _headline(report: HostReport) -> str:
+    """What the word is about first: beside another tool's samples, how many figures differ."""
+    return f"{_beside_sentence(report.beside)}. {_sentence(report)}" if report.beside else _sentence(report)
 
 
 def _sentence(report: HostReport) -> str:
@@ -268,7 +273,7 @@ def _slow_row(one: SeenBlock) -> TableRow:
 def _beside_sentence(beside: Beside) -> str:
     told = [
         f"{units.plural(beside.common, 'block')} in both, {units.count(beside.figures)} figures compared, "
-        f"{units.count(len(beside.differences))} differ"
+        f"{units.count(len(beside.differences))} {'differs' if len(beside.differences) == 1 else 'differ'}"
     ]
     if lacking := len(beside.only_theirs) + len(beside.not_in_log):
         told.append(f"{units.plural(lacking, 'block')} only in {beside.file}")
@@ -284,7 +289,6 @@ def _beside_sentence(beside: Beside) -> str:
 
 
 def _beside(beside: Beside) -> list[Block]:
-    sentence = f"{_beside_sentence(beside)}. Delays may differ by 1 ms, to which both are cut."
     rows = [
         row_of(units.count(one.block_number), one.field, one.ours, one.theirs) for one in beside.differences[:_LISTED]
     ]
@@ -292,7 +296,7 @@ def _beside(beside: Beside) -> list[Block]:
     rows += [
         row_of(units.count(height), "block", "not in the log", "a sample") for height in beside.not_in_log[:_LISTED]
     ]
-    blocks: list[Block] = [Remarks("beside", "", [sentence])]
+    blocks: list[Block] = [Remarks("beside", "", ["Delays may differ by 1 ms, to which both are cut."])]
     if rows:
         blocks.append(Table("differences", "What differs", words("height", "figure", "here", beside.file), rows))
     return blocks

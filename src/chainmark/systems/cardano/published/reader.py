@@ -12,7 +12,7 @@ from chainmark.core.caveats import caveats_of
 from chainmark.core.errors import UsageError
 from chainmark.stats.rounding import rounding_error
 from chainmark.store.runs import SealedRun
-from chainmark.systems.cardano.figures import ADOPTION, KNOWN, NEEDED, USED, Figures
+from chainmark.systems.cardano.figures import ADOPTION, KNOWN, NEEDED, USED, Figures, with_announced
 from chainmark.systems.cardano.published.content import RowContent, metrics_by_label, row_name
 from chainmark.systems.cardano.published.files import read_content
 
@@ -52,19 +52,21 @@ class ReportFigures:
         """
         column = self._column(version)
         texts = {metric: row.values[column] for metric, row in self._rows() if column < len(row.values)}
-        missing = next((metric for metric in NEEDED if metric not in texts), None)
+        numbers = {metric: self._number(metric, str(text), column) for metric, text in texts.items()}
+        values = with_announced({metric: value for metric, (value, _) in numbers.items()})
+        missing = next((metric for metric in NEEDED if metric not in values), None)
         if missing is not None:
             raise UsageError(
                 f"{self._path} has no `{self._labels[missing]}` for {self.versions[column]}",
-                "the model needs the time from slot start to announced, fetched to adopted, and the block size",
+                "the model needs the time from slot start to announced or forged, fetched to adopted, and the block "
+                "size",
             )
-        numbers = {metric: self._number(metric, str(text), column) for metric, text in texts.items()}
         name = self.versions[column]
         return Figures(
             label=f"{name}, {self.workload}" if self.workload else name,
             version=name,
             workload=self.workload,
-            values={metric: value for metric, (value, _) in numbers.items()},
+            values=values,
             standard_errors={metric: error for metric, (_, error) in numbers.items()},
             blocks=_whole(self._told("Blocks analysed", column)),
             hosts=_whole(self._told("Machines", column)) or 52,
@@ -136,16 +138,18 @@ def run_figures(run: SealedRun) -> Figures:
     for metric in (*USED, *sorted(KNOWN.difference(USED))):
         summary = summaries.get(metric)
         if summary is None or summary.distribution is None:
-            if metric in NEEDED:
-                raise UsageError(
-                    f"run `{run.run_id}` has no value of `{metric}`, which the model needs",
-                    f"`chainmark runs show {run.run_id}` shows what was measured",
-                )
             continue
         values[metric] = summary.distribution.mean
         estimate = summary.estimates.get("mean")
         if estimate is not None and estimate.standard_error is not None:
             errors[metric] = estimate.standard_error
+    values = with_announced(values)
+    missing = next((metric for metric in NEEDED if metric not in values), None)
+    if missing is not None:
+        raise UsageError(
+            f"run `{run.run_id}` has no value of `{missing}`, which the model needs",
+            f"`chainmark runs show {run.run_id}` shows what was measured",
+        )
     version = manifest.subject.version
     workload = _workload(manifest.profile, manifest.workload)
     counted = summaries.get(ADOPTION[0])

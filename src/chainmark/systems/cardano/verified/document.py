@@ -61,7 +61,10 @@ def _sentence(verification: Verification) -> str:
         return f"{compared} of {verification.file} {agree} with the run's within rounding."
     wrong = [one for one in verification.tallies if one.differing]
     named = ", ".join(one.figure for one in wrong[:3]) + (" …" if len(wrong) > 3 else "")
-    return f"{units.count(verification.differing)} of {compared} of {verification.file} differ from the run's: {named}."
+    differ = "differs" if verification.differing == 1 else "differ"
+    return (
+        f"{units.count(verification.differing)} of {compared} of {verification.file} {differ} from the run's: {named}."
+    )
 
 
 def _case(verification: Verification, tally: FigureTally) -> Case:
