@@ -29,7 +29,8 @@ _SLOT_COLUMNS = {
 _BOUNDS = {f"{name}{bound}": (column, bound) for name, column in _SLOT_COLUMNS.items() for bound in ("GEq", "LEq")}
 CONDITIONS = tuple(sorted([*_PLAIN, *_SHARES, *_WHOLE, *_BOUNDS]))
 
-_EVERY_OTHER_HOST = "BMinimumAdoptions"
+# Without a number it asks for all hosts but the forger.
+MINIMUM_ADOPTIONS = "BMinimumAdoptions"
 # The benchmarks' sets by the names of their files, then the two that their release runs are analysed by.
 SETS: Mapping[str, tuple[str, ...]] = {
     "unitary": ("BUnitaryChainDelta",),
@@ -47,8 +48,8 @@ SETS: Mapping[str, tuple[str, ...]] = {
     "size-moderate-2": ("BFullnessGEq=0.076", "BFullnessLEq=0.105"),
     "nonnegative": ("BNonNegatives",),
     "model": ("SlotLEq=56000", "BMinimumAdoptions=50", "BUnitaryChainDelta"),
-    "value": ("BFullnessGEq=0.9", "EpochGEq=2", _EVERY_OTHER_HOST),
-    "plutus": ("EpochGEq=2", "BFullnessGEq=0.03", "BFullnessLEq=0.1", _EVERY_OTHER_HOST),
+    "value": ("BFullnessGEq=0.9", "EpochGEq=2", MINIMUM_ADOPTIONS),
+    "plutus": ("EpochGEq=2", "BFullnessGEq=0.03", "BFullnessLEq=0.1", MINIMUM_ADOPTIONS),
 }
 _HINT = (
     f"sets are {', '.join(SETS)}; conditions are {', '.join(CONDITIONS)}, "
@@ -140,7 +141,7 @@ def _short(text: str, hosts: int) -> Condition:
 def _checked(name: str, value: Any, hosts: int) -> Condition:
     if name in _PLAIN:
         return Condition(name)
-    if name == _EVERY_OTHER_HOST and value is None:
+    if name == MINIMUM_ADOPTIONS and value is None:
         return Condition(name, max(hosts - 1, 0))
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
     if not is_number or (name not in _SHARES and value != int(value)) or value >= 2**63:

@@ -14,6 +14,7 @@ from chainmark.systems.cardano.analyse import Analysis
 from chainmark.systems.cardano.books import HostSummary
 from chainmark.systems.cardano.clocks import suspects
 from chainmark.systems.cardano.documents import Genesis
+from chainmark.systems.cardano.filters import MINIMUM_ADOPTIONS
 from chainmark.systems.cardano.logs import ClusterLogs, listed
 
 # The benchmarks' own limit for the spread of the first and of the last log lines.
@@ -343,6 +344,16 @@ def _unused_messages(judged: Judged, findings: Findings) -> None:
             findings.warnings.append(f"messages that are not used ({reason}): {hosts}{more}")
 
 
+def _too_few_hosts(judged: Judged) -> str:
+    """Why no block passes a condition that asks for more adoptions than there are hosts; "" where it does not."""
+    hosts = len(judged.summaries)
+    asked = [int(name.split()[1]) for name in judged.analysis.rejected_by if name.startswith(f"{MINIMUM_ADOPTIONS} ")]
+    if max(asked, default=0) < hosts:
+        return ""
+    others = f"of {units.plural(hosts, 'host')} at most {hosts - 1} adopt another's block"
+    return f"; {others}, so state other conditions with `--filter`"
+
+
 def _blocks(judged: Judged, findings: Findings) -> None:
     analysis = judged.analysis
     reasons = ", ".join(f"{reason} {units.count(count)}" for reason, count in analysis.rejected_by.items() if count)
@@ -353,7 +364,7 @@ def _blocks(judged: Judged, findings: Findings) -> None:
             status=GateStatus.PASS if analysis.accepted else GateStatus.FAIL,
             measured=f"{units.count(analysis.accepted)} of {units.count(analysis.chain_blocks)} blocks",
             limit="at least 1",
-            detail="" if analysis.accepted or not reasons else f"rejected by: {reasons}",
+            detail="" if analysis.accepted or not reasons else f"rejected by: {reasons}{_too_few_hosts(judged)}",
         )
     )
     if analysis.hosts_without_slots:

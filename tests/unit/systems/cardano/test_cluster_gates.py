@@ -326,6 +326,18 @@ def test_a_run_whose_filters_leave_nothing_says_which_did() -> None:
     assert said(one, "blocks_analysed") == (PASS, "1 of 100 blocks", "")
 
 
+def test_a_condition_on_more_hosts_than_were_read_is_the_reason() -> None:
+    """A host left out by `--exclude` made the run invalid, and nothing said that the description's filter did it."""
+    asked = {"BMinimumAdoptions 5": 100}
+    left = find(judged({f"n{number}": host() for number in range(5)}, analysis=analysed(accepted=0, rejected_by=asked)))
+    assert said(left, "blocks_analysed")[2] == (
+        "rejected by: BMinimumAdoptions 5 100; of 5 hosts at most 4 adopt another's block, so state other conditions "
+        "with `--filter`"
+    )
+    all_read = judged({f"n{number}": host() for number in range(6)}, analysis=analysed(accepted=0, rejected_by=asked))
+    assert said(find(all_read), "blocks_analysed")[2] == "rejected by: BMinimumAdoptions 5 100"
+
+
 def test_hosts_without_slots_and_blocks_without_adoption_are_said() -> None:
     kept = HostResult("a", None, 100, 9, 1, 9, 0, 0, 0, 0)
     idle = replace(kept, name="b", kept_slots=0, first_slot=None, last_slot=None)
