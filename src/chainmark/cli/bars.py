@@ -177,8 +177,9 @@ class QaProgress:
 
 
 def _which(number: int, total: Total) -> str:
-    """Which run it is: "run 3 of 6", "run 3 of at most 16"."""
-    return " ".join(filter(None, (f"run {number} of", total.bound, str(total.runs))))
+    """Which run it is: "run 3 of 6", "run 3 of at most 16", "run 7 of 8, for profiles, not judged"."""
+    which = " ".join(filter(None, (f"run {number} of", total.bound, str(total.runs))))
+    return f"{which}, {total.purpose}" if total.purpose else which
 
 
 def _left(seconds: float) -> str:

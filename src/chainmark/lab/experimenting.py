@@ -126,7 +126,7 @@ class Experiment:
         for arm in self._without_profiles():
             position = self._next_position()
             step = Step(arm.side, arm.version, arm.profile, len(self._of_side(arm.side)) + 1, position)
-            total = Total(len(self.runs) + len(self._without_profiles()))
+            total = Total(len(self.runs) + len(self._without_profiles()), purpose="for profiles, not judged")
             self.runs.append(series.make(step, len(self.runs) + 1, total))
 
     def _series(self, length: ExperimentLength, profiles: Sequence[str] = ()) -> Series:

@@ -47,10 +47,12 @@ class Total:
 
     Attributes:
         bound: "at most" where a decision may end them sooner, "at least" where a search may ask for more.
+        purpose: of a run that is not judged: "for profiles, not judged".
     """
 
     runs: int
     bound: Literal["", "at most", "at least"] = ""
+    purpose: str = ""
 
 
 @dataclass(frozen=True, order=True)

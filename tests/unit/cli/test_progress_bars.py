@@ -53,6 +53,18 @@ def test_runs_added_by_hand_are_all_made(tmp_path: Path, capsys: pytest.CaptureF
     assert _begun(capsys.readouterr().err) == ["run 5 of 6", "run 6 of 6"]
 
 
+def test_a_run_for_profiles_is_said_not_to_be_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`make demo` ended with two runs in which the machine was busy, and passed: it looked as if they were ignored."""
+    length = ExperimentLength(most=2, stops_early=True)
+    made = Experimenter(Store(tmp_path), StandIn()).begin(_ARMS, length, 1, TerminalProgress(None), profiles=["cpu"])
+    assert made.next_round()
+    made.take_profiles()
+    announced = [line for line in capsys.readouterr().err.splitlines() if line.startswith("run ")]
+    assert [line.partition(" ·")[0] for line in announced[2:]] == [
+        f"run {number} of 4, for profiles, not judged" for number in (3, 4)
+    ]
+
+
 def test_a_qualification_says_at_most_until_everything_is_decided(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
