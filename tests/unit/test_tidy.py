@@ -25,6 +25,7 @@ FLOORS = {
 }
 # Run by name, not imported; a command is loaded when it is chosen.
 ENTRANCES = {
+    "chainmark.__main__",
     "chainmark.cli.__main__",
     "chainmark.cli.reference",
     "chainmark.report.typesetting",
