@@ -14,7 +14,7 @@ from chainmark.core.manifest import ExperimentLength, Manifest, Status
 from chainmark.core.times import utc_now
 from chainmark.lab.protocols import LaunchableSystem
 from chainmark.lab.running import Lab, Listener, Series
-from chainmark.lab.schedules import Arm, Step, Total, forth_and_back
+from chainmark.lab.schedules import NOT_JUDGED, Arm, Step, Total, forth_and_back
 from chainmark.lab.session import finished_runs, name_of, new_experiment_id, remove_dead
 from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
 from chainmark.store.runs import SealedRun, Store
@@ -126,7 +126,7 @@ class Experiment:
         for arm in self._without_profiles():
             position = self._next_position()
             step = Step(arm.side, arm.version, arm.profile, len(self._of_side(arm.side)) + 1, position)
-            total = Total(len(self.runs) + len(self._without_profiles()), purpose="for profiles, not judged")
+            total = Total(len(self.runs) + len(self._without_profiles()), purpose=NOT_JUDGED)
             self.runs.append(series.make(step, len(self.runs) + 1, total))
 
     def _series(self, length: ExperimentLength, profiles: Sequence[str] = ()) -> Series:

@@ -24,7 +24,7 @@ from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import QualifiableSystem, StagedSystem
 from chainmark.lab.running import Among, Finish, Finisher, Lab, Listener, Series
 from chainmark.lab.scenarios import LEAST_ROUNDS, QaOrder, ScenarioMade, prepared
-from chainmark.lab.schedules import Step, Total
+from chainmark.lab.schedules import NOT_JUDGED, Step, Total
 from chainmark.lab.session import finished_runs, new_experiment_id, remove_dead
 from chainmark.lab.sweeping import Bisected
 from chainmark.network.host import host_facts
@@ -211,6 +211,7 @@ class _Work:
     open: list[_Open] = field(default_factory=list)
     finisher: Finisher = field(default_factory=Finisher)
     told: str = ""
+    explaining: int = 0  # runs that explain what others showed; they are counted with all
 
     def run(self) -> bool:
         """Make everything that is missing; whether it was interrupted."""
@@ -412,13 +413,15 @@ class _Work:
         sides = {side.id: one.of_side(side.id) for side in one.plan.sides}
         kinds = tuple(self.qualifier.explains(sides["baseline"], sides["candidate"]))
         missing = [side for side, runs in sides.items() if kinds and not self.qualifier.store.profiled(runs)]
-        number = sum(len(scenario.done) for scenario in self.made)
+        first = self._runs_made() + 1
+        self.explaining += len(missing)
+        total = replace(self._total(first), purpose=NOT_JUDGED)
         for place, step in enumerate(step for step in one.of_round(1) if step.side in missing):
             series = self._series(f"{one.experiment}-{EXPLAINING}", None, kinds)
             self._tell(one)
             self.listener.again(step, "its nodes' profiles explain what became worse")
             try:
-                series.make(step, number + place + 1, self._total(number + len(missing)), self._left_s())
+                series.make(step, first + place, total, self._left_s())
             except EnvironmentFailure as error:
                 self.listener.again(step, f"no profiles were taken: {error.message}")
                 return
@@ -460,7 +463,7 @@ class _Work:
         self._check_others(one, step)
         self._tell(one)
         most = one.plan.planned_runs if one.plan.goes_on else None
-        number = sum(len(scenario.done) for scenario in self.made) + len(self.open) + 1 + place
+        number = self._runs_made() + len(self.open) + 1 + place
         self.listener.begin(step, number, self._total(number), self._left_s())
         return self._series(one.experiment, ExperimentLength(most=most, stops_early=True) if most else None)
 
@@ -477,11 +480,14 @@ class _Work:
                     "the profile has changed; start a new qualification",
                 )
 
+    def _runs_made(self) -> int:
+        return sum(len(scenario.done) for scenario in self.made) + self.explaining
+
     def _total(self, number: int) -> Total:
-        """Planned runs, at most where a decision may end them sooner, and the repetitions needed."""
+        """Planned runs, at most where a decision may end them sooner, and the repetitions and explanations needed."""
         repeated = sum(position >= len(one.steps) for one in self.made for position in one.done)
         may_end = any(one.may_end_sooner for one in self.made)
-        runs = sum(len(one.wanted) for one in self.made) + repeated
+        runs = sum(len(one.wanted) for one in self.made) + repeated + self.explaining
         return Total(max(number, runs), "at most" if may_end else "")
 
     def _expected_s(self, step: Step) -> float:

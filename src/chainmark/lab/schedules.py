@@ -41,13 +41,16 @@ class Step(Arm):
     position: int
 
 
+NOT_JUDGED = "for profiles, not judged"
+
+
 @dataclass(frozen=True)
 class Total:
     """How many runs there will be, and whether that is a plan, or all that is known of it.
 
     Attributes:
         bound: "at most" where a decision may end them sooner, "at least" where a search may ask for more.
-        purpose: of a run that is not judged: "for profiles, not judged".
+        purpose: of a run that no verdict is made of: ``NOT_JUDGED``.
     """
 
     runs: int

@@ -21,7 +21,7 @@ from chainmark.lab.protocols import Order
 from chainmark.lab.qa_plans import read_plan
 from chainmark.lab.qualifying import QaMade, Qualifier
 from chainmark.lab.scenarios import QaOrder, profile_of
-from chainmark.lab.schedules import Total, most_asked
+from chainmark.lab.schedules import NOT_JUDGED, Total, most_asked
 from chainmark.network.host import host_facts
 from chainmark.store.experiments import find_experiment
 from chainmark.store.runs import SealedRun, Store
@@ -497,6 +497,9 @@ def test_what_became_worse_is_explained_by_one_further_run_a_side_which_is_not_j
     assert places == [(f"{made.experiment}-first-profiles", side) for side in ("baseline", "candidate")]
     assert listener.again_because == ["its nodes' profiles explain what became worse"] * 2
     assert listener.again_of == ["v1", "v2"]
+    numbers = [(number, total.runs, bool(total.purpose)) for _, number, total, _ in listener.steps]
+    planned, explained = [(number, 8, False) for number in range(1, 5)], [(5, 10, True), (6, 10, True)]
+    assert numbers == [*planned, *explained, *((number, 10, False) for number in range(7, 11))]
     # The second scenario ran the same versions under the same load, so the same profiles explain it.
     (found,) = store.profiled(made.scenarios[1].of_side("candidate"))
     assert found.run_id == explaining[1].run_id
@@ -510,7 +513,8 @@ def test_a_plan_with_one_run_a_side_is_explained_in_its_order(tmp_path: Path, pl
     listener = Followed()
     Qualifier(Store(tmp_path / "store"), StandIn(), explains=lambda *_: ("cpu",)).make(_order(only), listener)
     assert [(version, number, total) for version, number, total, _ in listener.steps] == [
-        ("v1", 1, Total(2)), ("v2", 2, Total(2)), ("v1", 3, Total(4)), ("v2", 4, Total(4))
+        ("v1", 1, Total(2)), ("v2", 2, Total(2)),
+        ("v1", 3, Total(4, purpose=NOT_JUDGED)), ("v2", 4, Total(4, purpose=NOT_JUDGED)),
     ]  # fmt: skip
 
 
