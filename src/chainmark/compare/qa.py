@@ -21,6 +21,8 @@ from chainmark.core.wording import capitalised, enumerated
 
 # Of the sum of a module whose commit nobody tells, as much as tells it from others.
 _SHORT_SUM = 16
+# Of a commit, beside the whole one in the table of what was compared: it would leave no room for the result.
+_SHORT_COMMIT = 12
 
 
 def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
@@ -192,7 +194,7 @@ def _failed_told(failed: int) -> str:
 def verdict_row(one: QaScenario, made: QaRuns) -> VerdictRow:
     """The row of one scenario; a version with its commit, or else with the sum of its module."""
     candidate = made.candidate
-    commit = made.commits[1] or (candidate.revision or "")[:_SHORT_SUM]
+    commit = made.commits[1][:_SHORT_COMMIT] or (candidate.revision or "")[:_SHORT_SUM]
     return VerdictRow(
         scenario=one.title,
         date=one.date,

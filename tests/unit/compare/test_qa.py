@@ -34,7 +34,7 @@ def test_an_equal_release_passes_by_its_gating_scenarios(equal: QaReport) -> Non
     results = {one.id: one.result for one in equal.scenarios}
     assert results["fixed-load"] is Verdict.PASS
     assert results["emulation"] is Verdict.INFORMATIONAL
-    assert equal.rows[0].version == f"v1.0.1 ({qa_runs.COMMIT})"
+    assert equal.rows[0].version == f"v1.0.1 ({qa_runs.COMMIT[:12]})"
     comparison = equal.scenarios[0].comparison
     assert comparison is not None
     own = [one for one in comparison.configuration_differences if one.is_default_change]
