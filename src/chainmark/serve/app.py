@@ -57,9 +57,14 @@ def application(site: Site, names: frozenset[str], token: str) -> Starlette:
     def at(path: str, make: Callable[..., Page]) -> Route:
         return Route(path, lambda request: _answer(request, site, make), methods=["GET"])
 
+    def runs(request: Request) -> Response:
+        if request.headers.get("if-none-match") == f'"{site.state()}"' and "as" not in request.query_params:
+            return Response(status_code=304)
+        return _answer(request, site, site.runs)
+
     routes = [
         at("/", site.home),
-        at("/runs", site.runs),
+        Route("/runs", runs, methods=["GET"]),
         at("/runs/{run_id}", site.run),
         at("/compare", site.compare),
         at("/history", site.history),

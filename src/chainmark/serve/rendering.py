@@ -21,6 +21,11 @@ PAGES = {
     "Home": "/", "Runs": "/runs", "Compare": "/compare", "History": "/history", "Capacity": "/capacity",
     "What if": "/what-if", "Live": "/live", "Metrics": "/metrics",
 }  # fmt: skip
+KEYS = {
+    "/": "search", "?": "show these keys", "g h r c t l m": "go to home, runs, compare, history, live, metrics",
+    "j k ↓ ↑": "next, previous run of the list", "x": "mark the run", "c": "compare the marked runs",
+    "o": "open the run",
+}  # fmt: skip
 _ID, _ANCHOR = re.compile(r'\bid="([^"]+)"'), re.compile(r'href="#([^"]+)"')
 EXPORTS = {"one HTML file": "html", "JSON": "json", "PDF": "pdf", "Markdown": "md", "PR comment": "comment"}
 
@@ -64,6 +69,7 @@ def html_of(page: Page, path: str, query: Query) -> str:
     frame = {
         "page": page,
         "pages": list(PAGES.items()),
+        "keys": list(KEYS.items()),
         "exports": [(name, addressed(path, {**asked, "as": [suffix]})) for name, suffix in EXPORTS.items()],
         "bare_caveats": part("caveats", page.document),
         "css": _style(),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -62,6 +64,7 @@ class Site:
 
     def __init__(self, root: Path, form_token: str = "") -> None:
         self.form_token = form_token
+        self._began = time.time_ns()  # what another server called the same is not the same
         self.store = ReadStore(root)
         self.painter = Painter()
         self._machines = Machines(self.store)
@@ -146,7 +149,13 @@ class Site:
         before = at(max(0, begin - listing.PAGE)) if begin else ""
         after = at(end) if end < found.found else ""
         shown = part("runs", found, listing.facets(everything, asked), found.runs[begin:end], before, after, turned)
-        return Page(self._runs_document(found), "Runs", instead=shown)
+        return Page(self._runs_document(found), "Runs", instead=shown, live=self.state())
+
+    def state(self) -> str:
+        """What the store holds, in brief: another text as soon as a run begins, ends, is noted or removed."""
+        moment = self.store.now()
+        names = zlib.crc32("\n".join(moment.unfinished).encode("utf-8", "surrogateescape"))
+        return f"{self._began:x}-{moment.number:x}-{names:x}"
 
     @staticmethod
     def _runs_document(found: RunList) -> Document:

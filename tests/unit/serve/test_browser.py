@@ -1,0 +1,94 @@
+"""The dashboard without a mouse, and while runs come and go, in a real browser."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.unit.serve.browsing import opened, started_browser
+from tests.unit.serve.serving import Served, served
+from tests.unit.serve.stores import filled, unfinished
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with started_browser() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("browsed") / "store"
+    filled(root, releases=3, repetitions=2)
+    return root
+
+
+@pytest.fixture(scope="module")
+def server(store: Path) -> Iterator[Served]:
+    with served(store) as server:
+        yield server
+
+
+def _at(server: Served, address: str) -> str:
+    return f"http://127.0.0.1:{server.port}{address}"
+
+
+def _focused(page: Page) -> str:
+    return str(page.evaluate("document.activeElement.closest('tbody')?.dataset.run ?? ''"))
+
+
+def test_runs_are_marked_and_compared_by_keys_that_a_field_keeps(server: Served, browser: Browser) -> None:
+    with opened(browser, _at(server, "/runs")) as page:
+        runs = page.eval_on_selector_all("table.list tbody", "all => all.map((one) => one.dataset.run)")
+        page.keyboard.press("c")
+        expect(page.get_by_role("status")).to_contain_text("No run is marked")
+        for key in ("j", "ArrowDown", "j", "k"):
+            page.keyboard.press(key)
+        assert _focused(page) == runs[1]
+        assert page.evaluate("document.activeElement.matches(':focus-visible')")
+        page.keyboard.press("Space")
+        page.keyboard.press("j")
+        page.keyboard.press("x")
+        expect(page.get_by_role("status")).to_have_text("2 marked")
+        page.keyboard.press("/")
+        page.keyboard.type("jxc?gh")
+        assert page.get_by_label("Find").input_value() == "jxc?gh"
+        assert page.evaluate("document.querySelectorAll('table.list :checked').length") == 2
+        page.keyboard.press("Tab")
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog", name="Keys")).to_contain_text("compare the marked runs")
+        page.keyboard.press("Escape")
+        page.keyboard.press("c")
+        page.wait_for_url("**/compare?**")
+        expect(page.locator("#matrix")).to_be_visible()
+
+
+def test_a_run_that_begins_or_ends_is_shown_and_marks_stay(server: Served, browser: Browser, store: Path) -> None:
+    name = "cometbft-demo-v9-20260101T000000-0001"
+    with opened(browser, _at(server, "/runs")) as page:
+        page.get_by_role("columnheader", name="run", exact=True).click()
+        page.keyboard.press("Tab")
+        page.keyboard.press("j")
+        page.keyboard.press("x")
+        marked = _focused(page)
+        unfinished(store, name, {"pid": os.getpid(), "version": "v9"})
+        expect(page.locator(f'tbody[data-run="{name}"]')).to_contain_text("unfinished", timeout=20_000)
+        expect(page.locator("#found")).to_have_text("7 of 7")
+        shown = page.eval_on_selector_all("table.list tbody", "all => all.map((one) => one.dataset.run)")
+        assert shown == sorted(shown)
+        assert _focused(page) == marked
+        assert page.locator(f'tbody[data-run="{marked}"] input').is_checked()
+        shutil.rmtree(store / "runs" / name)
+        expect(page.locator(f'tbody[data-run="{name}"]')).to_have_count(0, timeout=20_000)
+
+
+def test_a_list_that_did_not_change_is_not_sent_again(server: Served) -> None:
+    page = server.client.get("/runs").text
+    state = page.partition('data-live="')[2].partition('"')[0]
+    assert server.client.get("/runs", headers={"if-none-match": f'"{state}"'}).status_code == 304
+    assert server.client.get("/runs", headers={"if-none-match": '"another"'}).status_code == 200
