@@ -39,6 +39,7 @@ from chainmark.serve.one_metric import metric_document, strips, view_of
 from chainmark.serve.pages import Page
 from chainmark.serve.reading import Moment, ReadStore
 from chainmark.serve.rendering import part
+from chainmark.serve.replay import replay
 from chainmark.serve.series import series_document
 from chainmark.serve.what_if import changes_of, knobs, predicted, sources
 from chainmark.serve.workloads import Card, Figure, Workload, card_of, workloads_of
@@ -334,7 +335,8 @@ class Site:
         document = self._document(
             ("follow", run_id, trail, key), lambda: block(run_id, key, trail=trail or "block", store=self.store)
         )
-        return Page(document, "Runs", self._trails(run_id) + part("chosen", [("The run", f"/runs/{quote(run_id)}")]))
+        above = self._trails(run_id) + part("chosen", [("The run", f"/runs/{quote(run_id)}")])
+        return Page(document, "Runs", above + replay(document.charts()))
 
     def _trails(self, run_id: str) -> Markup:
         """The form that asks for one of the things that the run's catalogue has trails of."""

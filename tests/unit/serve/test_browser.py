@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from chainmark.store.runs import Store
+
 from tests.unit.serve.browsing import opened, started_browser
 from tests.unit.serve.serving import Served, served
 from tests.unit.serve.stores import filled, unfinished
+from tests.unit.store.trail_runs import Lives, sealed
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +29,15 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("browsed") / "store"
     filled(root, releases=3, repetitions=2)
     return root
+
+
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
+    """A server, and the address of a block's page there."""
+    root = tmp_path_factory.mktemp("followed") / "store"
+    run = sealed(Store(root), Lives(8, 4).fill(), trips={("region-0", "region-1"): 0.08})
+    with served(root) as server:
+        yield server, _at(server, f"/follow?run={run.run_id}&key=4")
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +97,23 @@ def test_a_run_that_begins_or_ends_is_shown_and_marks_stay(server: Served, brows
         assert page.locator(f'tbody[data-run="{marked}"] input').is_checked()
         shutil.rmtree(store / "runs" / name)
         expect(page.locator(f'tbody[data-run="{name}"]')).to_have_count(0, timeout=20_000)
+
+
+def test_a_block_is_replayed_event_by_event(followed: tuple[Served, str], browser: Browser) -> None:
+    with opened(browser, followed[1]) as page:
+        events = page.locator(".lanes circle[data-at]")
+        lit = page.locator(".lanes circle[data-at].lit")
+        expect(page.locator(".lanes")).to_be_hidden()
+        page.get_by_role("button", name="Replay").click()
+        expect(lit).not_to_have_count(0)
+        expect(lit).to_have_count(events.count(), timeout=20_000)
+        expect(page.get_by_role("button", name="Replay")).to_have_attribute("aria-pressed", "false")
+        expect(page.locator("#replay output")).to_contain_text("node-3: adopted")
+        page.get_by_label("moment").press("Home")
+        expect(lit).to_have_count(0)
+    with opened(browser, followed[1], scripts=False) as page:
+        expect(page.locator("#replay")).to_be_hidden()
+        expect(page.get_by_role("img", name="Timeline")).to_be_visible()
 
 
 def test_a_list_that_did_not_change_is_not_sent_again(server: Served) -> None:

@@ -157,6 +157,48 @@
     }
     brushed = null;
   });
+  // A timeline is played: a moment moves on slower than it was, and what had happened by then is lit.
+  const replay = document.getElementById("replay");
+  if (replay) {
+    const parts = ["button", "input", "output", ".scroll"].map((name) => replay.querySelector(name));
+    const [button, slider, output, frame] = parts;
+    const lanes = frame.querySelector(".lanes");
+    const events = [...lanes.querySelectorAll("circle[data-at]")];
+    const [first, last] = [Number(slider.min), Number(slider.max)];
+    let playing = false;
+    let before = 0;
+    const show = (moment) => {
+      frame.hidden = false;
+      slider.value = moment;
+      const way = (moment - first) / (last - first || 1) * Number(lanes.dataset.width);
+      lanes.querySelector(".cursor").setAttribute("transform", `translate(${way} 0)`);
+      const lit = events.filter((dot) => Number(dot.dataset.at) <= moment);
+      events.forEach((dot, at) => dot.classList.toggle("lit", at < lit.length));
+      lanes.querySelector(".now")?.classList.remove("now");
+      lit.at(-1)?.classList.add("now");
+      output.textContent = lit.at(-1)?.textContent ?? "";
+    };
+    const set = (wanted) => {
+      playing = wanted;
+      button.setAttribute("aria-pressed", String(playing));
+      before = 0;
+      if (playing) requestAnimationFrame(step);
+    };
+    const step = (now) => {
+      if (!playing) return;
+      const moment = Number(slider.value) + (before ? (now - before) / 1000 / Number(replay.dataset.slowness) : 0);
+      before = now;
+      show(Math.min(moment, last));
+      if (moment < last) requestAnimationFrame(step);
+      else set(false);
+    };
+    button.addEventListener("click", () => {
+      if (!playing && Number(slider.value) >= last) slider.value = first;
+      set(!playing);
+    });
+    slider.addEventListener("input", () => { set(false); show(Number(slider.value)); });
+    replay.hidden = false;
+  }
   const seconds = Number(document.body.dataset.refresh);
   if (seconds) {
     const again = async () => {
