@@ -224,6 +224,7 @@ class Site:
             relevance = _figure(asked, "relevance")
             left = [line for line in lines if line.gating or line.relevance >= relevance]
             above += part("matrix", left, labels_of(document), relevance, kept, lambda id_: at(metric=id_))
+            above += self._trails(comparisons_in(document)[-1].candidate.runs[-1].run_id)
         return Page(document, "Compare", above, shown=tab_of(document, tab), elsewhere=at(tab=WHOLE))
 
     @staticmethod
