@@ -14,7 +14,7 @@ from chainmark.report.chart import Chart
 from chainmark.report.html import served_page_of
 from chainmark.report.page import environment, style_text, template_text
 from chainmark.serve.charts import Query, plot
-from chainmark.serve.pages import Page, addressed
+from chainmark.serve.pages import Page, addressed, links_document
 
 PACKAGE = "chainmark.serve"
 PAGES = {
@@ -55,6 +55,12 @@ def part(name: str, *arguments: Any) -> Markup:
     module = environment(PACKAGE).get_template("bits.html.j2").module
     made: Markup = getattr(module, name)(*arguments)
     return made
+
+
+def load_templates() -> None:
+    """Compile every template, which takes half a second once."""
+    part("chosen", [])
+    html_of(Page(links_document("", "", [], "")), "/", [])
 
 
 def html_of(page: Page, path: str, query: Query) -> str:

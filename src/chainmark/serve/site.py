@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from chainmark.api.runs import Run
 from chainmark.api.systems import catalogue
 from chainmark.core import units
 from chainmark.core.caveats import Caveats
-from chainmark.core.errors import UsageError
+from chainmark.core.errors import ChainmarkError, UsageError
 from chainmark.core.tool import tool_version
 from chainmark.lab.profiles import shipped_profiles
 from chainmark.lab.stages import has_stages
@@ -38,14 +39,14 @@ from chainmark.serve.memory import Memory
 from chainmark.serve.one_metric import metric_document, strips, view_of
 from chainmark.serve.pages import Page
 from chainmark.serve.reading import Moment, ReadStore
-from chainmark.serve.rendering import part
+from chainmark.serve.rendering import load_templates, part
 from chainmark.serve.replay import replay
 from chainmark.serve.series import series_document
 from chainmark.serve.what_if import changes_of, knobs, predicted, sources
 from chainmark.serve.workloads import Card, Figure, Workload, card_of, workloads_of
 from chainmark.store.live import live_searches
 from chainmark.store.runs import SealedRun
-from chainmark.systems.base import system_names
+from chainmark.systems.base import load_system, system_names
 
 Asked = Mapping[str, Sequence[str]]
 _CARDS = 24  # on the first page: the workloads that were measured last
@@ -73,6 +74,13 @@ class Site:
         self._documents = Memory(_MOST_DOCUMENTS)
         self._views = Memory(_MOST_DOCUMENTS)
         self._lists = Memory(2)
+
+    def prepare(self) -> None:
+        """Load what the first page of each kind would wait for: the templates, and the systems of the store's runs."""
+        load_templates()
+        for name in sorted({entry.system for entry in self.store.now().whole}):
+            with suppress(ChainmarkError):
+                load_system(name)
 
     def close(self) -> None:
         """Make nothing further."""

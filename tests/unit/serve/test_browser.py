@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from chainmark.store.runs import Store
 
+from tests.unit.report.browser import axe_script
 from tests.unit.serve.browsing import opened, started_browser
 from tests.unit.serve.serving import Served, served
 from tests.unit.serve.stores import filled, unfinished
@@ -121,3 +122,35 @@ def test_a_list_that_did_not_change_is_not_sent_again(server: Served) -> None:
     state = page.partition('data-live="')[2].partition('"')[0]
     assert server.client.get("/runs", headers={"if-none-match": f'"{state}"'}).status_code == 304
     assert server.client.get("/runs", headers={"if-none-match": '"another"'}).status_code == 200
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return axe_script(tmp_path_factory.mktemp("npm"))
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_no_page_is_an_obstacle(
+    followed: tuple[Served, str], server: Served, browser: Browser, axe: str, width: int, *, dark: bool
+) -> None:
+    """By the rules of axe: the list with a row in focus and marked, the keys, a comparison, a block that is played."""
+    pages = {
+        _at(server, "/runs"): ("j", "x", "j"),
+        _at(server, "/compare"): ("?",),
+        _at(server, "/compare?side=v1.0.0&side=v1.1.0"): (),
+        followed[1]: ("replay",),
+    }
+    for address, keys in pages.items():
+        with opened(browser, address, width=width, dark=dark) as page:
+            for key in keys:
+                if key == "replay":
+                    page.get_by_label("moment").press("End")
+                else:
+                    page.keyboard.press(key)
+            page.evaluate(axe)
+            wrong = page.evaluate(
+                "axe.run(document).then(({ violations }) => violations.map((rule) =>"
+                " [rule.id, rule.nodes.slice(0, 3).map((node) => node.html.slice(0, 200))]))"
+            )
+            assert wrong == [], address
