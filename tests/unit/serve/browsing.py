@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -27,7 +28,7 @@ def opened(
     browser: Browser, address: str, *, width: int = 1440, dark: bool = False, scripts: bool = True
 ) -> Iterator[Page]:
     """A page at an address; fails where its script failed, or broke the page's own policy."""
-    look = "dark" if dark else "light"
+    look: Literal["dark", "light"] = "dark" if dark else "light"
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=look, java_script_enabled=scripts
     )  # fmt: skip

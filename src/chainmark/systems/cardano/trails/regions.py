@@ -19,7 +19,7 @@ from chainmark.systems.cardano.trips import MeasuredTrip
 _NAMED_HOPS = 12  # on the map: more would lie over one another; the table has all
 _SIDE = 0.05  # how far a hop lies beside the straight line, so that the way back is seen, too
 _NEAR_END = 0.62
-_ROOM, _WIDE = 1.5, 2.2  # names stand beside the outermost
+_ROOM, _WIDE = 1.5, 1.7  # names stand beside the outermost
 Point = tuple[float, float]
 
 
@@ -127,8 +127,9 @@ def _chart(story: Story, found: RegionMap) -> Chart:
             Layer("interval", "edges", x="x", y="y", x2="x2", y2="y2", colour=QUIET, width=1.5),
             Layer("points", "nodes", "x", "y", size=260),
             Layer("text", "nodes", "x", "y", text="name", nudge=(0, -18), size=13),
-            Layer("text", "nodes", "x", "y", text="first", nudge=(0, 20)),
-            Layer("text", "nodes", "x", "y", text="within", nudge=(0, 33)),
+            Layer("text", "nodes", "x", "y", text="hosts", nudge=(0, 20)),
+            Layer("text", "nodes", "x", "y", text="first", nudge=(0, 33)),
+            Layer("text", "nodes", "x", "y", text="within", nudge=(0, 46)),
             Layer("text", "edges-named", "x", "y", text="text", nudge=(0, -9)),
         ],
         data={
@@ -144,12 +145,12 @@ def _chart(story: Story, found: RegionMap) -> Chart:
 
 def _node(story: Story, region: RegionOfMap, place: Point, within: RegionHop | None) -> dict[str, object]:
     axis = times_of(story)
-    hosts = units.plural(region.places, story.place_label)
     return {
         "x": place[0],
         "y": place[1],
         "name": region.name,
-        "first": hosts if region.first_s is None else f"{hosts}, first after {axis.with_unit(region.first_s)}",
+        "hosts": units.plural(region.places, story.place_label),
+        "first": "" if region.first_s is None else f"first after {axis.with_unit(region.first_s)}",
         "within": "" if within is None else f"within: {axis.with_unit(within.median_s)}",
     }
 
