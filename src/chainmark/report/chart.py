@@ -236,6 +236,7 @@ class Chart:
         height: of the plot on a screen, of a ``row`` where names stand at the y axis, in pixels.
         paper: width and height of the plot on paper; where names stand at the y axis, the height follows from them.
         zoom: a reader can zoom and move.
+        unit_s: how long one unit of the x axis lasts, of a chart that can be replayed; 0: of all others.
         choice: the column by whose values a reader chooses what is shown.
         pages: on paper the choices that are shown, a drawing each; ``page_rows``: names in one drawing.
         thinning: by data set.
@@ -263,6 +264,7 @@ class Chart:
     row: int = 30
     paper: tuple[int, int] = (560, 165)
     zoom: bool = False
+    unit_s: float = 0.0
     choice: str = ""
     pages: Sequence[str] = ()
     page_rows: int = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -51,15 +52,21 @@ def application(site: Site, names: frozenset[str], token: str) -> Starlette:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         del app
+        threading.Thread(target=site.prepare, name="preparing", daemon=True).start()
         yield
         site.close()
 
     def at(path: str, make: Callable[..., Page]) -> Route:
         return Route(path, lambda request: _answer(request, site, make), methods=["GET"])
 
+    def runs(request: Request) -> Response:
+        if request.headers.get("if-none-match") == f'"{site.state()}"' and "as" not in request.query_params:
+            return Response(status_code=304)
+        return _answer(request, site, site.runs)
+
     routes = [
         at("/", site.home),
-        at("/runs", site.runs),
+        Route("/runs", runs, methods=["GET"]),
         at("/runs/{run_id}", site.run),
         at("/compare", site.compare),
         at("/history", site.history),

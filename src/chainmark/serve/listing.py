@@ -124,13 +124,15 @@ def _source(entry: Entry) -> str:
 
 def _fits(run: ListedRun, asked: Mapping[str, Sequence[str]], without: str = "") -> bool:
     chosen = ((name, values) for name, values in asked.items() if name in FACETS and values and name != without)
-    return all(FACETS[name][1](run) in values for name, values in chosen) and _has_words(run, asked.get("q", ()))
+    return all(FACETS[name][1](run) in values for name, values in chosen)
 
 
-def _has_words(run: ListedRun, texts: Sequence[str]) -> bool:
+def _with_words(runs: Sequence[ListedRun], texts: Sequence[str]) -> Sequence[ListedRun]:
     words = [word for text in texts for word in text.casefold().split()]
-    if not words:
-        return True
+    return [run for run in runs if _has_words(run, words)] if words else runs
+
+
+def _has_words(run: ListedRun, words: Sequence[str]) -> bool:
     whole = " ".join([run.run_id, run.version, run.profile, run.machine, run.status, run.source, run.experiment,
                       run.side, run.notes]).casefold()  # fmt: skip
     return all(word in whole for word in words)
@@ -138,7 +140,7 @@ def _has_words(run: ListedRun, texts: Sequence[str]) -> bool:
 
 def run_list(runs: Sequence[ListedRun], asked: Mapping[str, Sequence[str]]) -> RunList:
     """The runs that fit."""
-    found = [run for run in runs if _fits(run, asked)]
+    found = [run for run in _with_words(runs, asked.get("q", ())) if _fits(run, asked)]
     kept = {name: list(values) for name, values in asked.items() if name in FACETS or name == "q"}
     return RunList(tool_version=tool_version(), asked=kept, total=len(runs), found=len(found), runs=found)
 
@@ -146,8 +148,9 @@ def run_list(runs: Sequence[ListedRun], asked: Mapping[str, Sequence[str]]) -> R
 def facets(runs: Sequence[ListedRun], asked: Mapping[str, Sequence[str]]) -> list[Facet]:
     """The facets with how many runs each value would leave beside what is chosen of the others."""
     made = []
+    worded = _with_words(runs, asked.get("q", ()))
     for name, (label, value_of) in FACETS.items():
-        counts = Counter(value_of(run) for run in runs if _fits(run, asked, without=name))
+        counts = Counter(value_of(run) for run in worded if _fits(run, asked, without=name))
         chosen = set(asked.get(name, ()))
         values = sorted({*counts, *chosen} - {""}, key=lambda value: (value not in chosen, -counts[value], value))
         choices = [Choice(value, counts[value], value in chosen) for value in values]

@@ -38,6 +38,7 @@ class Page:
         here: which of the pages that every page leads to it is.
         above: forms before the document's sections; ``instead`` stands in place of these.
         refresh_s: after which the page is loaded again; 0: never.
+        live: what the page's rows are of; a page that asks with it is answered only when they changed. "": never asks.
         status: of the answer.
         shown: the part of the document that the page shows; None: all of it.
         elsewhere: the address of the page that shows all of it, where links to what is left out lead.
@@ -48,6 +49,7 @@ class Page:
     above: Markup = field(default_factory=Markup)
     instead: Markup | None = None
     refresh_s: int = 0
+    live: str = ""
     status: int = 200
     shown: Document | None = None
     elsewhere: str = ""

@@ -14,12 +14,17 @@ from chainmark.report.chart import Chart
 from chainmark.report.html import served_page_of
 from chainmark.report.page import environment, style_text, template_text
 from chainmark.serve.charts import Query, plot
-from chainmark.serve.pages import Page, addressed
+from chainmark.serve.pages import Page, addressed, links_document
 
 PACKAGE = "chainmark.serve"
 PAGES = {
     "Home": "/", "Runs": "/runs", "Compare": "/compare", "History": "/history", "Capacity": "/capacity",
     "What if": "/what-if", "Live": "/live", "Metrics": "/metrics",
+}  # fmt: skip
+KEYS = {
+    "/": "search", "?": "show these keys", "g h r c t l m": "go to home, runs, compare, history, live, metrics",
+    "j k ↓ ↑": "next, previous run of the list", "x": "mark the run", "c": "compare the marked runs",
+    "o": "open the run",
 }  # fmt: skip
 _ID, _ANCHOR = re.compile(r'\bid="([^"]+)"'), re.compile(r'href="#([^"]+)"')
 EXPORTS = {"one HTML file": "html", "JSON": "json", "PDF": "pdf", "Markdown": "md", "PR comment": "comment"}
@@ -52,6 +57,12 @@ def part(name: str, *arguments: Any) -> Markup:
     return made
 
 
+def load_templates() -> None:
+    """Compile every template, which takes half a second once."""
+    part("chosen", [])
+    html_of(Page(links_document("", "", [], "")), "/", [])
+
+
 def html_of(page: Page, path: str, query: Query) -> str:
     """The page at an address."""
     asked: dict[str, list[str]] = {}
@@ -64,6 +75,7 @@ def html_of(page: Page, path: str, query: Query) -> str:
     frame = {
         "page": page,
         "pages": list(PAGES.items()),
+        "keys": list(KEYS.items()),
         "exports": [(name, addressed(path, {**asked, "as": [suffix]})) for name, suffix in EXPORTS.items()],
         "bare_caveats": part("caveats", page.document),
         "css": _style(),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,7 @@ from chainmark.api.runs import Run
 from chainmark.api.systems import catalogue
 from chainmark.core import units
 from chainmark.core.caveats import Caveats
-from chainmark.core.errors import UsageError
+from chainmark.core.errors import ChainmarkError, UsageError
 from chainmark.core.tool import tool_version
 from chainmark.lab.profiles import shipped_profiles
 from chainmark.lab.stages import has_stages
@@ -36,13 +39,14 @@ from chainmark.serve.memory import Memory
 from chainmark.serve.one_metric import metric_document, strips, view_of
 from chainmark.serve.pages import Page
 from chainmark.serve.reading import Moment, ReadStore
-from chainmark.serve.rendering import part
+from chainmark.serve.rendering import load_templates, part
+from chainmark.serve.replay import replay
 from chainmark.serve.series import series_document
 from chainmark.serve.what_if import changes_of, knobs, predicted, sources
 from chainmark.serve.workloads import Card, Figure, Workload, card_of, workloads_of
 from chainmark.store.live import live_searches
 from chainmark.store.runs import SealedRun
-from chainmark.systems.base import system_names
+from chainmark.systems.base import load_system, system_names
 
 Asked = Mapping[str, Sequence[str]]
 _CARDS = 24  # on the first page: the workloads that were measured last
@@ -62,6 +66,7 @@ class Site:
 
     def __init__(self, root: Path, form_token: str = "") -> None:
         self.form_token = form_token
+        self._began = time.time_ns()  # what another server called the same is not the same
         self.store = ReadStore(root)
         self.painter = Painter()
         self._machines = Machines(self.store)
@@ -69,6 +74,13 @@ class Site:
         self._documents = Memory(_MOST_DOCUMENTS)
         self._views = Memory(_MOST_DOCUMENTS)
         self._lists = Memory(2)
+
+    def prepare(self) -> None:
+        """Load what the first page of each kind would wait for: the templates, and the systems of the store's runs."""
+        load_templates()
+        for name in sorted({entry.system for entry in self.store.now().whole}):
+            with suppress(ChainmarkError):
+                load_system(name)
 
     def close(self) -> None:
         """Make nothing further."""
@@ -146,7 +158,13 @@ class Site:
         before = at(max(0, begin - listing.PAGE)) if begin else ""
         after = at(end) if end < found.found else ""
         shown = part("runs", found, listing.facets(everything, asked), found.runs[begin:end], before, after, turned)
-        return Page(self._runs_document(found), "Runs", instead=shown)
+        return Page(self._runs_document(found), "Runs", instead=shown, live=self.state())
+
+    def state(self) -> str:
+        """What the store holds, in brief: another text as soon as a run begins, ends, is noted or removed."""
+        moment = self.store.now()
+        names = zlib.crc32("\n".join(moment.unfinished).encode("utf-8", "surrogateescape"))
+        return f"{self._began:x}-{moment.number:x}-{names:x}"
 
     @staticmethod
     def _runs_document(found: RunList) -> Document:
@@ -214,6 +232,7 @@ class Site:
             relevance = _figure(asked, "relevance")
             left = [line for line in lines if line.gating or line.relevance >= relevance]
             above += part("matrix", left, labels_of(document), relevance, kept, lambda id_: at(metric=id_))
+            above += self._trails(comparisons_in(document)[-1].candidate.runs[-1].run_id)
         return Page(document, "Compare", above, shown=tab_of(document, tab), elsewhere=at(tab=WHOLE))
 
     @staticmethod
@@ -325,7 +344,8 @@ class Site:
         document = self._document(
             ("follow", run_id, trail, key), lambda: block(run_id, key, trail=trail or "block", store=self.store)
         )
-        return Page(document, "Runs", self._trails(run_id) + part("chosen", [("The run", f"/runs/{quote(run_id)}")]))
+        above = self._trails(run_id) + part("chosen", [("The run", f"/runs/{quote(run_id)}")])
+        return Page(document, "Runs", above + replay(document.charts()))
 
     def _trails(self, run_id: str) -> Markup:
         """The form that asks for one of the things that the run's catalogue has trails of."""

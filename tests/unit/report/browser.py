@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -11,6 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from chainmark.store.paths import cache_directory
+
+AXE = "axe-core@4.14.1"
+INSTALL_TIMEOUT_S = 300
 # The page reports on itself, because the browser's own log mixes in the machine's troubles.
 _PROBE = (
     "const tell = (text) => { document.title += text; };"
@@ -58,3 +63,25 @@ def page_without_complaints(html: str, folder: Path, *scripts: str) -> str:
     assert "VIOLATION" not in title[1]
     assert "could not be drawn" not in done.stdout.split("<script type=", 1)[0]
     return done.stdout
+
+
+def axe_script(folder: Path) -> str:
+    """The field's checker of accessibility, from npm and then from the cache.
+
+    Args:
+        folder: where npm may write.
+    """
+    script = cache_directory() / "peers" / f"{AXE.replace('@', '-')}.js"
+    if not script.is_file():
+        if shutil.which("npm") is None:
+            pytest.skip("npm is not installed")
+        command = ["npm", "install", "--silent", "--no-save", "--prefix", str(folder), AXE]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S, check=False)
+        if done.returncode != 0:
+            pytest.skip(f"npm does not install {AXE}: {done.stderr.strip()[-200:]}")
+        # Whole at once: other processes of the tests look for it, too.
+        script.parent.mkdir(parents=True, exist_ok=True)
+        own = script.with_name(f"{script.name}.{os.getpid()}")
+        shutil.copyfile(folder / "node_modules" / "axe-core" / "axe.min.js", own)
+        own.replace(script)
+    return script.read_text(encoding="utf-8")

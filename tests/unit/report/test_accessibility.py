@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from chainmark.store.paths import cache_directory
-
 from tests.golden.inputs import DOCUMENTS
-from tests.unit.report.browser import page_without_complaints
+from tests.unit.report.browser import axe_script, page_without_complaints
 
-AXE = "axe-core@4.14.1"
-INSTALL_TIMEOUT_S = 300
 # Those that differ in what they are made of: bands and charts, tables of steps, timelines, forms of history.
 READ = ("compare-followed", "load-unmet", "qa", "history", "block", "bisect")
 # What axe finds stands in an element of the page, for a page has no other way to tell.
@@ -36,22 +29,7 @@ window.addEventListener("load", async () => {
 
 @pytest.fixture(scope="session")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The checker, from npm and then from the cache."""
-    script = cache_directory() / "peers" / f"{AXE.replace('@', '-')}.js"
-    if not script.is_file():
-        if shutil.which("npm") is None:
-            pytest.skip("npm is not installed")
-        folder = tmp_path_factory.mktemp("npm")
-        command = ["npm", "install", "--silent", "--no-save", "--prefix", str(folder), AXE]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S, check=False)
-        if done.returncode != 0:
-            pytest.skip(f"npm does not install {AXE}: {done.stderr.strip()[-200:]}")
-        # Whole at once: other processes of the tests look for it, too.
-        script.parent.mkdir(parents=True, exist_ok=True)
-        own = script.with_name(f"{script.name}.{os.getpid()}")
-        shutil.copyfile(folder / "node_modules" / "axe-core" / "axe.min.js", own)
-        own.replace(script)
-    return script.read_text(encoding="utf-8")
+    return axe_script(tmp_path_factory.mktemp("npm"))
 
 
 @pytest.mark.parametrize("name", READ)

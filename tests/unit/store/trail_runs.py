@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import zstandard
+from pydantic import BaseModel
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.manifest import HostFacts, Manifest, Source, Status, Subject
@@ -50,6 +52,8 @@ def trail(trail_id: str = "block", *, main: bool = True) -> dict[str, Any]:
         "place": "host",
         "place_label": "host",
         "role": "role",
+        "region": "region",
+        "sender": "sender",
         "base": "slot_start_ns",
         "base_label": "slot start",
         "facts": {
@@ -137,6 +141,7 @@ class Lives:
             "block": key_of(name), "height": height, "host": place, "slot": 20 * height,
             "slot_start_ns": slot_start, "role": "forger" if forger else "observer", "on_chain": on_chain,
             "rejected_because": None if on_chain else "not on the main chain", "region": f"region-{host % 2}",
+            "sender": None if forger else f"node-{height % 3 if on_chain else 1}",
             "error": "odd" if place == "node-4" and height == 2 else None,
         }  # fmt: skip
         for stage in STAGES:
@@ -182,12 +187,20 @@ def write_logs(lives: Lives, folder: Path, container: str = "plain") -> None:
             path.write_bytes(content)
 
 
+class Network(BaseModel):
+    """What is kept of a cluster's network."""
+
+    hosts: list[dict[str, Any]]
+    round_trips: list[dict[str, Any]]
+
+
 def sealed(
     store: Store,
     lives: Lives,
     version: str = "v1",
     *,
     trails: list[dict[str, Any]] | None = None,
+    trips: Mapping[tuple[str, str], float] | None = None,
     numbered_files: bool = False,
     charts: bool = True,
 ) -> SealedRun:
@@ -198,6 +211,7 @@ def sealed(
         lives: what happened.
         version: of the subject.
         trails: of its catalogue; None: the usual one.
+        trips: round trips between regions that were measured; None: nobody knows the cluster's network.
         numbered_files: the events name log files by their number, not by their path.
         charts: whether metrics ask for them; a comparison is quicker without.
     """
@@ -207,6 +221,10 @@ def sealed(
         columns = [f"{stage}_file" for stage in STAGES]
         events = events.with_columns(pl.when(pl.col(name).is_not_null()).then(0).alias(name) for name in columns)
     run.write_events("lives", events, events.schema)
+    if trips is not None:
+        hosts: list[dict[str, Any]] = [{"name": "node-0", "region": "region-0", "producers": []}]
+        measured: list[dict[str, Any]] = [{"a": a, "b": b, "mean_s": seconds} for (a, b), seconds in trips.items()]
+        run.write_document("network", Network(hosts=hosts, round_trips=measured))
     samples = lives.samples()
     for population, frame in samples.items():
         run.write_samples(population, frame)

@@ -33,8 +33,9 @@ function followRows() {
   // Every row, with what belongs to it, is a body of its own.
   document.querySelectorAll("table.sortable").forEach((table) => {
     if (!table.tHead) return;
-    const original = [...table.tBodies];
+    let original = [...table.tBodies];
     const heads = [...table.tHead.rows[0].cells];
+    table.addEventListener("rows", () => { original = [...table.tBodies]; });  // who exchanges rows says so
     heads.forEach((head, column) => {
       if (head.tagName === "TD" || head.classList.contains("barcell")) return;
       head.setAttribute("aria-sort", "none");
@@ -44,11 +45,17 @@ function followRows() {
         heads.filter((other) => other.hasAttribute("aria-sort"))
           .forEach((other) => other.setAttribute("aria-sort", "none"));
         head.setAttribute("aria-sort", next);
+        put(next);
+      };
+      const put = (next) => {
         const sign = next === "descending" ? -1 : 1;
         const ordered = next === "none" ? original
           : [...original].sort((a, b) => sign * compare(rank(a.rows[0].cells[column]), rank(b.rows[0].cells[column])));
         ordered.forEach((body) => table.append(body));
       };
+      table.addEventListener("rows", () => {
+        if (head.getAttribute("aria-sort") !== "none") put(head.getAttribute("aria-sort"));
+      });
       head.addEventListener("click", sort);
       head.addEventListener("keydown", (event) => {
         if (event.key === "Enter" || event.key === " ") { event.preventDefault(); sort(); }

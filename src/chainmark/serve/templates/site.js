@@ -1,20 +1,103 @@
-// What a page of the dashboard does besides: keys, and a page that is measured right now loads itself again.
+// What a page of the dashboard does besides: keys, rows that come and change, and a page that loads itself again.
 (() => {
   document.documentElement.classList.add("js");
   followRows();
   const KEYS = { h: "/", r: "/runs", c: "/compare", t: "/history", l: "/live", m: "/metrics" };
+  const FIELD = 'input:not([type="checkbox"]), textarea, select, [contenteditable]';
+  const help = document.getElementById("keys");
+  const helper = document.querySelector("button.keys");
+  helper.hidden = false;
+  helper.addEventListener("click", () => help.showModal());
   let went = 0;
   document.addEventListener("keydown", (event) => {
-    if (event.target.matches("input, textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches(FIELD) || event.ctrlKey || event.metaKey || event.altKey || help.open) return;
     if (event.key === "/") {
       const field = document.querySelector('input[type="search"]');
       if (field) { event.preventDefault(); field.focus(); }
+    } else if (event.key === "?") {
+      help.showModal();
     } else if (event.key === "g") {
       went = Date.now();
     } else if (Date.now() - went < 1500 && KEYS[event.key]) {
       location.assign(KEYS[event.key]);
+    } else if (list && inList(event.key)) {
+      event.preventDefault();
     }
   });
+  // The list of runs: the focus itself goes from row to row, so that a screen reader says where it is.
+  const list = document.querySelector("table.list");
+  const BOX = 'input[type="checkbox"]';
+  const say = (text) => { document.getElementById("list-status").textContent = text; };
+  const marked = () => list.querySelectorAll(`${BOX}:checked`).length;
+  function inList(key) {
+    const row = document.activeElement.closest("table.list tbody tr");
+    if (key === "j" || (key === "ArrowDown" && row)) move(row, 1);
+    else if (key === "k" || (key === "ArrowUp" && row)) move(row, -1);
+    else if (key === "x" && row) row.querySelector(BOX)?.click();
+    else if (key === "o" && row) row.querySelector("a").click();
+    else if (key === "c" && marked()) list.closest("form").requestSubmit();
+    else if (key === "c") say("No run is marked: x marks the one in focus.");
+    else return false;
+    return true;
+  }
+  function move(row, by) {
+    const rows = [...list.querySelectorAll("tbody tr")];
+    const place = row ? rows.indexOf(row) + by : by > 0 ? 0 : rows.length - 1;
+    const next = rows[Math.min(Math.max(place, 0), rows.length - 1)];
+    next?.querySelector(`${BOX}, a`).focus({ preventScroll: true });
+    next?.scrollIntoView({ block: "nearest" });
+  }
+  list?.addEventListener("change", () => say(`${marked()} marked`));
+  // A run that begins, ends or goes: its row alone is exchanged; marks, focus and order stay as they are.
+  function exchange(page) {
+    const focused = document.activeElement;
+    const known = new Map([...list.tBodies].map((body) => [body.dataset.run, body]));
+    const news = [];
+    const wanted = [...page.querySelectorAll("table.list tbody")].map((body) => {
+      const old = known.get(body.dataset.run);
+      if (old?.outerHTML === body.outerHTML) return old;
+      const box = body.querySelector(BOX);
+      if (box) box.checked = Boolean(old?.querySelector(BOX)?.checked);
+      news.push(`${body.dataset.run}: ${body.dataset.status}`);
+      return body;
+    });
+    const held = focused.closest("tbody")?.dataset.run;
+    known.forEach((body) => { if (!wanted.includes(body)) body.remove(); });
+    let place = list.tBodies[0];
+    wanted.forEach((body) => {
+      if (body === place) place = place.nextElementSibling;
+      else list.insertBefore(body, place ?? null);
+    });
+    list.dispatchEvent(new Event("rows"));
+    if (held && document.activeElement !== focused) {
+      wanted.find((body) => body.dataset.run === held)?.querySelector(`${BOX}, a`).focus({ preventScroll: true });
+    }
+    const facets = document.querySelector(".facets");
+    const opened = [...facets.querySelectorAll("details")].map((part) => part.open);
+    const counted = document.adoptNode(page.querySelector(".facets"));
+    const parts = counted.querySelectorAll("details");
+    if (parts.length === opened.length) parts.forEach((part, at) => { part.open = opened[at]; });
+    if (!facets.contains(document.activeElement)) facets.replaceWith(counted);
+    [".subtitle", "#found"].forEach((name) => {
+      document.querySelector(name).textContent = page.querySelector(name).textContent;
+    });
+    if (news.length) say(news.length > 3 ? `${news.length} runs are new or changed` : news.join("; "));
+  }
+  let state = document.body.dataset.live;
+  const look = async () => {
+    try {
+      if (!document.hidden) {
+        const answer = await fetch(location.href, { headers: { accept: "text/html", "if-none-match": `"${state}"` } });
+        if (answer.status === 200) {
+          const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+          state = page.body.dataset.live;
+          exchange(page);
+        }
+      }
+    } catch { /* the server is away: it is asked again */ }
+    setTimeout(look, 3000);
+  };
+  if (list && state) setTimeout(look, 3000);
   // The matrix: rows by relevance, and a metric opened below its row.
   const slider = document.querySelector('#matrix input[type="range"]');
   slider?.addEventListener("input", () => {
@@ -74,6 +157,48 @@
     }
     brushed = null;
   });
+  // A timeline is played: a moment moves on slower than it was, and what had happened by then is lit.
+  const replay = document.getElementById("replay");
+  if (replay) {
+    const parts = ["button", "input", "output", ".scroll"].map((name) => replay.querySelector(name));
+    const [button, slider, output, frame] = parts;
+    const lanes = frame.querySelector(".lanes");
+    const events = [...lanes.querySelectorAll("circle[data-at]")];
+    const [first, last] = [Number(slider.min), Number(slider.max)];
+    let playing = false;
+    let before = 0;
+    const show = (moment) => {
+      frame.hidden = false;
+      slider.value = moment;
+      const way = (moment - first) / (last - first || 1) * Number(lanes.dataset.width);
+      lanes.querySelector(".cursor").setAttribute("transform", `translate(${way} 0)`);
+      const lit = events.filter((dot) => Number(dot.dataset.at) <= moment);
+      events.forEach((dot, at) => dot.classList.toggle("lit", at < lit.length));
+      lanes.querySelector(".now")?.classList.remove("now");
+      lit.at(-1)?.classList.add("now");
+      output.textContent = lit.at(-1)?.textContent ?? "";
+    };
+    const set = (wanted) => {
+      playing = wanted;
+      button.setAttribute("aria-pressed", String(playing));
+      before = 0;
+      if (playing) requestAnimationFrame(step);
+    };
+    const step = (now) => {
+      if (!playing) return;
+      const moment = Number(slider.value) + (before ? (now - before) / 1000 / Number(replay.dataset.slowness) : 0);
+      before = now;
+      show(Math.min(moment, last));
+      if (moment < last) requestAnimationFrame(step);
+      else set(false);
+    };
+    button.addEventListener("click", () => {
+      if (!playing && Number(slider.value) >= last) slider.value = first;
+      set(!playing);
+    });
+    slider.addEventListener("input", () => { set(false); show(Number(slider.value)); });
+    replay.hidden = false;
+  }
   const seconds = Number(document.body.dataset.refresh);
   if (seconds) {
     const again = async () => {

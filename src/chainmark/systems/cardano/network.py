@@ -86,7 +86,7 @@ def own_cluster(run: SealedRun, figures: Figures) -> OwnCluster | None:
     Raises:
         InvalidRunError: what was kept of it cannot be read.
     """
-    known = _kept(run)
+    known = known_network(run)
     if known is None:
         return _assumed(run, figures)
     hosts, notes = _forging(_connected(known.hosts), _forged(run))
@@ -137,7 +137,12 @@ def size_shape(sizes: pl.Series) -> tuple[float, ...]:
     return tuple(float(value) for value in values / mean)
 
 
-def _kept(run: SealedRun) -> KnownNetwork | None:
+def known_network(run: SealedRun) -> KnownNetwork | None:
+    """What was kept of a run's cluster; None where nothing was.
+
+    Raises:
+        InvalidRunError: it cannot be read.
+    """
     content = run.document(DOCUMENT)
     if content is None:
         return None

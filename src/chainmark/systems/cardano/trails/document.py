@@ -7,6 +7,7 @@ from chainmark.core.verdict import Verdict, shown
 from chainmark.core.wording import cut, first_sentence, some_of
 from chainmark.report.blocks import Block, Column, Listing, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
+from chainmark.systems.cardano.trails.regions import regions_section
 from chainmark.systems.cardano.trails.story import Neighbour, Story, short_key
 from chainmark.systems.cardano.trails.timeline import Times, log_place, timeline_chart, times_of, told_stages
 
@@ -21,6 +22,7 @@ def trail_document(story: Story) -> Document:
     listing: list[Block] = [_listing(story)] if story.log_lines else []
     sections = [
         Section("whole", "What happened", [facts_table(story), timeline_chart(story)]),
+        regions_section(story),
         Section("places", f"{story.place_label.capitalize()} by {story.place_label}", [places_table(story)]),
         Section("logs", "Where the logs say so", _log_tables(story)),
         Section("lines", "Lines of the logs", listing),
@@ -34,7 +36,7 @@ def trail_document(story: Story) -> Document:
         sentence=sentence(story),
         suites=[shown(f"{story.name.capitalize()} of {story.subject}", [sentence(story)])],
         sections=[section for section in sections if section.blocks],
-        notes=missing(story),
+        notes=[*([f"No map of regions: {story.no_map}."] if story.no_map else []), *missing(story)],
         result=story,
     )
 

@@ -91,6 +91,13 @@ class Follower:
         by_key = _grouped(self._read(where), self._trail.key)
         return {key: self._story(key, by_key) for key in wanted if key in by_key}
 
+    def of_places(self, key: str, column: str | None) -> dict[str, str]:
+        """What a column says of the places of a thing, where it says something."""
+        if column is None or column not in self._columns:
+            return {}
+        rows = self._events.filter(pl.col(self._trail.key) == key, pl.col(column).is_not_null())
+        return dict(rows.select(self._trail.place, pl.col(column).cast(pl.String)).collect().rows())
+
     def numbers(self, keys: Iterable[str]) -> dict[str, int]:
         """The numbers of those of the keys that have one."""
         number = self._number_column

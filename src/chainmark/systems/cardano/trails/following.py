@@ -9,7 +9,9 @@ from chainmark.core.errors import UsageError
 from chainmark.store.log_lines import find_log, read_lines
 from chainmark.store.runs import SealedRun
 from chainmark.systems.capabilities import FollowOrder
+from chainmark.systems.cardano.network import known_network
 from chainmark.systems.cardano.trails.follower import Follower
+from chainmark.systems.cardano.trails.regions import region_map
 from chainmark.systems.cardano.trails.story import LogLine, Story, StoryPlace
 from chainmark.systems.cardano.trails.trail import Trail, trails_of
 
@@ -26,6 +28,9 @@ def follow(run: SealedRun, order: FollowOrder) -> Story:
     trail = _trail(run, order.trail)
     follower = Follower(run.scan_events(trail.events), trail, run.manifest)
     story = follower.story(follower.find(order.key))
+    regions, senders = (follower.of_places(story.key, column) for column in (trail.region, trail.sender))
+    known = known_network(run)
+    story.region_map, story.no_map = region_map(story, regions, senders, known.round_trips if known else [])
     asked = _asked(story, order.hosts)
     story.shown = [place.place for place in asked]
     if order.lines is not None:

@@ -68,6 +68,44 @@ class LogLine(BaseModel):
     problem: str = ""
 
 
+class RegionOfMap(BaseModel):
+    """A region: how many places it has, and when the first of them told the story's last stage."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    places: int
+    first_s: float | None
+
+
+class RegionHop(BaseModel):
+    """How long the thing took from the places of one region to those of another, s.
+
+    Attributes:
+        places: that got it over this hop.
+        round_trip_s: between the regions, as measured or stated; None where nobody did.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    origin: str
+    region: str
+    places: int
+    median_s: float
+    longest_s: float
+    round_trip_s: float | None = None
+
+
+class RegionMap(BaseModel):
+    """The thing's way over the regions. ``unknown`` places got it from nobody knows whom."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    regions: list[RegionOfMap]
+    hops: list[RegionHop]
+    unknown: int = 0
+
+
 class Story(BaseModel):
     """One thing's way through a run.
 
@@ -86,6 +124,8 @@ class Story(BaseModel):
         shown: the places that were asked for; empty: all of them are shown.
         absent: places of the run that say nothing of the thing.
         log_lines: the lines themselves, where they were asked for.
+        region_map: the way over the regions; None where it is not known or was not asked for.
+        no_map: why there is no map.
         command: shows this story again.
     """
 
@@ -116,6 +156,8 @@ class Story(BaseModel):
     untold: list[Untold] = []
     neighbours: list[Neighbour] = []
     log_lines: list[LogLine] = []
+    region_map: RegionMap | None = None
+    no_map: str = ""
     command: str
 
     @property

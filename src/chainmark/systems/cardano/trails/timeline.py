@@ -103,6 +103,7 @@ def timeline_chart(story: Story) -> Chart:
         wide=True,
         row=_ROW_PX,
         zoom=True,
+        unit_s=1.0 / factor,
         page_rows=_ROWS_ON_PAPER,
         on_terminal=True,
         beside={labels[index]: axis.text(story.places[index].seconds[story.end]) for index in shown},

@@ -40,6 +40,7 @@ class Trail(BaseModel):
         main: a column of booleans: of several things that share a number, the one that counts (is on the main chain).
         place: the column of the place; ``place_label`` says what it is: "host".
         role: a column that says what the place did: "forger", "observer".
+        region: the column of the place's region; ``sender`` that of the place from which it got the thing.
         base: the column of the time that all others are shown against; ``base_label`` says what it is.
         facts: further columns that say something of the thing or of the place, with their labels.
         stages: in the order in which they happen.
@@ -58,6 +59,8 @@ class Trail(BaseModel):
     place: str
     place_label: str
     role: str | None = None
+    region: str | None = None
+    sender: str | None = None
     base: str
     base_label: str
     facts: dict[str, str] = {}

@@ -1,0 +1,192 @@
+"""The way of one thing from region to region: which hops it took, how long each was, and a map of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from statistics import median
+
+import numpy as np
+
+from chainmark.core import units
+from chainmark.report.blocks import Block, Column, Section, Table, TableCell, row_of, words
+from chainmark.report.chart import QUIET, Axis, Chart, Layer, columns_of
+from chainmark.systems.cardano.trails.story import RegionHop, RegionMap, RegionOfMap, Story
+from chainmark.systems.cardano.trails.timeline import times_of
+from chainmark.systems.cardano.trips import MeasuredTrip
+
+_NAMED_HOPS = 12  # on the map: more would lie over one another; the table has all
+_SIDE = 0.05  # how far a hop lies beside the straight line, so that the way back is seen, too
+_NEAR_END = 0.62
+_ROOM, _WIDE = 1.5, 1.7  # names stand beside the outermost
+Point = tuple[float, float]
+
+
+def region_map(
+    story: Story, regions: Mapping[str, str], senders: Mapping[str, str], trips: Sequence[MeasuredTrip]
+) -> tuple[RegionMap | None, str]:
+    """The hops of a story, or why there are none.
+
+    Args:
+        story: of one thing.
+        regions: of its places, those that are known.
+        senders: from which place each place got the thing, where that is known.
+        trips: measured or stated round trips between regions.
+    """
+    names = sorted(set(regions.values()))
+    if not names:
+        return None, "no region of a host is known: import the logs with `--topology FILE`"
+    if len(names) == 1:
+        return None, f"all hosts whose region is known are in {names[0]}"
+    times = {place.place: place.seconds[story.end] for place in story.places}
+    hops: dict[tuple[str, str], list[float]] = {}
+    for place, sender in senders.items():
+        here, there = times.get(place), times.get(sender)
+        if here is not None and there is not None and place in regions and sender in regions:
+            hops.setdefault((regions[sender], regions[place]), []).append(here - there)
+    if not hops:
+        return None, f"no log says from which {story.place_label} another one got the {story.label}"
+    known = {frozenset((trip.a, trip.b)): trip.mean_s for trip in trips}
+    made = [
+        RegionHop(origin=pair[0], region=pair[1], places=len(seconds), median_s=median(seconds),
+                  longest_s=max(seconds), round_trip_s=known.get(frozenset(pair)))
+        for pair, seconds in sorted(hops.items())
+    ]  # fmt: skip
+    told = len({place for place, seconds in times.items() if seconds is not None})
+    found = RegionMap(
+        regions=[_region(story, name, regions) for name in names],
+        hops=made,
+        unknown=max(0, told - sum(hop.places for hop in made) - len(_first(story))),
+    )
+    return found, ""
+
+
+def _first(story: Story) -> list[str]:
+    """Where the thing began: no other place sent it there."""
+    return [place.place for place in story.places if place.seconds and place.seconds[0] is not None]
+
+
+def _region(story: Story, name: str, regions: Mapping[str, str]) -> RegionOfMap:
+    own = [place for place in story.places if regions.get(place.place) == name]
+    told = [second for place in own if (second := place.seconds[story.end]) is not None]
+    return RegionOfMap(name=name, places=len(own), first_s=min(told, default=None))
+
+
+def regions_section(story: Story) -> Section:
+    """The map and the table of all hops; empty where there are none."""
+    if story.region_map is None:
+        return Section("regions", "From region to region", [])
+    blocks: list[Block] = [_chart(story, story.region_map), _table(story, story.region_map)]
+    return Section("regions", "From region to region", blocks)
+
+
+def _table(story: Story, found: RegionMap) -> Table:
+    axis, symbol = times_of(story), times_of(story).unit.symbol
+    rows = [
+        row_of(
+            hop.origin, hop.region, TableCell(units.count(hop.places)), TableCell(axis.text(hop.median_s)),
+            TableCell(axis.text(hop.longest_s)),
+            TableCell("" if hop.round_trip_s is None else axis.text(hop.round_trip_s)),
+        )
+        for hop in sorted(found.hops, key=lambda hop: -hop.median_s)
+    ]  # fmt: skip
+    columns = [*words("from", "to"), Column(f"{story.place_label}s"), Column(f"hop, median, {symbol}"),
+               Column(f"hop, longest, {symbol}"), Column(f"round trip, {symbol}")]  # fmt: skip
+    notes = [f"A hop leads from the {story.place_label} that sent the {story.label}; it lasts from "
+             f"“{story.stages[story.end]}” there to “{story.stages[story.end]}” here."]  # fmt: skip
+    if found.unknown:
+        notes.append(f"Of {units.plural(found.unknown, story.place_label)} the sender is not known.")
+    if all(hop.round_trip_s is None for hop in found.hops):
+        notes.append("No round trip between the regions was measured or stated.")
+    return Table("hops", "Hops", columns, rows, notes, sortable=True)
+
+
+def _chart(story: Story, found: RegionMap) -> Chart:
+    axis = times_of(story)
+    places, is_measured = _layout(found)
+    edges, texts = [], []
+    for rank, hop in enumerate(sorted(found.hops, key=lambda hop: (-hop.places, -hop.median_s))):
+        if hop.origin == hop.region:
+            continue
+        (x, y), (x2, y2) = _beside(places[hop.origin], places[hop.region])
+        edges.append({"x": x, "y": y, "x2": x2, "y2": y2})
+        if rank < _NAMED_HOPS:
+            said = f"{hop.origin} → {hop.region}: {axis.with_unit(hop.median_s)}"
+            texts.append({"x": x + _NEAR_END * (x2 - x), "y": y + _NEAR_END * (y2 - y), "text": said})
+    within = {hop.region: hop for hop in found.hops if hop.origin == hop.region}
+    nodes = [_node(story, region, places[region.name], within.get(region.name)) for region in found.regions]
+    tall = 1.0 if any(abs(y) > 0.1 for _, y in places.values()) else 0.4  # regions in one line need no height
+    way = "Distances follow the round trips" if is_measured else "Places on the map mean nothing"
+    return Chart(
+        id="regions-map",
+        title=f"Map of regions, hop times, {axis.unit.symbol}",
+        x=Axis(bare=True, domain=(-_WIDE, _WIDE)),
+        y=Axis(bare=True, domain=(-_ROOM * tall, _ROOM * tall)),
+        layers=[
+            Layer("interval", "edges", x="x", y="y", x2="x2", y2="y2", colour=QUIET, width=1.5),
+            Layer("points", "nodes", "x", "y", size=260),
+            Layer("text", "nodes", "x", "y", text="name", nudge=(0, -18), size=13),
+            Layer("text", "nodes", "x", "y", text="hosts", nudge=(0, 20)),
+            Layer("text", "nodes", "x", "y", text="first", nudge=(0, 33)),
+            Layer("text", "nodes", "x", "y", text="within", nudge=(0, 46)),
+            Layer("text", "edges-named", "x", "y", text="text", nudge=(0, -9)),
+        ],
+        data={
+            "edges": columns_of(edges) or {"x": [], "y": [], "x2": [], "y2": []},
+            "nodes": columns_of(nodes),
+            "edges-named": columns_of(texts) or {"x": [], "y": [], "text": []},
+        },
+        note=f"Medians over the {story.place_label}s of a hop. {way}.",
+        wide=True,
+        height=round(340 * tall),
+    )
+
+
+def _node(story: Story, region: RegionOfMap, place: Point, within: RegionHop | None) -> dict[str, object]:
+    axis = times_of(story)
+    return {
+        "x": place[0],
+        "y": place[1],
+        "name": region.name,
+        "hosts": units.plural(region.places, story.place_label),
+        "first": "" if region.first_s is None else f"first after {axis.with_unit(region.first_s)}",
+        "within": "" if within is None else f"within: {axis.with_unit(within.median_s)}",
+    }
+
+
+def _beside(start: Point, end: Point) -> tuple[Point, Point]:
+    """The line from one point to another, a little to its left."""
+    dx, dy = end[0] - start[0], end[1] - start[1]
+    length = math.hypot(dx, dy) or 1.0
+    x, y = -dy / length * _SIDE, dx / length * _SIDE
+    return (start[0] + x, start[1] + y), (end[0] + x, end[1] + y)
+
+
+def _layout(found: RegionMap) -> tuple[dict[str, Point], bool]:
+    """Where the regions are drawn: as far apart as their round trips, where all are known; else on a circle."""
+    names = [region.name for region in found.regions]
+    known = {frozenset((hop.origin, hop.region)): hop.round_trip_s for hop in found.hops}
+    pairs = [(a, b) for a, b in combinations(range(len(names)), 2)]
+    trips = {(a, b): known.get(frozenset((names[a], names[b]))) for a, b in pairs}
+    if any(trip is None for trip in trips.values()):
+        angles = [math.tau * place / len(names) + math.pi for place in range(len(names))]
+        return {name: (math.cos(at), math.sin(at)) for name, at in zip(names, angles, strict=True)}, False
+    squares = np.zeros((len(names), len(names)))
+    for (a, b), trip in trips.items():
+        squares[a, b] = squares[b, a] = (trip or 0.0) ** 2
+    return dict(zip(names, _scaled(squares), strict=True)), True
+
+
+def _scaled(squares: np.ndarray) -> list[Point]:
+    """Points in a plane whose squared distances are about these (classical scaling); the first is left of the last."""
+    size = len(squares)
+    centred = np.eye(size) - 1.0 / size
+    values, vectors = np.linalg.eigh(-0.5 * centred @ squares @ centred)
+    points = np.zeros((size, 2))
+    for axis, place in enumerate(np.argsort(values)[::-1][:2]):
+        points[:, axis] = vectors[:, place] * math.sqrt(max(values[place], 0.0))
+        if points[0, axis] > points[-1, axis]:
+            points[:, axis] *= -1.0
+    extent = float(np.abs(points).max()) or 1.0
+    return [(float(x) / extent, float(y) / extent) for x, y in points]

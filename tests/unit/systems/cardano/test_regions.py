@@ -1,0 +1,57 @@
+"""The map of the regions that a block went through: every hop, as long as the events say, or why there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import chainmark as cm
+from chainmark.store.runs import Store
+from chainmark.systems.cardano.trails.story import Story
+
+from tests.unit.store.trail_runs import Lives, sealed, trail
+
+TRIPS = {("region-0", "region-1"): 0.08}
+
+
+def _story(store: Path, lives: Lives, **options: object) -> Story:
+    run = sealed(Store(store), lives.fill(), **options)  # type: ignore[arg-type]
+    result = cm.block(run.run_id, 4, store=store).result
+    assert isinstance(result, Story)
+    return result
+
+
+def test_every_host_is_in_one_hop_and_its_time_is_from_the_sender(tmp_path: Path) -> None:
+    story = _story(tmp_path, Lives(8, 4), trips=TRIPS)
+    assert story.region_map is not None
+    adopted = {place.place: place.seconds[story.end] for place in story.places}
+    assert sum(hop.places for hop in story.region_map.hops) == 7  # all but the forger
+    (there,) = [hop for hop in story.region_map.hops if hop.origin != hop.region]
+    # Block 4 is node-1's, so that all hosts of region-0 got it over the link between the regions.
+    own = sorted((adopted[f"node-{host}"] or 0.0) - (adopted["node-1"] or 0.0) for host in (0, 2, 4, 6))
+    assert (there.origin, there.region, there.round_trip_s) == ("region-1", "region-0", 0.08)
+    assert there.median_s == pytest.approx((own[1] + own[2]) / 2)
+    assert there.longest_s == pytest.approx(own[-1])
+
+
+def test_the_map_is_part_of_every_document_of_the_block(tmp_path: Path) -> None:
+    run = sealed(Store(tmp_path), Lives(8, 4).fill(), trips=TRIPS)
+    document = cm.block(run.run_id, 4, store=tmp_path)
+    assert "regions-map" in {chart.id for chart in document.charts()}
+    assert "region-1 → region-0" in str([chart.data for chart in document.charts() if chart.id == "regions-map"])
+    assert document.pdf().startswith(b"%PDF")
+
+
+def test_where_there_is_no_map_the_document_says_why(tmp_path: Path) -> None:
+    lives = Lives(4, 4)
+    lives.fill()
+    for row in lives.rows:
+        row["region"] = "region-0"
+    one = sealed(Store(tmp_path), lives)
+    (note,) = [note for note in cm.block(one.run_id, 4, store=tmp_path).notes if "map" in note]
+    assert note == "No map of regions: all hosts whose region is known are in region-0."
+    unplaced = _story(tmp_path, Lives(4, 4), trails=[trail() | {"region": None}])
+    assert "--topology" in unplaced.no_map
+    unsent = _story(tmp_path, Lives(4, 4), trails=[trail() | {"sender": None}])
+    assert "another one got the block" in unsent.no_map
