@@ -144,7 +144,7 @@ impl Cluster {
         let n = places.names.len();
         if n < 2 {
             return Err(SimulationError::impossible(
-                format!("a cluster of {n} hosts has nobody to send a block to"),
+                format!("a cluster of {n} host{} has nobody to send a block to", if n == 1 { "" } else { "s" }),
                 "at least 2 hosts are needed",
             ));
         }

@@ -18,6 +18,7 @@ from chainmark.api.following import block
 from chainmark.api.history import history
 from chainmark.api.runs import Run
 from chainmark.api.systems import catalogue
+from chainmark.compare.history import LEAST_RELEASES
 from chainmark.core import units
 from chainmark.core.caveats import Caveats
 from chainmark.core.errors import ChainmarkError, UsageError
@@ -179,8 +180,10 @@ class Site:
         sealed = self.sealed(run_id)
         document = self._document(("run", run_id), lambda: Run(sealed).document())
         manifest = sealed.manifest
+        own = (one for one in workloads_of(self.store.now()) if any(entry.run_id == run_id for entry in one.entries))
+        has_history = any(workload.has_history for workload in own)
         links = [
-            ("History of this workload", f"/history?run={quote(run_id)}"),
+            *([("History of this workload", f"/history?run={quote(run_id)}")] if has_history else []),
             ("Compare with …", f"/compare?side={quote(run_id)}"),
             ("All runs of this version", pages.addressed("/runs", {"version": [manifest.subject.version]})),
         ]
@@ -280,11 +283,10 @@ class Site:
         """Every figure of a workload over its releases; without one: which there are."""
         run_id = next(iter(asked.get("run", ())), "")
         if not run_id:
-            found = workloads_of(self.store.now())
+            found = [one for one in workloads_of(self.store.now()) if one.has_history]
             links = [(one.brief().title, f"/history?run={quote(one.newest.run_id)}", one.brief().size) for one in found]
-            return Page(
-                pages.links_document("History", "a workload over its releases", links, "No run yet."), "History"
-            )
+            otherwise = f"No workload has runs of {LEAST_RELEASES} releases yet."
+            return Page(pages.links_document("History", "a workload over its releases", links, otherwise), "History")
         self.sealed(run_id)
         document = self._document(("history", run_id), lambda: history(run_id, store=self.store)[0])
         return Page(document, "History", part("chosen", [("The newest run", f"/runs/{quote(run_id)}")]))

@@ -91,6 +91,11 @@ class Workload:
         """Its newest run."""
         return self.entries[-1]
 
+    @property
+    def has_history(self) -> bool:
+        """Whether it has enough releases to say what changed at which."""
+        return len({entry.version for entry in self.entries}) >= LEAST_RELEASES
+
     def releases(self) -> list[list[Entry]]:
         """Its runs by version as each was last measured: the runs of one experiment's side, or single ones."""
         groups: dict[str, list[Entry]] = {}
@@ -198,7 +203,7 @@ def history_of(run_id: str, store: ReadStore) -> HistoryReport:
 
 
 def _with_history(card: Card, workload: Workload, store: ReadStore) -> Card:
-    if len({entry.version for entry in workload.entries}) < LEAST_RELEASES:
+    if not workload.has_history:
         return card
     report = history_of(card.newest_run, store)
     gating = {f"{one.metric_id}.{one.statistic}": one for one in report.series if one.gating}

@@ -341,6 +341,6 @@ def test_a_simulator_with_another_language_is_refused_as_a_user_meets_it() -> No
     """Whatever the simulator finds wrong, the user reads one sentence and a hint."""
     cluster = profile().network.cluster().model_copy(update={"hosts": 1})
     scenario = profile().scenario(1).model_copy(update={"cluster": cluster})
-    with pytest.raises(UsageError, match="a cluster of 1 hosts has nobody to send a block to") as caught:
+    with pytest.raises(UsageError, match="a cluster of 1 host has nobody to send a block to") as caught:
         Simulator(32).run(scenario)
     assert caught.value.hint == "at least 2 hosts are needed"
