@@ -77,7 +77,8 @@ AGAIN = { [ $$? -eq 1 ] && echo "trying again, alone, what failed …" && \
 	$(TESTS) --last-failed --last-failed-no-failures none --maxfail 5
 
 test-networks:
-	$(TESTS) --quiet --numprocesses $(NETWORKS) --dist loadfile -m 'not quiet' tests/oracle tests/real || \
+	$(TESTS) --quiet --numprocesses $(NETWORKS) --dist loadfile --no-loadscope-reorder \
+		-m 'not quiet' tests/oracle tests/real || \
 	$(AGAIN) -m 'not quiet' tests/oracle tests/real; }
 
 test-quiet:

@@ -11,6 +11,7 @@ import pytest
 from chainmark.lab.machine import USE, Use
 
 import tests.property_examples  # noqa: F401 - chooses the examples of every property test
+from tests.begin import place
 from tests.support import Lab
 
 # Tests of behaviour run several networks at a time on purpose; their commands inherit this.
@@ -19,7 +20,8 @@ SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip, saying so, what needs published material on a machine that has none."""
+    """Begin with what takes longest; skip, saying so, what needs published material on a machine that has none."""
+    items.sort(key=place)
     if SHARED_DATA.is_dir():
         return
     absent = pytest.mark.skip(reason=f"the published material is not here: {SHARED_DATA}")

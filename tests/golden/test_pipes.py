@@ -14,6 +14,7 @@ from chainmark.cli.app import COMMANDS
 
 from tests.golden.commands import NARROW, TYPED, fill
 from tests.golden.outputs import KEPT
+from tests.golden.piped import closed_at_once
 from tests.golden.typed import TIMEOUT_S, Typed
 
 NOBODY_READS = 141
@@ -81,8 +82,9 @@ PIPED = _one_of_each()
 def test_a_command_whose_output_nobody_reads_ends_as_by_sigpipe(workspace: Path) -> None:
     """In the order in which they build on each other; one test, for every process that runs one makes all of them."""
     wrong = {}
-    for name, line in PIPED.items():
-        (told, kept), (code, errors) = _kept(name), _closed_at_once(workspace, line)
+    ended = closed_at_once(workspace, _environment(workspace), list(PIPED.values()))
+    for name, (code, errors) in zip(PIPED, ended, strict=True):
+        told, kept = _kept(name)
         if code != (NOBODY_READS if told else kept) or "Traceback" in errors or "BrokenPipe" in errors:
             wrong[name] = f"exit {code}: {errors}"
     assert wrong == {}

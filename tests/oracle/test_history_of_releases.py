@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import chainmark as cm
 from chainmark.compare.decide import Past, decide
 from chainmark.compare.gates import same_workload
 from chainmark.compare.inputs import LoadedRun
@@ -30,12 +29,9 @@ WORKLOADS = ("value-only", "plutus")
 
 
 @pytest.fixture(scope="module")
-def runs(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[SealedRun]:
+def runs(history: Path) -> list[SealedRun]:
     """All runs of all reports."""
-    store = tmp_path_factory.mktemp("store")
-    for folder in ("reports", "more-reports"):
-        cm.ingest("cardano", shared_data / "cardano" / folder, store=store)
-    return Store(store).sealed()
+    return Store(history).sealed()
 
 
 def of_workload(runs: Sequence[SealedRun], name: str) -> list[SealedRun]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,17 +22,10 @@ FIRST = ("8.1.2", "8.7.2")  # of the shared history, and the first with the set-
 SHORTEST_COPY = 8  # words in a row that two independent texts of one field do not share
 
 
-@pytest.fixture(scope="module")
-def store(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All runs of all reports."""
-    path = tmp_path_factory.mktemp("store")
-    for folder in ("reports", "more-reports"):
-        cm.ingest("cardano", shared_data / "cardano" / folder, store=path)
-    return path
-
-
-def page(version: str, store: Path, *baselines: str) -> ReleasePage:
-    document = cm.release("cardano", version, baselines, signature=cm.Signature(date="2026-02-16"), store=store)
+@cache
+def page(version: str, store: Path) -> ReleasePage:
+    """The page of a release; several tests read the same."""
+    document = cm.release("cardano", version, signature=cm.Signature(date="2026-02-16"), store=store)
     assert isinstance(document.result, ReleasePage)
     return document.result
 
@@ -44,21 +38,21 @@ def observed(found: ReleasePage) -> list[Sentence]:
     ("version", "baseline"),
     [("10.6.2", "10.5.4"), ("10.4.1", "10.4.0"), ("10.5.0", "10.4.1"), ("10.2.0", "10.1.4"), ("9.2.0", "9.1.1")],
 )
-def test_the_baseline_is_the_last_lower_version_with_all_workloads(version: str, baseline: str, store: Path) -> None:
-    found = page(version, store)
+def test_the_baseline_is_the_last_lower_version_with_all_workloads(version: str, baseline: str, history: Path) -> None:
+    found = page(version, history)
     assert found.against[0].comparisons[0].labels == (baseline, version)
     assert found.against[0].labels == ["value-only", "plutus"]
 
 
-def test_every_page_is_in_the_published_order_and_every_observation_has_its_interval(store: Path) -> None:
-    versions = sorted({str(version) for version in cm.runs(store)["version"]})
+def test_every_page_is_in_the_published_order_and_every_observation_has_its_interval(history: Path) -> None:
+    versions = sorted({str(version) for version in cm.runs(history)["version"]})
     assert len(versions) >= 20
     for version in versions:
         if version in FIRST:
             with pytest.raises(UsageError, match="no run of a release before"):
-                page(version, store)
+                page(version, history)
             continue
-        found = page(version, store)
+        found = page(version, history)
         assert list(dict.fromkeys(chapter.part for chapter in found.text)) == PARTS
         titles = [chapter.title for chapter in found.text if chapter.part == "Observations"]
         assert titles == [title for title in TABLES if title in titles]
@@ -70,9 +64,9 @@ def test_every_page_is_in_the_published_order_and_every_observation_has_its_inte
                 assert all(one.low <= 0.0 <= one.high for one in sentence.evidence), sentence.text
 
 
-def test_the_figures_of_10_6_2_say_what_the_published_report_shows(store: Path) -> None:
+def test_the_figures_of_10_6_2_say_what_the_published_report_shows(history: Path) -> None:
     """Half the allocations and a quarter less memory; adoption moved by less than a re-run does."""
-    found = page("10.6.2", store)
+    found = page("10.6.2", history)
     told = {sentence.text.partition(":")[0]: sentence for sentence in observed(found)}
     for label in ("RTS alloc rate", "Minor GCs", "Kernel RSS"):
         assert "under value-only it falls from" in told[label].text
@@ -84,7 +78,7 @@ def test_the_figures_of_10_6_2_say_what_the_published_report_shows(store: Path) 
     assert memory.low < 6602.5 / 8735.4 - 1.0 < memory.high
 
 
-def test_no_sentence_is_one_of_the_narratives(store: Path, shared_data: Path) -> None:
+def test_no_sentence_is_one_of_the_narratives(history: Path, shared_data: Path) -> None:
     """The words are the field's, the sentences ours."""
     published = set()
     for path in sorted((shared_data / "cardano" / "narratives").glob("*.md")):
@@ -92,7 +86,7 @@ def test_no_sentence_is_one_of_the_narratives(store: Path, shared_data: Path) ->
         published |= {tuple(words[at : at + SHORTEST_COPY]) for at in range(len(words) - SHORTEST_COPY + 1)}
     assert len(published) > 500
     for version in ("10.6.2", "10.5.4"):
-        for sentence in (one for chapter in page(version, store).text for one in chapter.sentences):
+        for sentence in (one for chapter in page(version, history).text for one in chapter.sentences):
             words = re.findall(r"\w+", sentence.text.lower())
             ours = {tuple(words[at : at + SHORTEST_COPY]) for at in range(len(words) - SHORTEST_COPY + 1)}
             assert not ours & published, sentence.text

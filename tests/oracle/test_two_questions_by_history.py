@@ -33,18 +33,9 @@ WORKLOADS = ("value-only", "plutus")
 
 
 @pytest.fixture(scope="module")
-def store(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All runs of all reports."""
-    root = tmp_path_factory.mktemp("store")
-    for folder in ("reports", "more-reports"):
-        cm.ingest("cardano", shared_data / "cardano" / folder, store=root)
-    return root
-
-
-@pytest.fixture(scope="module")
-def by_workload(store: Path) -> list[list[SealedRun]]:
+def by_workload(history: Path) -> list[list[SealedRun]]:
     """The runs that are comparable with the newest one of each workload."""
-    runs = Store(store).sealed()
+    runs = Store(history).sealed()
     named = [[run for run in runs if run.manifest.workload["workload.name"] == name] for name in WORKLOADS]
     return [[run for run in found if same_workload(run.manifest, found[-1].manifest)] for found in named]
 
@@ -169,22 +160,22 @@ class Worsened:
         return self._run.samples(population_id, columns)
 
 
-def test_the_rate_stands_beside_the_verdict_and_costs_end_with_nothing_judged(store: Path) -> None:
-    judged = cm.compare("10.5.4", "10.6.2", margins=["learnt"], store=store)
+def test_the_rate_stands_beside_the_verdict_and_costs_end_with_nothing_judged(history: Path) -> None:
+    judged = cm.compare("10.5.4", "10.6.2", margins=["learnt"], store=history)
     assert "false alarms of this history" in judged.text()
     assert "margins learnt from re-runs" in judged.text()
-    costs = cm.compare("10.5.4", "10.6.2", question="cost", store=store)
+    costs = cm.compare("10.5.4", "10.6.2", question="cost", store=history)
     assert costs.verdict is Verdict.INFORMATIONAL
     assert costs.verdict.exit_code == 0
     assert "less: Kernel RSS" in costs.text()
     assert "†" not in costs.text()
 
 
-def test_margins_are_shown_with_their_chances_and_those_inside_the_noise_are_marked(store: Path) -> None:
-    told = cm.margins("10.6.2", ["catalogue"], store=store).text()
+def test_margins_are_shown_with_their_chances_and_those_inside_the_noise_are_marked(history: Path) -> None:
+    told = cm.margins("10.6.2", ["catalogue"], store=history).text()
     assert "5.0 %, inside noise" in told
-    widened = cm.margins("10.6.2", store=store).text()
+    widened = cm.margins("10.6.2", store=history).text()
     assert "widened from 5.0 %" in widened
     assert "%, inside noise" not in widened
     assert "Fetch duration" in told
-    assert cm.aa_of_history("10.6.2", store=store).verdict is Verdict.PASS
+    assert cm.aa_of_history("10.6.2", store=history).verdict is Verdict.PASS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -49,16 +50,29 @@ class Verified:
         return document.result
 
 
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, dict[str, Json]]]:
+    """A cluster's logs and the files of theirs, made once: the plain loops of the oracle take seconds."""
+
+    @cache
+    def made(name: str) -> tuple[Path, dict[str, Json]]:
+        folder = generate(tmp_path_factory.mktemp("cluster") / "logs", **CLUSTERS[name])
+        found = analyse(folder, read_logs(folder), published=True)
+        files = {
+            "blockprop.json": incumbent_files.blockprop(found),
+            "clusterperf.json": incumbent_files.clusterperf(found),
+            "summary.json": incumbent_files.summary(found, folder),
+        }
+        return folder, files
+
+    return made
+
+
 @pytest.fixture(scope="module", params=list(CLUSTERS))
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Json]]:
-    folder = generate(tmp_path_factory.mktemp("cluster") / "logs", **CLUSTERS[request.param])
-    found = analyse(folder, read_logs(folder), published=True)
-    files = {
-        "blockprop.json": incumbent_files.blockprop(found),
-        "clusterperf.json": incumbent_files.clusterperf(found),
-        "summary.json": incumbent_files.summary(found, folder),
-    }
-    return folder, files
+def cluster(
+    request: pytest.FixtureRequest, clusters: Callable[[str], tuple[Path, dict[str, Json]]]
+) -> tuple[Path, dict[str, Json]]:
+    return clusters(request.param)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["own rules", "published rules"])

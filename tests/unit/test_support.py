@@ -13,6 +13,7 @@ import pytest
 from chainmark.core.manifest import Gate, GateStatus
 
 import tests.support
+from tests.begin import FIRST
 from tests.support import ATTEMPTS, Lab
 
 DONE, INVALID = 0, 4
@@ -85,3 +86,9 @@ def test_on_a_machine_that_stays_busy_nothing_is_said(monkeypatch: pytest.Monkey
 def test_an_expected_failure_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     lab = _lab(monkeypatch, [["pressure"]], calm=False)
     assert len(lab.runs("demo", code=(0, 4))) == 1
+
+
+def test_every_file_that_is_to_begin_first_exists() -> None:
+    """A renamed file would silently begin last, and the stage end late."""
+    root = Path(__file__).resolve().parents[2]
+    assert [name for name in FIRST if not (root / name).is_file()] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from chainmark.core.errors import EnvironmentFailure, UsageError
@@ -13,7 +14,7 @@ __all__ = ["ENTRY_POINT_GROUP", "load_system", "system_names"]
 
 def system_names() -> list[str]:
     """The names of all registered systems."""
-    return sorted(point.name for point in entry_points(group=ENTRY_POINT_GROUP))
+    return sorted(point.name for point in _points())
 
 
 def load_system(name: str) -> System:
@@ -23,7 +24,7 @@ def load_system(name: str) -> System:
         UsageError: no such system is registered.
         EnvironmentFailure: it is registered, but its code cannot be loaded.
     """
-    points: list[EntryPoint] = [point for point in entry_points(group=ENTRY_POINT_GROUP) if point.name == name]
+    points = [point for point in _points() if point.name == name]
     if not points:
         raise UsageError(f"there is no system `{name}`", f"known systems: {', '.join(system_names()) or 'none'}")
     try:
@@ -33,3 +34,9 @@ def load_system(name: str) -> System:
             f"the system `{name}` is registered, but its code cannot be loaded ({error})", "reinstall its package"
         ) from error
     return system
+
+
+@cache
+def _points() -> tuple[EntryPoint, ...]:
+    """All that are registered, looked up once: that reads a file of every installed package."""
+    return tuple(entry_points(group=ENTRY_POINT_GROUP))

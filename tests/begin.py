@@ -1,0 +1,50 @@
+"""Which files of tests begin first where several run side by side.
+
+A file is a worker's until it ends, so that the stage ends late if a long one begins last. xdist itself would begin with
+the files of the most tests, and a file of networks has few, each of which takes a minute. A network leaves most of a
+processor idle; what only computes does not, so the one is begun between the others. A file that is not named here
+begins after these: name it if it takes longer than half a minute.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+FIRST = (
+    "tests/real/test_cometbft_failures.py",
+    "tests/oracle/test_published_adoption.py",
+    "tests/real/test_cometbft_disturbed.py",
+    "tests/real/test_cometbft_shapes.py",
+    "tests/oracle/test_two_questions_by_history.py",
+    "tests/real/test_cometbft_faults.py",
+    "tests/oracle/test_release_pages.py",
+    "tests/real/test_cometbft_applications.py",
+    "tests/oracle/test_verify_against.py",
+    "tests/real/test_library_examples.py",
+    "tests/oracle/test_cluster_truth.py",
+    "tests/real/test_cometbft_runs.py",
+    "tests/real/test_wheel.py",
+    "tests/real/test_cometbft_verdicts.py",
+    "tests/oracle/test_analysed_runs.py",
+    "tests/real/test_cometbft_qa.py",
+    "tests/real/test_cometbft_attached.py",
+    "tests/oracle/test_slow_down.py",
+    "tests/real/test_cometbft_saturation.py",
+    "tests/real/test_readme.py",
+    "tests/oracle/test_cluster_analysis.py",
+    "tests/real/test_cometbft_bisect.py",
+    "tests/real/test_cometbft_profiles.py",
+    "tests/oracle/test_history_of_releases.py",
+    "tests/oracle/test_cometbft_report_tool.py",
+    "tests/real/test_prometheus_live.py",
+    "tests/oracle/test_one_host.py",
+    "tests/real/test_cometbft_experiment.py",
+    "tests/real/test_cometbft_builds.py",
+    "tests/real/test_cluster.py",
+)
+_PLACES = {name: place for place, name in enumerate(FIRST)}
+
+
+def place(item: pytest.Item) -> int:
+    """The place of a test's file; tests of equal places keep their order."""
+    return _PLACES.get(item.nodeid.partition("::")[0], len(FIRST))

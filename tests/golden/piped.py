@@ -1,0 +1,71 @@
+"""Commands whose stdout has no reader from the beginning, each in a process of its own, which runs this file.
+
+Most of the time of such a command is the start of Python and what every command loads. So this is done once, before any
+thread is there, and each command is a fork that ends as every process of Python does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+
+from tests.golden.typed import TIMEOUT_S, Typed
+
+# The command line before numpy: it keeps BLAS from starting threads.
+LOADED = ("chainmark.cli.app", "numpy", "pydantic", "rich.console", "typer.rich_utils", "chainmark.core.comparison")
+
+
+def closed_at_once(workspace: Path, environment: Mapping[str, str], lines: Sequence[Typed]) -> list[tuple[int, str]]:
+    """The exit code and stderr of each of these commands, one after the other."""
+    ended = subprocess.run(
+        [sys.executable, "-P", __file__], input=json.dumps([asdict(line) for line in lines]),
+        capture_output=True, text=True, cwd=workspace, env=dict(environment), timeout=TIMEOUT_S, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    return [(code, errors) for code, errors in map(json.loads, ended.stdout.splitlines())]
+
+
+def _load() -> None:
+    """Load what most commands load, but nothing that starts threads, for they do not survive a fork."""
+    for name in LOADED:
+        import_module(name)
+    assert len(list(Path("/proc/self/task").iterdir())) == 1
+
+
+def _command(line: Typed, errors: int) -> None:
+    """Become the command: its stdout is a pipe that nobody reads, its stderr a file."""
+    from chainmark.cli import main  # noqa: PLC0415
+
+    reader, writer = os.pipe()
+    os.close(reader)
+    for ours, theirs in ((writer, 1), (errors, 2)):
+        os.dup2(ours, theirs)
+        os.close(ours)
+    os.environ["CHAINMARK_STORE"] = line.store
+    sys.argv = ["chainmark", *line.arguments]
+    main()
+    sys.exit()
+
+
+def _ended(line: Typed) -> tuple[int, str]:
+    """The exit code and stderr of a command in a fork."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
+        child = os.fork()
+        if child == 0:
+            _command(line, os.dup(errors.fileno()))
+        _, status = os.waitpid(child, 0)
+        errors.seek(0)
+        return os.waitstatus_to_exitcode(status), errors.read()
+
+
+if __name__ == "__main__":
+    _load()
+    for one in json.load(sys.stdin):
+        print(json.dumps(_ended(Typed(**one))), flush=True)  # noqa: T201 - for the process that asked
