@@ -76,8 +76,8 @@ def load_plan(
         again = targets_of(targets, Tls(), access)
         accesses = {target.name: target.access for target in again}
         with hidden_in_errors([access, *accesses.values()]):
-            tester = MatrixTester(Tester(kept, served(load_system(system))), access, accesses)
-            made = tester.resume(resume, listener, {target.name: target.url for target in again})
+            matrix = MatrixTester(Tester(kept, served(load_system(system))), access, accesses)
+            made = matrix.resume(resume, listener, {target.name: target.url for target in again})
         return _experiment(made, kept)
     if plan is None:
         raise UsageError("no plan was given", "give a shipped plan or a TOML file with `--plan`")
