@@ -114,6 +114,8 @@ HOSTILE: dict[str, Behaviour] = {
     "a head without end": goes_on(b"HTTP/1.1 200 OK\r\n", b"X-More: 1\r\n" * 1000),
     "a body without end": goes_on(_CHUNKED, b"10000\r\n" + b" " * 65_536 + b"\r\n"),
     "a body without length or end": goes_on(_CONTENT + b"\r\n", b" " * 65_536),
+    "an extension of a chunk without end": goes_on(_CHUNKED + b"f;", b"x" * 65_536),
+    "trailers without end": goes_on(_CHUNKED + b"2\r\n{}\r\n0\r\n", b"X-More: 1\r\n" * 1000),
     "chunks that are none": says(_CHUNKED + b"nonsense\r\n{}\r\n0\r\n\r\n"),
     "a length that is none": says(_CONTENT + b"Content-Length: many\r\n\r\n{}"),
     "a length that is too long": too_short,

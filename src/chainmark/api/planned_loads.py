@@ -45,7 +45,8 @@ def load_plan(
 
     Args:
         plan: a shipped plan's name, or the path of a TOML file; not needed to resume.
-        targets: the servers, ``NAME=URL`` or URLs by their names, which are those of the plan where it has some.
+        targets: the servers, ``NAME=URL`` or URLs by their names, which are those of the plan where it has some. A
+            resumed plan takes them only for the passwords in their URLs.
         resume: an interrupted plan to go on with, or to show again: finished cells are kept.
         version: of all servers that do not say theirs.
         endpoints: only these of every cell, by id or path.
@@ -53,7 +54,8 @@ def load_plan(
         like: a former plan's experiment: cells that it has, too, are asked the same at its levels, so that `compare`
             can hold the releases against each other cell by cell.
         ca_file, insecure: whose certificate is trusted.
-        access: what lets the requests in, as in `load`; no plan keeps it, so whoever resumes one gives it again.
+        access: what lets the requests in, as in `load`. The plan stores it without anything secret: ``${TOKEN}`` and
+            ``@FILE``, certificates and a proxy are remembered, and whoever resumes gives the rest again.
         settings: changes of every cell's profile.
         seed, store, progress, cancel: as in `run`.
 
@@ -67,11 +69,15 @@ def load_plan(
     """
     kept, listener = store_at(store), relay(progress, cancel)
     if resume is not None:
-        if plan or targets or settings or endpoints or corpus or like or version:
-            raise UsageError(f"`{resume}` already has a plan and servers", "omit all other options when you resume")
+        if plan or settings or endpoints or corpus or like or version:
+            hint = "omit all options but those that let the requests in, such as `--header`, when you resume"
+            raise UsageError(f"`{resume}` already has a plan and settings", hint)
         system = str(find_experiment(kept, resume).read().get("system", ""))
-        with hidden_in_errors([access]):
-            made = MatrixTester(Tester(kept, served(load_system(system))), access).resume(resume, listener)
+        again = targets_of(targets, Tls(), access)
+        accesses = {target.name: target.access for target in again}
+        with hidden_in_errors([access, *accesses.values()]):
+            matrix = MatrixTester(Tester(kept, served(load_system(system))), access, accesses)
+            made = matrix.resume(resume, listener, {target.name: target.url for target in again})
         return _experiment(made, kept)
     if plan is None:
         raise UsageError("no plan was given", "give a shipped plan or a TOML file with `--plan`")

@@ -32,6 +32,7 @@ class Drift:
     """How one figure of a step changed from its begin to its end.
 
     Attributes:
+        started_ns: when the step began, wall ns, which tells it from the others at its level.
         begin: seconds, a share of the requests, or bytes; None with the others: a stretch of the step had no answer.
         rise: latencies and memory as a share of the begin, errors as a share of the requests; low, high: its 95 %
             interval.
@@ -40,6 +41,7 @@ class Drift:
 
     what: Drifting
     level: Level
+    started_ns: int
     window_s: float
     begin: float | None
     rise: float | None
@@ -108,11 +110,12 @@ def _relative(what: Drifting, step: Step, trend: Trend | None, limit: float | No
 
 
 def _drift(what: Drifting, step: Step, trend: Trend | None, unit: float, limit: float | None) -> Drift:
+    of_step = (what, step.level, step.result.started_ns, step.result.window_s)
     if trend is None:
         outcome = Outcome.PASS if limit is None else Outcome.INCONCLUSIVE
-        return Drift(what, step.level, step.result.window_s, None, None, None, None, limit, outcome)
+        return Drift(*of_step, None, None, None, None, limit, outcome)
     low, high = (end / unit for end in trend.rise_interval)
     outcome = Outcome.PASS
     if limit is not None and high > limit:
         outcome = Outcome.FAIL if low > limit else Outcome.INCONCLUSIVE
-    return Drift(what, step.level, step.result.window_s, trend.begin, trend.rise / unit, low, high, limit, outcome)
+    return Drift(*of_step, trend.begin, trend.rise / unit, low, high, limit, outcome)

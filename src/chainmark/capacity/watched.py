@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from chainmark.capacity.bottleneck import bent_entries
-from chainmark.capacity.drift import memory_drifts_of
+from chainmark.capacity.drift import Drift, drifts_of, memory_drifts_of
 from chainmark.capacity.loadtest import Found
 from chainmark.capacity.model import Step
 from chainmark.capacity.report import drift_entry
 from chainmark.capacity.tables import numbered
-from chainmark.core.load_report import DriftEntry, EndpointEntry, ResourceEntry, SourceEntry, StatementEntry, UseEntry
+from chainmark.core.load_report import EndpointEntry, ResourceEntry, SourceEntry, StatementEntry, UseEntry
 from chainmark.network.server_series import SERVER_SCHEMA, Resource, Statement, Watched
 from chainmark.network.server_usage import CGROUP, MEMORY, PROCESS
 from chainmark.store.schema import Schema
@@ -83,16 +83,21 @@ def with_watched(entry: EndpointEntry, found: Found, watched: Watched) -> Endpoi
             "series_left_out": len(others[MOST_WITHOUT_LIMIT:]),
             "statements": [one for at, step in enumerate(steps) for one in _statements(at, step, watched.statements)],
             "bent": bent_entries(entry.steps, resources),
-            "drifts": [*entry.drifts, *_memory_drifts(found, watched)],
+            "drifts": [*entry.drifts, *map(drift_entry, _memory_drifts(found, watched))],
         }
     )
 
 
-def _memory_drifts(found: Found, watched: Watched) -> Iterator[DriftEntry]:
+def drifts_in(found: Found, watched: Watched) -> list[Drift]:
+    """Of everything that is looked at over an endpoint's long steps."""
+    return [*drifts_of(found.level_steps(), found.agreement), *_memory_drifts(found, watched)]
+
+
+def _memory_drifts(found: Found, watched: Watched) -> Iterator[Drift]:
     """Of the server's processes, or of its control group."""
     for one in watched.series:
         if one.name.source in {PROCESS, CGROUP} and one.name.series == MEMORY:
-            yield from map(drift_entry, memory_drifts_of(found.level_steps(), found.agreement, one))
+            yield from memory_drifts_of(found.level_steps(), found.agreement, one)
 
 
 def _resource(resource: Resource, steps: Sequence[Step], entry: EndpointEntry) -> ResourceEntry:

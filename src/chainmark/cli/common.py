@@ -87,6 +87,14 @@ ServerCgroup = Annotated[
     Path | None,
     typer.Option("--server-cgroup", metavar="PATH", help="Control group (cgroup v2) of the server to monitor."),
 ]
+ServerContainer = Annotated[
+    str | None,
+    typer.Option(
+        "--server-container",
+        metavar="NAME",
+        help="Container of the server to monitor, run by docker or podman on this machine.",
+    ),
+]
 Scrapes = Annotated[
     list[str] | None,
     typer.Option("--scrape", metavar="[NAME=]URL", help="Prometheus metrics endpoint to scrape during the test."),
@@ -329,10 +337,11 @@ def _launch(
 def _sources(
     server_pids: ServerPids = None,
     server_cgroup: ServerCgroup = None,
+    server_container: ServerContainer = None,
     scrapes: Scrapes = None,
     postgres: Postgres = None,
 ) -> cm.ServerSources:
-    return cm.ServerSources(server_pids or (), server_cgroup, scrapes or (), postgres)
+    return cm.ServerSources(server_pids or (), server_cgroup, scrapes or (), postgres, server_container)
 
 
 def _output(

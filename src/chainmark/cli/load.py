@@ -117,7 +117,7 @@ def load(
             "--repeat": repeat > 1,
             "--require": require,
             "--write-require": write_require,
-            "--scrape`, `--postgres`, `--server-pid` or `--server-cgroup": sources.is_given,
+            "--scrape`, `--postgres` or `--server-…": sources.is_given,
         }
         wrong = next((name for name, value in of_profile.items() if value), None)
         if wrong:

@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 from pydantic import BaseModel
 
+from chainmark.capacity.drift_metrics import drift_samples, with_drifts
 from chainmark.capacity.gates import load_gates
 from chainmark.capacity.loadtest import (
     FixedPlan,
@@ -39,7 +40,7 @@ from chainmark.capacity.tables import (
     steps_frame,
 )
 from chainmark.capacity.verdict import gone_text
-from chainmark.capacity.watched import WATCH_SCHEMA, source_entries, watch_frame, with_watched
+from chainmark.capacity.watched import WATCH_SCHEMA, drifts_in, source_entries, watch_frame, with_watched
 from chainmark.capacity.witness import MachineWitness
 from chainmark.core import units
 from chainmark.core.caveats import Caveats
@@ -204,9 +205,9 @@ class Tester:
             run.write_events("server", watch_frame(result.watched, found), WATCH_SCHEMA)
         write_bytes(run.raw / REPORT, json_bytes(test.report))
         # Its own conditions as well: what else of its servers a comparison must know.
-        catalogue = load_catalogue_of(self.system.name, self.system.title, found).model_copy(
-            update={"conditions": self.system.catalogue().conditions}
-        )
+        drifts = {one.endpoint.id: drifts_in(one, result.watched) for one in found}
+        catalogue = with_drifts(load_catalogue_of(self.system.name, self.system.title, found), found, drifts)
+        catalogue = catalogue.model_copy(update={"conditions": self.system.catalogue().conditions})
         content = Content(
             profile_name=test.load.name,
             profile=test.profile.model_dump(mode="json", by_alias=True),
@@ -218,7 +219,7 @@ class Tester:
             seed=test.seed,
             findings=_findings(test, service, result),
             catalogue=catalogue,
-            samples=samples_of(found),
+            samples={**samples_of(found), **drift_samples(found, drifts)},
             place=place,
         )
         return session.seal(content)

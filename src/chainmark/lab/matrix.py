@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -12,7 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from chainmark.capacity.access import NOBODY, Access
+from chainmark.capacity.access import NOBODY, Access, hidden_in_errors
+from chainmark.capacity.kept_access import KeptAccess, kept_access, restored
 from chainmark.capacity.model import Target, Tls
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.load_report import LoadReport, TargetEntry
@@ -34,6 +35,7 @@ from chainmark.store.experiments import ExperimentFolder, experiment_folder, fin
 from chainmark.store.runs import SealedRun
 
 KIND = "load plan"
+NO_TARGETS: Mapping[str, str] = {}
 _NOT_GIVEN = "no `--target {}=URL` was given"
 
 
@@ -41,6 +43,7 @@ class _Record(BaseModel):
     """``experiment.json`` of a plan's tests.
 
     Attributes:
+        access: what lets the requests in, by server, as far as it is not secret.
         missing: why cells could not be measured, by their places in the plan; ended: what that counts as.
     """
 
@@ -57,6 +60,7 @@ class _Record(BaseModel):
     like: str = ""
     ca_file: str | None
     verify: bool
+    access: dict[str, KeptAccess] = {}
     version: str | None
     started_at: str
     missing: dict[int, str] = {}
@@ -179,7 +183,8 @@ class MatrixTester:
     """Makes the load tests of a plan, one cell after the other.
 
     Attributes:
-        access: what lets the requests in; accesses: the same of single servers, by their names. No record keeps it.
+        access: what lets the requests in; accesses: the same of single servers, by their names. What is secret in it
+            is not stored.
     """
 
     tester: Tester
@@ -201,48 +206,84 @@ class MatrixTester:
             endpoints=list(order.endpoints),
             corpus=str(order.corpus.resolve()) if order.corpus else "",
             like=self._former(order.like) if order.like else "",
-            ca_file=order.tls.ca_file,
+            ca_file=str(Path(order.tls.ca_file).resolve()) if order.tls.ca_file else None,
             verify=order.tls.verify,
+            access={one.id: kept_access(self._access(one.id)) for one in order.plan.servers if one.url},
             version=order.version,
             started_at=utc_now(),
         )
         return self._execute(experiment_folder(self.tester.store, experiment), record, progress)
 
-    def resume(self, reference: str, progress: Progress) -> MatrixMade:
+    def resume(self, reference: str, progress: Progress, targets: Mapping[str, str] = NO_TARGETS) -> MatrixMade:
         """Go on with a plan: finished cells are kept; what was broken off, invalid or out of reach is measured again.
 
+        Args:
+            reference: the experiment.
+            progress: who listens.
+            targets: URLs of servers that were given again, with the access that belongs to them.
+
         Raises:
-            UsageError: there is no such experiment, or another process works on it.
+            UsageError: there is no such experiment, another process works on it, a target is none of its servers, or
+                what lets the requests in is neither stored nor given.
         """
         folder = find_experiment(self.tester.store, reference)
         content = folder.read()
         if content.get("kind") != KIND or content.get("system") != self.tester.system.name:
             raise UsageError(f"`{folder.experiment_id}` is not a load-test plan of `{self.tester.system.name}`")
-        return self._execute(folder, _Record.model_validate(content), progress)
+        record = _Record.model_validate(content)
+        urls = {one.id: one.url.rstrip("/") for one in MatrixPlan.model_validate(record.plan).servers}
+        stranger = next((name for name, url in targets.items() if urls.get(name) != url), None)
+        if stranger is not None:
+            known = ", ".join(f"{name}={url}" for name, url in urls.items() if url)
+            raise UsageError(f"`{stranger}` with this URL is not one of the plan's servers", f"they are {known}")
+        return self._execute(folder, record, progress)
 
     def _execute(self, folder: ExperimentFolder, record: _Record, progress: Progress) -> MatrixMade:
         plan = MatrixPlan.model_validate(record.plan)
         cells = [self._cell(plan, record, place, *at) for place, at in enumerate(plan.places())]
         with machine_to_itself(progress), folder.locked():
             remove_dead(self.tester.store, folder.experiment_id)
-            record = record.model_copy(update={"missing": {}, "ended": {}})
-            folder.write(record)
             runs = self._finished(folder.experiment_id)
             open_ = [cell for cell in cells if cell.place not in runs and not cell.skip and cell.server.url]
-            interrupted = False
-            try:
-                for number, cell in enumerate(open_, start=1):
-                    progress.stage(f"cell {number} of {len(open_)}: {cell.server.id}, {cell.scenario.name}")
-                    made = self._measured(cell, folder, record, progress)
-                    if made is not None:
-                        runs[cell.place] = made.runs[0]
-                    if made is not None and made.interrupted and not made.gone:
-                        interrupted = True
-                        break
-            except KeyboardInterrupt:
-                interrupted = True
+            let_in = replace(self, accesses=self._restored(record, open_, folder))
+            record = record.model_copy(update={"missing": {}, "ended": {}})
+            folder.write(record)
+            with hidden_in_errors(let_in.accesses.values()):
+                interrupted = let_in._made_until_interrupted(open_, runs, folder, record, progress)
         report = _report(folder.experiment_id, plan, record, cells, runs, interrupted=interrupted)
         return MatrixMade(folder.experiment_id, report, [runs[place] for place in sorted(runs)])
+
+    def _made_until_interrupted(
+        self,
+        cells: Sequence[_Cell],
+        runs: dict[int, SealedRun],
+        folder: ExperimentFolder,
+        record: _Record,
+        progress: Progress,
+    ) -> bool:
+        """Measure the cells, each into `runs`; whether that was interrupted."""
+        try:
+            for number, cell in enumerate(cells, start=1):
+                progress.stage(f"cell {number} of {len(cells)}: {cell.server.id}, {cell.scenario.name}")
+                made = self._measured(cell, folder, record, progress)
+                if made is not None:
+                    runs[cell.place] = made.runs[0]
+                if made is not None and made.interrupted and not made.gone:
+                    return True
+        except KeyboardInterrupt:
+            return True
+        return False
+
+    def _access(self, server: str) -> Access:
+        return self.accesses.get(server, self.access)
+
+    def _restored(self, record: _Record, cells: Sequence[_Cell], folder: ExperimentFolder) -> dict[str, Access]:
+        """What lets the requests of these cells in, by server."""
+        servers = dict.fromkeys(cell.server.id for cell in cells)
+        return {
+            one: restored(record.access.get(one, KeptAccess()), self._access(one), folder.experiment_id)
+            for one in servers
+        }
 
     def _measured(self, cell: _Cell, folder: ExperimentFolder, record: _Record, progress: Progress) -> LoadTest | None:
         """The load test of a cell; None where the record says why there is none."""
@@ -313,7 +354,7 @@ class MatrixTester:
                 cell.server.id,
                 cell.server.url.rstrip("/"),
                 Tls(ca_file=record.ca_file, verify=record.verify),
-                self.accesses.get(cell.server.id, self.access),
+                self._access(cell.server.id),
             ),
             version=cell.server.version or record.version,
             endpoints=tuple(record.endpoints or cell.scenario.endpoints),

@@ -359,7 +359,7 @@ def process_limits(pid: int) -> Limits:
         files: float | None = float(psutil.Process(pid).rlimit(psutil.RLIMIT_NOFILE)[0])
     except (psutil.Error, OSError, AttributeError):
         files = None
-    folder = _group_of(pid)
+    folder = group_of(pid)
     group = cgroup_limits(folder) if folder else Limits()
     memory: tuple[float, str] = (float(psutil.virtual_memory().total), "the machine's memory")
     if group.memory_bytes is not None and group.memory_bytes < memory[0]:
@@ -372,7 +372,7 @@ def _cores(pid: int) -> tuple[float | None, str]:
         allowed = float(len(os.sched_getaffinity(pid)))
     except OSError:
         return None, ""
-    folder = _group_of(pid)
+    folder = group_of(pid)
     quota = _quota_cores(folder) if folder else None
     if quota is not None and quota < allowed:
         return quota, "the quota of its control group"
@@ -389,7 +389,7 @@ def cgroup_limits(folder: Path) -> Limits:
     return Limits(*cores, *limits, tasks=_least(folder, "pids.max"))
 
 
-def _group_of(pid: int) -> Path | None:
+def group_of(pid: int) -> Path | None:
     """The folder of its control group, where this machine has version 2."""
     try:
         lines = (PROC / str(pid) / "cgroup").read_text().splitlines()
@@ -457,7 +457,10 @@ def _pressure(path: Path) -> float | None:
 
 
 def _first_pid(folder: Path) -> int | None:
-    try:
-        return int((folder / "cgroup.procs").read_text().split()[0])
-    except (OSError, ValueError, IndexError):
-        return None
+    """Its own, or of a group below it: engines put a container's processes there."""
+    for path in (folder / "cgroup.procs", *folder.rglob("cgroup.procs")):
+        try:
+            return int(path.read_text().split()[0])
+        except (OSError, ValueError, IndexError):
+            continue
+    return None

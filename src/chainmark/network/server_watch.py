@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, Self
 
+from chainmark.core.errors import UsageError
 from chainmark.core.storage import storage_errors
+from chainmark.network.container import container_called
 from chainmark.network.sampling import Ticker
 from chainmark.network.server_postgres import PostgresUsage
 from chainmark.network.server_scrape import MetricsPage, parse_scrape
@@ -32,6 +34,7 @@ class ServerSources:
     Attributes:
         pids: its processes; those that they start belong to them.
         cgroup: the folder of its control group (version 2).
+        container: the name of its docker or podman container on this machine, instead of its group.
         scrapes: pages of metrics in the format of Prometheus, ``URL`` or ``NAME=URL``.
         postgres: the database behind it, as libpq takes it. Its password is used, and written nowhere.
 
@@ -45,11 +48,12 @@ class ServerSources:
     cgroup: Path | None = None
     scrapes: Sequence[str] = ()
     postgres: str | None = field(default=None, repr=False)
+    container: str | None = None
 
     @property
     def is_given(self) -> bool:
         """Whether anything was asked for."""
-        return bool(self.pids or self.cgroup or self.scrapes or self.postgres)
+        return bool(self.pids or self.cgroup or self.container or self.scrapes or self.postgres)
 
 
 # Nothing given: the server's processes, found by its address.
@@ -197,6 +201,8 @@ class ServerWatch:
 def _of_this_machine(sources: ServerSources, url: str) -> list[Source]:
     """The server's processes or its control group, and the disks beside them."""
     pids = set(sources.pids)
+    if sources.container is not None:
+        return [*_of_container(sources.container, sources), DiskUsage()]
     if not pids and sources.cgroup is None:
         listening = listening_processes(url)
         # A server in the generator's own process cannot be told from the generator.
@@ -204,3 +210,18 @@ def _of_this_machine(sources: ServerSources, url: str) -> list[Source]:
     found: list[Source] = [CgroupUsage(sources.cgroup)] if sources.cgroup is not None else []
     found += [ProcessUsage(pids)] if pids else []
     return [*found, DiskUsage()] if found else []
+
+
+def _of_container(name: str, sources: ServerSources) -> list[Source]:
+    """Its control group, or its processes where the engine gave it none that can be read."""
+    if sources.cgroup is not None:
+        raise UsageError("`--server-container` and `--server-cgroup` both name the server's group", "give one of them")
+    container = container_called(name)
+    others: list[Source] = [ProcessUsage(sources.pids)] if sources.pids else []
+    if container.group is not None:
+        group = CgroupUsage(container.group)
+        group.what = f"the container {name}"
+        return [group, *others]
+    processes = ProcessUsage({container.pid, *sources.pids})
+    processes.what = f"the container {name}: {processes.what}"
+    return [processes]

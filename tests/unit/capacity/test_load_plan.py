@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import deque
 from collections.abc import Iterator
+from email.message import Message
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 from xml.etree import ElementTree as Xml
 
 import pytest
@@ -71,8 +74,10 @@ id = "absent"
 class _Right(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1
+    seen: ClassVar[deque[Message]] = deque(maxlen=100)
 
     def do_GET(self) -> None:
+        self.seen.append(self.headers)
         self.send_response(200)
         self.send_header("Content-Length", "14")
         self.end_headers()
@@ -174,8 +179,37 @@ def test_an_interrupted_plan_goes_on_where_it_was(plan: Path, url: str, tmp_path
     assert runs[0] == kept
     assert all(runs)
     assert len(Store(tmp_path / "store").sealed()) == 3
-    with pytest.raises(UsageError, match="already has a plan and servers"):
+    with pytest.raises(UsageError, match="already has a plan and settings"):
         cm.load_plan(plan, targets, resume=broken.id)
+
+
+def test_a_resumed_plan_has_the_access_that_it_began_with(
+    plan: Path, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No secret is stored: what cannot be had again from the environment is asked for, before anything is measured."""
+    monkeypatch.setenv("PASSWORD", "opensesame")
+    given = ["X-Api-Key: 9f8e7d6c", "X-Network: preprod", "Authorization: Bearer ${PASSWORD}"]
+    targets = {"small": url, "large": url.replace("http://", "http://me:${PASSWORD}@")}
+    text = plan.read_text(encoding="utf-8").rpartition("[[server]]")[0]
+    plan.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match="was given twice"):
+        cm.load_plan(plan, targets, access=cm.Access(given))
+    broken = cm.load_plan(plan, targets, access=cm.Access(given[:2]), progress=_Stopped(2))
+    stored = [path.read_text(encoding="utf-8") for path in (tmp_path / "store").rglob("*.json")]
+    assert stored
+    assert not [text for text in stored if "9f8e7d6c" in text or "opensesame" in text]
+    with pytest.raises(UsageError, match=r"started with `--header 'X-Api-Key: …'`, which is not stored because"):
+        command("load", "--resume", broken.id)
+    with pytest.raises(UsageError, match="is not one of the plan's servers"):
+        cm.load_plan(None, {"large": "http://127.0.0.1:9"}, resume=broken.id)
+    _Right.seen.clear()
+    again = command("load", "--resume", broken.id, "--header", "X-Api-Key: 9f8e7d6c")
+    assert again.exit_code == ExitCode.DONE
+    basic = "Basic bWU6b3BlbnNlc2FtZQ=="
+    assert {(one["X-Api-Key"], one["X-Network"], one["Authorization"]) for one in _Right.seen} == {
+        ("9f8e7d6c", "preprod", basic)
+    }
+    assert command("load", "--resume", broken.id).exit_code == ExitCode.DONE  # nothing is left to ask
 
 
 def test_a_cell_out_of_reach_does_not_end_the_plan(plan: Path, url: str) -> None:

@@ -6,9 +6,9 @@ use super::answer::{AnswerParser, Piece};
 use super::body::{Collected, Room, Wanted};
 use super::classes::Kind;
 use super::coding::Coded;
-use super::dial::{Dial, Dialled};
+use super::dial::{Dial, Dialled, look_again};
 use super::failure::{Failure, reason, tls_reason};
-use super::io::{Buffers, HUNG_UP, Io};
+use super::io::{Buffers, HUNG_UP, Io, READS_AT_ONCE};
 use crate::socket::has_unacknowledged;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
@@ -190,7 +190,7 @@ impl Connection {
                     return Some(Err(failure));
                 }
                 if self.state == State::Busy && flags.intersects(EventFlags::IN | HUNG_UP) {
-                    return self.receive(io, flags);
+                    return self.receive(slot, io, flags);
                 }
                 None
             }
@@ -202,7 +202,7 @@ impl Connection {
                 {
                     return Some(Err(failure));
                 }
-                if flags.intersects(EventFlags::IN | HUNG_UP) { self.receive(io, flags) } else { None }
+                if flags.intersects(EventFlags::IN | HUNG_UP) { self.receive(slot, io, flags) } else { None }
             }
         }
     }
@@ -230,8 +230,7 @@ impl Connection {
     }
 
     fn connect(&mut self, slot: u32, io: &mut Io) -> Option<Failure> {
-        let token = u64::from(self.generation) << 32 | u64::from(slot);
-        match self.dial.open(token, io) {
+        match self.dial.open(self.token(slot), io) {
             Ok(socket) => (self.socket, self.state) = (Some(socket), State::Connecting),
             Err(failure) => return Some(failure),
         }
@@ -316,8 +315,8 @@ impl Connection {
         }
     }
 
-    fn receive(&mut self, io: &mut Io, flags: EventFlags) -> Outcome {
-        loop {
+    fn receive(&mut self, slot: u32, io: &mut Io, flags: EventFlags) -> Outcome {
+        for _ in 0..READS_AT_ONCE {
             let Some(socket) = &self.socket else { return None };
             let read = match net::recv(socket, &mut io.buffers.wire[..], RecvFlags::empty()) {
                 Ok((0, _)) => return Some(self.end_of_stream()),
@@ -336,6 +335,15 @@ impl Connection {
                 return None;
             }
         }
+        if let Some(socket) = &self.socket {
+            look_again(socket, self.token(slot), io);
+        }
+        None
+    }
+
+    /// By which the queue tells its events, and those of what was in its place before.
+    fn token(&self, slot: u32) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(slot)
     }
 
     /// A server that has closed its side, or has answered before it had read the request, takes no other request.

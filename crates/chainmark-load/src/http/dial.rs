@@ -13,6 +13,12 @@ use std::os::fd::OwnedFd;
 
 const INTERESTS: EventFlags = EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
 
+/// Has the queue tell of a socket again that was not read to its end: of what is there already it tells only once.
+pub(super) fn look_again(socket: &OwnedFd, token: u64, io: &Io) {
+    // It fails for no socket that is in the queue, and all are.
+    let _ = epoll::modify(&io.epoll, socket, EventData::new_u64(token), INTERESTS);
+}
+
 /// How far an attempt is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialled {

@@ -6,6 +6,9 @@ use std::os::fd::OwnedFd;
 
 /// One read takes a whole answer of the usual size.
 const WIRE_BYTES: usize = 64 * 1024;
+/// A server that sends faster than it is read keeps a thread no longer than so many reads from its clock and its other
+/// connections.
+pub(super) const READS_AT_ONCE: usize = 16;
 /// The server's side of the connection has ended.
 pub(super) const HUNG_UP: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 

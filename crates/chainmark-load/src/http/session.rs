@@ -1,7 +1,7 @@
 //! One HTTP/2 connection: its socket, its TLS, and what speaks HTTP/2 over them.
 
 use super::classes::Kind;
-use super::dial::{Dial, Dialled};
+use super::dial::{Dial, Dialled, look_again};
 use super::failure::{Failure, reason, tls_reason};
 use super::io::{HUNG_UP, Io};
 use super::pipe::Port;
@@ -157,6 +157,11 @@ impl Session {
             Poll::Ready(Err(error)) if error.is_go_away() && error.is_remote() => Some(super::stream::failure(&error)),
             _ => None,
         }
+    }
+
+    /// Has what is left to be read come back with a later event.
+    pub fn look_again(&self, token: u64, io: &Io) {
+        look_again(&self.socket, token, io);
     }
 
     /// Reads once; whether there may be more.

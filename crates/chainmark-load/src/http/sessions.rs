@@ -3,7 +3,7 @@
 use super::classes::Kind;
 use super::connection::Outcome;
 use super::failure::Failure;
-use super::io::{HUNG_UP, Io};
+use super::io::{HUNG_UP, Io, READS_AT_ONCE};
 use super::plan::Plan;
 use super::session::Session;
 use super::stream::{self, Circumstances, Stream, Woken};
@@ -181,7 +181,7 @@ impl Sessions {
     }
 
     fn receive(&mut self, index: usize, io: &mut Io, flags: EventFlags) {
-        loop {
+        for _ in 0..READS_AT_ONCE {
             let Some(session) = &mut self.sessions[index] else { return };
             let received = session.receive(io, flags);
             self.drive(index, io);
@@ -190,6 +190,9 @@ impl Sessions {
                 Ok(false) => return,
                 Err(failure) => return self.fail(index, &failure, io),
             }
+        }
+        if let Some(session) = &self.sessions[index] {
+            session.look_again(token(session.generation, index), io);
         }
     }
 

@@ -390,3 +390,24 @@ fn an_early_answer_to_a_request_that_is_not_read_ends_the_connection_and_not_the
     assert!(result.classes.iter().all(|class| admitted(class.class)), "{:?}", result.classes);
     assert!(result.books.ok + result.books.failed >= 3, "{:?}", result.books);
 }
+
+#[test]
+fn a_server_that_never_stops_sending_is_out_of_time_and_holds_up_no_other_connection() {
+    // Of its body nothing is kept, so no limit of memory ends it: only the clock does.
+    let server = Server::answering(|request, stream| {
+        if request.path == "/right" {
+            return write(stream, &with_length("200 OK", "{}"));
+        }
+        write(stream, "HTTP/1.1 200 OK\r\n\r\n");
+        let (begun, piece) = (Instant::now(), vec![b' '; 1 << 20]);
+        while begun.elapsed() < Duration::from_secs(20) && stream.write_all(&piece).is_ok() {}
+        false
+    });
+    let requests = vec![post("/flood", json!({})), post("/right", json!({}))];
+    let mut order = order(&server.url, closed(2), requests);
+    order["timeout_s"] = json!(0.5);
+    order["threads"] = json!(1);
+    let result = run(&order);
+    assert_eq!(classes(&result), [("timeout", None, "the answer was not complete in time".to_owned())]);
+    assert!(result.books.ok > 0);
+}

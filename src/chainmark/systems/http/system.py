@@ -228,10 +228,15 @@ def _ask_once(target: Target, endpoint: Endpoint, how: Checked) -> str | None:
         why, hint = _why_unanswered(target, error, timeout_s)
         raise EnvironmentFailure(f"{what} was not answered: {why}", hint)
     told = f" {dict(error.told)}" if error.told else ""
-    status = f"status {error.status}" if error.kind == "status" else error.kind
+    manner = {
+        "status": f"with status {error.status}",
+        "answer": "with a body that cannot be read",
+        "wrong answer": "with a wrong answer",
+    }
     hint = "is the server wrong, or what the profile says of the request (`checks`, `contains`, `status`)?"
     raise UsageError(
-        f"{what} answers {status}, which the profile does not accept: {error.detail}{told}",
+        f"{what} is answered {manner.get(error.kind, f'with {error.kind}')}, which the profile does not accept: "
+        f"{error.detail}{told}",
         hint_of_status(error.status) if error.kind == "status" and error.status else hint,
     )
 

@@ -1,0 +1,120 @@
+"""Drift over long steps as metrics, so that releases are compared by it, too: a line's end as a share of its begin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from chainmark.capacity.drift import Drift, Drifting
+from chainmark.capacity.loadtest import Found
+from chainmark.capacity.metrics import ATTEMPT, ERROR_FLOOR, FAILED, LATENCY_NOISE, level_name
+from chainmark.capacity.model import Endpoint, Level
+from chainmark.core import units
+from chainmark.core.catalogue import Catalogue
+from chainmark.core.metric import Better, Kind, Metric, Population
+
+END = "end_share"
+# A share of the begin up to which a line is equal to another one, and up to which it must be known to be a sample.
+_MARGIN = 0.10
+_MEMORY_NOISE = 0.03
+_FIRST_ORDER = 40
+_WORDS = {Drifting.P50: "median latency", Drifting.P99: "p99 latency", Drifting.MEMORY: "server memory"}
+Drifts = Mapping[str, Sequence[Drift]]
+
+
+def with_drifts(catalogue: Catalogue, found: Iterable[Found], drifts: Drifts) -> Catalogue:
+    """The catalogue with the metrics of these drifts, which are given by the endpoint's id.
+
+    What the agreement limits decides a comparison; the rest is shown.
+    """
+    populations, metrics = [], []
+    for one in found:
+        for level, whats in _measured(drifts[one.endpoint.id]).items():
+            name = _population_id(one.endpoint.id, level)
+            populations.append(Population(id=name, label=f"soaks of {one.endpoint.label} at {level}", keys=[ATTEMPT]))
+            metrics += [_metric(one.endpoint, level, what, is_limited=limited) for what, limited in whats.items()]
+    return catalogue.model_copy(
+        update={
+            "populations": [*catalogue.populations, *populations],
+            "metrics": [*catalogue.metrics, *metrics],
+        }
+    )
+
+
+def drift_samples(found: Iterable[Found], drifts: Drifts) -> dict[str, pl.DataFrame]:
+    """One row a long step; null of what is not known well enough to be compared."""
+    samples = {}
+    for one in found:
+        own = drifts[one.endpoint.id]
+        for level, whats in _measured(own).items():
+            rows: dict[int, dict[str, float | None]] = {}
+            for drift in own:
+                if drift.level == level:
+                    row = rows.setdefault(drift.started_ns, {ATTEMPT: len(rows) + 1})
+                    row[_metric_id(one.endpoint.id, level, drift.what)] = _value(drift)
+            columns = {_metric_id(one.endpoint.id, level, what): pl.Float64 for what in whats}
+            schema: dict[str, Any] = {ATTEMPT: pl.Int64, **columns}
+            samples[_population_id(one.endpoint.id, level)] = pl.DataFrame(list(rows.values()), schema=schema)
+    return samples
+
+
+def _measured(drifts: Iterable[Drift]) -> dict[Level, dict[Drifting, bool]]:
+    """What drifted at each level, and whether that is limited, in a total order."""
+    found: dict[Level, dict[Drifting, bool]] = {}
+    for one in drifts:
+        found.setdefault(one.level, {})[one.what] = one.limit is not None
+    return {level: dict(sorted(found[level].items())) for level in sorted(found)}
+
+
+def _value(drift: Drift) -> float | None:
+    if drift.rise is None or drift.low is None or drift.high is None:
+        return None
+    is_errors = drift.what is Drifting.ERRORS
+    if (drift.high - drift.low) / 2.0 > (ERROR_FLOOR if is_errors else _MARGIN):
+        return None
+    return drift.rise if is_errors else 1.0 + drift.rise
+
+
+def _population_id(endpoint_id: str, level: Level) -> str:
+    return f"{endpoint_id}_soak_at_{level_name(level)}"
+
+
+def _metric_id(endpoint_id: str, level: Level, what: Drifting) -> str:
+    name = _population_id(endpoint_id, level)
+    return f"{name}_rise_of_{FAILED}" if what is Drifting.ERRORS else f"{name}_{what}_{END}"
+
+
+def _metric(endpoint: Endpoint, level: Level, what: Drifting, *, is_limited: bool) -> Metric:
+    own: dict[str, Any] = {
+        "id": _metric_id(endpoint.id, level, what),
+        "unit": "fraction",
+        "better": Better.LOWER,
+        "statistics": ["mean"],
+        "judged_by": ["mean"],
+        "table": endpoint.id,
+        "order": _FIRST_ORDER + list(Drifting).index(what),
+        "population": _population_id(endpoint.id, level),
+        "gating": is_limited,
+        "source": ["load steps"],
+    }
+    line = "of a line through sixty intervals of the step (Theil-Sen)"
+    if what is Drifting.ERRORS:
+        return Metric(
+            label=f"{endpoint.label} rise of errors over a soak at {level}",
+            kind=Kind.DIFFERENCE,
+            floor=ERROR_FLOOR,
+            description=f"The share of failed requests at the end {line}, less that at its begin. No value where that "
+            f"is not known to within {units.plain_percent(ERROR_FLOOR)}.",
+            **own,
+        )
+    return Metric(
+        label=f"{endpoint.label} {_WORDS[what]} at the end of a soak at {level}, share of its begin",
+        kind=Kind.POSITIVE,
+        margin=_MARGIN,
+        default_noise=_MEMORY_NOISE if what is Drifting.MEMORY else LATENCY_NOISE,
+        description=f"The {_WORDS[what]} at the end {line}, as a share of its begin: above 100 %, it rose. No "
+        f"value where that is not known to within {units.plain_percent(_MARGIN)}.",
+        **own,
+    )

@@ -1,0 +1,126 @@
+"""A container of this machine, by its name: its first process and its control group."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from chainmark.core import units
+from chainmark.core.errors import UsageError
+from chainmark.network.run_queue import PROC
+from chainmark.network.server_usage import group_of
+
+# Both answer `container inspect` with the same JSON.
+ENGINES = ("docker", "podman")
+ENGINE_LONGEST_S = 20.0
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+# A process that began so near to its container's begin is its first one; clocks are set and machines sleep meanwhile.
+_SAME_BEGIN_S = 60.0
+_OTHER = "or give its processes by `--server-pid`"
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container that runs here.
+
+    Attributes:
+        pid: its first process, as this machine counts.
+        group: its control group (version 2); None: it has none of its own.
+    """
+
+    pid: int
+    group: Path | None
+
+
+def container_called(name: str) -> Container:
+    """The running container of this name or ID.
+
+    Raises:
+        UsageError: no engine knows it, it does not run, or it runs on another machine.
+    """
+    described = _described(name)
+    state = described["State"]
+    identifier, pid = str(described["Id"]), int(state["Pid"])
+    if not state["Running"] or pid <= 0:
+        raise UsageError(
+            f"the container `{name}` is not running", f"its state is `{state.get('Status', '?')}`; start it"
+        )
+    if not _is_here(identifier, pid, str(state["StartedAt"])):
+        raise UsageError(
+            f"the container `{name}` does not run on this machine: its process {pid} is not here",
+            "its engine is elsewhere; run chainmark there, or monitor the server by `--scrape`",
+        )
+    groups = [folder for folder in _with_parents(group_of(pid)) if identifier in folder.name]
+    # What a container makes of groups for itself is below the group that is called after it.
+    return Container(pid, groups[-1] if groups else None)
+
+
+def _described(name: str) -> dict[str, Any]:
+    """What the first engine that has it says of it."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"`{name}` is not the name of a container", "`docker ps` lists the names of those that run")
+    engines = [engine for engine in ENGINES if shutil.which(engine)]
+    if not engines:
+        raise UsageError(
+            f"the container `{name}` cannot be looked up: neither docker nor podman is on the PATH", _OTHER.capitalize()
+        )
+    reasons = []
+    for engine in engines:
+        found, reason = _asked(engine, name)
+        if found is not None:
+            return found
+        reasons.append(f"{engine}: {reason}")
+    raise UsageError(
+        f"no container `{name}` was found ({'; '.join(reasons)})",
+        f"`{engines[0]} ps` lists the names of those that run, {_OTHER}",
+    )
+
+
+def _asked(engine: str, name: str) -> tuple[dict[str, Any] | None, str]:
+    """What it says of the container, or why it does not."""
+    try:
+        answer = subprocess.run(
+            [engine, "container", "inspect", name],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=ENGINE_LONGEST_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return None, f"it did not answer within {units.duration(ENGINE_LONGEST_S)}"
+    except OSError as error:
+        return None, error.strerror or str(error)
+    if answer.returncode:
+        said = answer.stderr.strip().splitlines() or [f"it ended with {answer.returncode}"]
+        return None, said[-1].removeprefix("Error: ").rstrip(".")
+    try:
+        (found,) = json.loads(answer.stdout)
+        int(found["State"]["Pid"]), found["State"]["Running"], found["State"]["StartedAt"], found["Id"]
+    except (ValueError, KeyError, TypeError):
+        return None, "its answer describes no container"
+    return found, ""
+
+
+def _is_here(identifier: str, pid: int, started_at: str) -> bool:
+    """Whether this process is the container's: of an engine on another machine, the number may be anybody's here."""
+    try:
+        if identifier in (PROC / str(pid) / "cgroup").read_text():
+            return True
+        began_s = datetime.fromisoformat(started_at).timestamp()
+        return abs(psutil.Process(pid).create_time() - began_s) < _SAME_BEGIN_S
+    except (OSError, ValueError, psutil.Error):
+        return False
+
+
+def _with_parents(folder: Path | None) -> list[Path]:
+    return [folder, *folder.parents] if folder else []

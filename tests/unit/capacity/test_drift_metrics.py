@@ -1,0 +1,102 @@
+"""A release that gets slower over a soak, or leaks, is worse than one that does not, although both meet their SLA."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from chainmark.capacity.agreement import Sla
+from chainmark.capacity.drift import Drift, Drifting
+from chainmark.capacity.drift_metrics import drift_samples, with_drifts
+from chainmark.capacity.loadtest import Found
+from chainmark.capacity.metrics import load_catalogue_of
+from chainmark.capacity.model import Level, LevelKind, Outcome
+from chainmark.compare import compare
+from chainmark.core.comparison import Outcome as Ended
+from chainmark.stats.trend import trend_of
+
+from tests.unit.capacity.queueing import ENDPOINT
+from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
+
+LEVEL = Level(LevelKind.RATE, 80.0)
+NAME = "block_soak_at_80_per_s"
+STRETCHES = 60
+
+
+def _drifts(rises: dict[Drifting, float], seed: int, scatter: float = 0.02) -> list[Drift]:
+    """Of one soak, from lines through values that scatter."""
+    rng, made = np.random.default_rng(seed), []
+    for what, rise in rises.items():
+        if what is Drifting.ERRORS:
+            unit, values = 1.0, 0.001 + rise * np.linspace(0.0, 1.0, STRETCHES) + rng.normal(0.0, 1e-4, STRETCHES)
+        else:
+            values = (1.0 + rise * np.linspace(0.0, 1.0, STRETCHES)) * rng.lognormal(0.0, scatter, STRETCHES)
+        trend = trend_of(list(values))
+        assert trend is not None
+        unit = 1.0 if what is Drifting.ERRORS else trend.begin
+        low, high = (end / unit for end in trend.rise_interval)
+        limit = None if what is Drifting.MEMORY else 0.5
+        made.append(Drift(what, LEVEL, seed, 7200.0, trend.begin, trend.rise / unit, low, high, limit, Outcome.PASS))
+    return made
+
+
+def _run(version: str, repetition: int, rises: dict[Drifting, float], scatter: float = 0.02) -> SyntheticRun:
+    side = "candidate" if version.startswith("v1") else "baseline"
+    seed = repetition + 10 * len(side)
+    found = [Found(ENDPOINT, Sla())]
+    drifts = {ENDPOINT.id: _drifts(rises, seed, scatter)}
+    catalogue = with_drifts(load_catalogue_of("cometbft", "API", found), found, drifts)
+    described = manifest(version, repetition, side=side, position=repetition, seed=seed)
+    samples = drift_samples(found, drifts)
+    metrics = [one for one in catalogue.metrics if one.population == NAME]
+    assert {column for column in samples[NAME].columns if column != "attempt"} == {one.id for one in metrics}
+    populations = [one for one in catalogue.populations if one.id == NAME]
+    return SyntheticRun(
+        described, catalogue.model_copy(update={"metrics": metrics, "populations": populations}), samples
+    )
+
+
+STEADY = dict.fromkeys(Drifting, 0.0)
+WORSE = {Drifting.P50: 0.0, Drifting.P99: 0.4, Drifting.ERRORS: 0.01, Drifting.MEMORY: 0.3}
+
+
+def _judged(candidate: dict[Drifting, float]) -> dict[str, Ended]:
+    made = compare(
+        [_run("v0.38.17", at, STEADY) for at in (1, 2, 3)], [_run("v1.0.1", at, candidate) for at in (1, 2, 3)],
+        tool_version="test",
+    )  # fmt: skip
+    return {one.metric_id.removeprefix(f"{NAME}_"): one.outcome for one in made.judgements}
+
+
+def test_what_rises_over_a_soak_is_worse_in_a_comparison() -> None:
+    assert set(_judged(STEADY).values()) == {Ended.EQUAL}
+    assert _judged(WORSE) == {
+        "p50_end_share": Ended.EQUAL,
+        "p99_end_share": Ended.WORSE,
+        "rise_of_error_share": Ended.WORSE,
+        "memory_end_share": Ended.WORSE,
+    }
+
+
+def test_only_what_the_agreement_limits_decides() -> None:
+    gating = {one.id.removeprefix(f"{NAME}_"): one.gating for one in _run("v1.0.1", 1, STEADY).catalogue.metrics}
+    assert gating == {
+        "p50_end_share": True, "p99_end_share": True, "rise_of_error_share": True, "memory_end_share": False
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("scatter", "is_known"), [(0.02, True), (0.5, False)])
+def test_a_line_that_may_be_any_is_no_sample(scatter: float, is_known: bool) -> None:
+    """One run a side has an assumed noise, which would call it worse or better by chance."""
+    samples = _run("v1.0.1", 1, STEADY, scatter).frames[NAME]
+    assert (samples[f"{NAME}_p50_end_share"].to_list()[0] is not None) is is_known
+
+
+def test_a_step_without_readings_of_the_memory_has_a_row_without_it() -> None:
+    found, first = [Found(ENDPOINT, Sla())], _drifts(STEADY, 1)
+    drifts = [*first[:3], *_drifts(STEADY, 2)]
+    frame = drift_samples(found, {ENDPOINT.id: drifts})[NAME]
+    assert frame["attempt"].to_list() == [1, 2]
+    memory = frame[f"{NAME}_memory_end_share"].to_list()
+    assert memory[0] is None
+    assert memory[1] == pytest.approx(1.0, abs=0.05)

@@ -1,0 +1,56 @@
+"""What a plan stores of its access: enough to resume it, and nothing secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import chainmark as cm
+from chainmark.capacity.kept_access import kept_access, restored
+from chainmark.core.errors import UsageError
+
+SET = {"TOKEN": "s3cr3t-token", "PASSWORD": "s3cr3t-word"}
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ({"headers": ["X-Network: preprod"]}, []),
+        ({"headers": ["Authorization: Bearer ${TOKEN}"]}, []),
+        ({"headers": ["Authorization: Bearer s3cr3t-token"]}, ["--header 'Authorization: …'"]),
+        # The text beside a variable may be the secret.
+        ({"headers": ["X-Any: s3cr3t-word${TOKEN}"]}, ["--header 'X-Any: …'"]),
+        ({"commands": ["Authorization: echo s3cr3t-word"]}, ["--header-command 'Authorization: …'"]),
+        ({"user": "me:${PASSWORD}"}, []),
+        ({"user": "me:s3cr3t-word"}, ["--user 'NAME:…'"]),
+        ({"user": "me:s3cr3t-word${PASSWORD}"}, ["--user 'NAME:…'"]),
+        ({"proxy": "http://127.0.0.1:3128"}, []),
+        ({"proxy": "http://me:${PASSWORD}@127.0.0.1:3128"}, []),
+        ({"proxy": "http://me:s3cr3t-word@127.0.0.1:3128"}, ["--proxy 'http://NAME:…'"]),
+    ],
+)
+def test_what_is_stored_lets_the_requests_in_again_and_holds_no_secret(
+    given: dict[str, str], missing: list[str]
+) -> None:
+    access = cm.Access(**given, environment=SET)  # type: ignore[arg-type]
+    kept = kept_access(access)
+    assert "s3cr3t" not in kept.model_dump_json()
+    assert list(kept.missing.values()) == missing
+    nobody = cm.Access(environment=SET)
+    if missing:
+        with pytest.raises(UsageError, match="not stored because it is secret"):
+            restored(kept, nobody, "plan-1")
+    again = restored(kept, access if missing else nobody, "plan-1")
+    assert again.values() == access.values()
+    assert again.way == access.way
+
+
+def test_what_is_given_again_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is found from any folder; a token that is given again replaces a stored name and password."""
+    monkeypatch.chdir(tmp_path)
+    Path("key.txt").write_text("s3cr3t-key", encoding="utf-8")
+    kept = kept_access(cm.Access(["X-Key: @key.txt"], user="me:${PASSWORD}", environment=SET))
+    monkeypatch.chdir("/")
+    again = restored(kept, cm.Access(["Authorization: Bearer other"], environment=SET), "plan-1")
+    assert again.values() == [("Authorization", "Bearer other"), ("X-Key", "s3cr3t-key")]
