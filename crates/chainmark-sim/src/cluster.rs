@@ -144,7 +144,7 @@ impl Cluster {
         let n = places.names.len();
         if n < 2 {
             return Err(SimulationError::impossible(
-                format!("a cluster of {n} host{} has nobody to send a block to", if n == 1 { "" } else { "s" }),
+                "a cluster of 1 host has nobody to send a block to",
                 "at least 2 hosts are needed",
             ));
         }
@@ -535,7 +535,7 @@ mod tests {
     #[test]
     fn impossible_clusters_are_refused_by_name() {
         assert!(refused(&order(0, Topology::TorusDense)).contains("no hosts"));
-        assert!(refused(&order(1, Topology::TorusDense)).contains("1 hosts"));
+        assert!(refused(&order(1, Topology::TorusDense)).contains("1 host "));
         let mut unknown = order(52, Topology::TorusDense);
         unknown.lost_regions = vec!["XX".to_owned()];
         assert!(refused(&unknown).contains("no region `XX`\nhint: known regions: EU, US, AP"));
