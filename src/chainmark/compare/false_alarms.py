@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
@@ -44,10 +44,10 @@ class _Read:
         self.manifest, self.catalogue = run.manifest, run.catalogue
 
     @cached_property
-    def _summaries(self) -> dict[str, MetricSummary]:
+    def _summaries(self) -> Mapping[str, MetricSummary]:
         return self._run.summaries()
 
-    def summaries(self) -> dict[str, MetricSummary]:
+    def summaries(self) -> Mapping[str, MetricSummary]:
         return self._summaries
 
     def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import polars as pl
@@ -36,7 +37,7 @@ class RunData(Protocol):
     def catalogue(self) -> Catalogue:
         """The metrics' definitions at the time of the run."""
 
-    def summaries(self) -> dict[str, MetricSummary]:
+    def summaries(self) -> Mapping[str, MetricSummary]:
         """Per metric id, its distribution and estimates."""
 
     def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
@@ -87,9 +88,8 @@ class LoadedRun:
 
     def __init__(self, run: RunData) -> None:
         self.manifest = run.manifest
-        self.catalogue = run.catalogue
         self._run = run
-        self._summaries: dict[str, MetricSummary] | None = None
+        self._summaries: Mapping[str, MetricSummary] | None = None
         self._ordered: dict[str, OrderedSamples | None] = {}
         self._described: Descriptions | None = None
         self._kept: dict[str, pl.DataFrame] = {}
@@ -98,6 +98,11 @@ class LoadedRun:
     def run_id(self) -> str:
         """The run's identifier."""
         return self.manifest.run_id
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """Its metrics; of the runs of an archive nobody asks."""
+        return self._run.catalogue
 
     @property
     def data(self) -> RunData:

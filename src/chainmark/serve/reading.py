@@ -6,7 +6,7 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -64,13 +64,13 @@ class ReadRun(SealedRun):
             self._catalogues[digest] = super().catalogue
         return self._catalogues[digest]
 
-    def summaries(self) -> dict[str, MetricSummary]:
+    def summaries(self) -> Mapping[str, MetricSummary]:
         """The contents of ``metrics.json`` by metric id."""
         return self._summaries
 
     @cached_property
     def _summaries(self) -> dict[str, MetricSummary]:
-        return super().summaries()
+        return dict(super().summaries())  # all of them are looked at: a damaged one is known before a page begins
 
 
 class ArchivedRun(ReadRun):

@@ -21,6 +21,7 @@ import blake3
 import polars as pl
 import psutil
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary
@@ -37,6 +38,9 @@ from chainmark.store.schema import Schema, check_samples, check_schema
 STATE = "unfinished.json"
 DESCRIPTION = "description.parquet"
 _CLOCK_TOLERANCE_S = 60.0  # between the start of a process and the run that it makes
+# By the hash of their sealed files: most runs of an archive have the same ones.
+_CATALOGUES: dict[str, Catalogue] = {}
+_MOST_CATALOGUES = 64
 _LAYOUT = "chainmark.layout"  # of a description, in the file's metadata
 
 
@@ -177,6 +181,25 @@ class StagedRun(UnfinishedRun):
             self._lock = -1
 
 
+class _Summaries(Mapping[str, MetricSummary]):
+    """Summaries that are checked when they are first looked at, in the order of the file."""
+
+    def __init__(self, rows: dict[str, dict[str, Any]]) -> None:
+        self._rows = rows
+        self._known: dict[str, MetricSummary] = {}
+
+    def __getitem__(self, metric_id: str) -> MetricSummary:
+        if metric_id not in self._known:
+            self._known[metric_id] = MetricSummary.model_validate(self._rows[metric_id])
+        return self._known[metric_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
 class SealedRun:
     """A finished run, read lazily. It carries its own catalogue, so the system's code is not needed."""
 
@@ -200,8 +223,15 @@ class SealedRun:
 
     @cached_property
     def catalogue(self) -> Catalogue:
-        """The metrics' definitions at the time of the run."""
-        return Catalogue.model_validate(self._read_json("catalogue.json"))
+        """The metrics' definitions at the time of the run; those of equal files are one object."""
+        sealed_hash = self._seal["catalogue.json"]
+        known = _CATALOGUES.get(sealed_hash)
+        if known is None:
+            known = Catalogue.model_validate(self._read_json("catalogue.json"))
+            if len(_CATALOGUES) >= _MOST_CATALOGUES:
+                _CATALOGUES.clear()
+            _CATALOGUES[sealed_hash] = known
+        return known
 
     @property
     def sealed_on(self) -> str:
@@ -209,10 +239,9 @@ class SealedRun:
         modified = (self.path / SEAL).stat().st_mtime
         return datetime.fromtimestamp(modified, UTC).date().isoformat()
 
-    def summaries(self) -> dict[str, MetricSummary]:
-        """The contents of ``metrics.json`` by metric id."""
-        rows = self._read_json("metrics.json")["metrics"]
-        return {row["metric_id"]: MetricSummary.model_validate(row) for row in rows}
+    def summaries(self) -> Mapping[str, MetricSummary]:
+        """The contents of ``metrics.json`` by metric id; an archive of runs is asked for a few of them."""
+        return _Summaries({row["metric_id"]: row for row in self._read_json("metrics.json")["metrics"]})
 
     def document(self, name: str) -> dict[str, Any] | None:
         """What was kept under that name; None where nothing was, as in runs that are older than it."""
@@ -301,8 +330,8 @@ class SealedRun:
 
     def _read_json(self, name: str) -> dict[str, Any]:
         try:
-            content: dict[str, Any] = json.loads((self.path / name).read_text(encoding="utf-8"))
-        except (OSError, json.JSONDecodeError) as error:
+            content: dict[str, Any] = from_json((self.path / name).read_bytes())
+        except (OSError, ValueError) as error:
             raise InvalidRunError(
                 f"run `{self.run_id}` is damaged: {name} cannot be read ({error})",
                 f"`chainmark runs verify {self.run_id}` shows what changed",

@@ -40,7 +40,7 @@ def host_report(run: SealedRun, against: Path | None) -> HostReport:
     return HostReport(
         host="the host" if host is None else str(host),
         manifest=run.manifest,
-        metrics=run.summaries(),
+        metrics=dict(run.summaries()),
         catalogue=run.catalogue,
         chain=_chain(run, lives),
         peers=_peers(run),
