@@ -41,12 +41,12 @@ class TerminalProgress:
         self._heading = heading or f"{_which(number, total)} · {step.version}{side}"
         self._headings[name_of(step.profile), step.side, step.repetition, step.position] = self._heading
         if self._bars is None:
-            err.print(self._heading, markup=False)
+            err().print(self._heading, markup=False)
 
     def say(self, text: str) -> None:
         """A line that stays."""
         self._printed_s = self._clock()
-        (self._bars.console if self._bars else err).print(text, markup=False, highlight=False)
+        (self._bars.console if self._bars else err()).print(text, markup=False, highlight=False)
 
     def end(self, run: SealedRun) -> None:
         """Say how a run ended."""
@@ -57,7 +57,7 @@ class TerminalProgress:
         heading = self._headings.pop((name, place.side, place.repetition, place.position), "") if place else ""
         mark = (" ✓ " if not failed else " ✗ ", "green" if not failed else "red")
         line = Text.assemble(mark, heading or self._heading, "  ")
-        (self._bars.console if self._bars else err).print(line + Text(f"{run.run_id}  {told}", "dim"))
+        (self._bars.console if self._bars else err()).print(line + Text(f"{run.run_id}  {told}", "dim"))
 
     def stage(self, name: str) -> None:
         """A new stage begins."""
@@ -81,7 +81,7 @@ class TerminalProgress:
 
     def _print(self, name: str) -> None:
         self._printed_s = self._clock()
-        err.print(f"  {name}", markup=False)
+        err().print(f"  {name}", markup=False)
 
     def update(self, fraction: float, detail: str = "") -> None:
         """Move the bar."""
@@ -200,14 +200,14 @@ def shown(expose: str | None, *, scenarios: bool) -> Iterator[Bars]:
             return
         state = ExperimentState(tool_version())
         with exposed(state, expose) as url:
-            err.print(f"exposed at {url}", markup=False)
+            err().print(f"exposed at {url}", markup=False)
             both = ExposedProgress(bars, state)
             yield QaProgress(both) if scenarios else both
 
 
 @contextmanager
 def _drawn() -> Iterator[TerminalProgress]:
-    if not err.is_terminal:
+    if not err().is_terminal:
         yield TerminalProgress(None)
         return
     columns = (
@@ -216,5 +216,5 @@ def _drawn() -> Iterator[TerminalProgress]:
         TextColumn("{task.fields[detail]}", style="dim"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=err, transient=True) as bars:
+    with Progress(*columns, console=err(), transient=True) as bars:
         yield TerminalProgress(bars)

@@ -230,7 +230,7 @@ class Output:
             written += self.numbered(number)._write(document)
         if not self.as_json:
             for document in documents:
-                document.print(out)
+                document.print(out())
         elif len(documents) == 1:
             print_json(documents[0].result)
         else:

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.text import Text
-
 from chainmark.core.errors import ChainmarkError
 
+# Completing a word prints nothing by it, and loading it takes a quarter of the time.
 if TYPE_CHECKING:
     from pydantic import BaseModel
+    from rich.console import Console
 
 # Where nobody looks at a screen, nothing need be cut to its width: ids and paths must stay whole in a pipe.
 PIPE_WIDTH = 200
-_width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
-out = Console(highlight=False, soft_wrap=True, width=_width)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+@functools.cache
+def out() -> Console:
+    """Where results go."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
+    return Console(highlight=False, soft_wrap=True, width=width)
+
+
+@functools.cache
+def err() -> Console:
+    """Where messages go."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def print_json(content: BaseModel | dict[str, Any] | list[Any]) -> None:
@@ -30,11 +44,13 @@ def print_json(content: BaseModel | dict[str, Any] | list[Any]) -> None:
 
 def print_error(error: ChainmarkError) -> None:
     """One sentence, then a hint."""
-    err.print(Text.assemble(("error: ", "bold red"), error.message))
+    from rich.text import Text
+
+    err().print(Text.assemble(("error: ", "bold red"), error.message))
     if error.hint:
-        err.print(Text.assemble(("hint: ", "bold cyan"), error.hint))
+        err().print(Text.assemble(("hint: ", "bold cyan"), error.hint))
 
 
 def say(text: str) -> None:
     """A message on stderr, letter by letter."""
-    err.print(text, markup=False)
+    err().print(text, markup=False)

@@ -143,7 +143,7 @@ def check(
     if as_json:
         print_json({"hash": kept.hash, "requests": total, "wrong": [asdict(one) for one in wrong]})
     else:
-        out.print(
+        out().print(
             f"{units.count(total - len(wrong))} of {units.count(total)} requests were answered correctly", markup=False
         )
         _list(wrong)
@@ -160,16 +160,16 @@ def _show(kept: KeptCorpus, path: Path, as_json: bool) -> None:
         table.add_row(endpoint, units.count(sum(counts.values())), kinds)
     for endpoint, reason in kept.skipped.items():
         table.add_row(endpoint, "–", reason)
-    out.print(table)
+    out().print(table)
     if kept.refused:
-        out.print(f"\n{units.count(len(kept.refused))} were not answered correctly and are not in the corpus:")
+        out().print(f"\n{units.count(len(kept.refused))} were not answered correctly and are not in the corpus:")
         _list(kept.refused)
-    out.print(f"\nnetwork {kept.network}\nhash    {kept.hash}", markup=False)
+    out().print(f"\nnetwork {kept.network}\nhash    {kept.hash}", markup=False)
     say(f"corpus  {path}")
 
 
 def _list(wrong: Sequence[WrongRequest]) -> None:
     for one in wrong[:_LISTED]:
-        out.print(f"  {one.endpoint}: {one.reason}", markup=False)
+        out().print(f"  {one.endpoint}: {one.reason}", markup=False)
     if len(wrong) > _LISTED:
-        out.print(f"  and {units.count(len(wrong) - _LISTED)} more; `--json` lists all of them", markup=False)
+        out().print(f"  and {units.count(len(wrong) - _LISTED)} more; `--json` lists all of them", markup=False)

@@ -69,10 +69,10 @@ def note(
                 "`--metric` applies only to a change of the set-up", "give the day on which the change took effect"
             )
         found = cm.annotate(since, text, system=system, until=until)
-        out.print(f"noted: {found.system} {found.reach}: {found.text}", markup=False)
+        out().print(f"noted: {found.system} {found.reach}: {found.text}", markup=False)
         return
     epoch = cm.note(system, since, text, metrics=metrics or [])
-    out.print(f"noted: {epoch.system} since {epoch.since}: {epoch.text}", markup=False)
+    out().print(f"noted: {epoch.system} since {epoch.since}: {epoch.text}", markup=False)
 
 
 @app.command("pin", epilog="Example: `chainmark history pin cardano 10.1.4`")
@@ -84,7 +84,7 @@ def pin(
 ) -> None:
     """Pin an anchor: every later version is also compared with it, which reveals slow drift."""
     cm.pin(system, version)
-    out.print(f"anchor of {system}: {version or 'none'}", markup=False)
+    out().print(f"anchor of {system}: {version or 'none'}", markup=False)
 
 
 @app.command("margins", epilog="Example: `chainmark history margins 10.6.2 --margin learnt:5%,15%`")
@@ -120,11 +120,11 @@ def list_notes(as_json: AsJson = False) -> None:
         table.add_row(note_.system, note_.reach, note_.text, "")
     for system, version in found.anchors.items():
         table.add_row(system, "", f"anchor {version}", "")
-    out.print(table)
+    out().print(table)
 
 
 @app.command("remove", epilog="Example: `chainmark history remove cardano 2025-08-01`")
 def remove(system: System, since: Since) -> None:
     """Remove the note of a change."""
     cm.unnote(system, since)
-    out.print(f"removed: {system} since {since}", markup=False)
+    out().print(f"removed: {system} since {since}", markup=False)

@@ -25,7 +25,7 @@ class FollowedRows:
     """The rows of a log that is followed, each once: as lines, so that they can be piped."""
 
     def __init__(self, on_stderr: bool) -> None:
-        self._console = err if on_stderr else out
+        self._console = err() if on_stderr else out()
         self._shown: set[str] | None = None
 
     def show(self, rows: Rows) -> None:
@@ -56,9 +56,9 @@ def _print_list(made: Sequence[cm.Run]) -> None:
     for one in made:
         facts = [fact.value for fact in one.manifest.facts[:_FACTS_SHOWN]]
         table.add_row(one.id, one.manifest.subject.version, "; ".join(facts))
-    out.print(table)
+    out().print(table)
     fresh = sum(one.is_new for one in made)
-    out.print(f"\n{len(made)} runs, {fresh} of them new", markup=False)
+    out().print(f"\n{len(made)} runs, {fresh} of them new", markup=False)
 
 
 def _print_summary(made: cm.Run) -> None:
@@ -76,13 +76,13 @@ def _print_summary(made: cm.Run) -> None:
     for account, classes in in_short(manifest.counts).items():
         told = ", ".join(f"{label} {units.count(count)}" for label, count in classes.items() if count)
         table.add_row(account, f"{units.count(sum(classes.values()))}: {told}")
-    out.print(table)
+    out().print(table)
     _print_gates(manifest)
     _print_notes(manifest)
     if made.is_valid:
         shown = f"host {made.id} --html host.html" if made.is_of_one_host else f"runs show {made.id}"
-        out.print(f"\nnext  chainmark {shown}", markup=False)
-        out.print(f"      chainmark compare BASELINE {made.id} --html report.html", markup=False)
+        out().print(f"\nnext  chainmark {shown}", markup=False)
+        out().print(f"      chainmark compare BASELINE {made.id} --html report.html", markup=False)
 
 
 def _size(manifest: cm.Manifest) -> str:
@@ -95,15 +95,15 @@ def _print_gates(manifest: cm.Manifest) -> None:
         table.add_row(
             gate.label, f"[{_COLOURS[gate.status.value]}]{gate_word(gate.status)}[/]", gate.measured, gate.detail
         )
-    out.print()
-    out.print(table)
+    out().print()
+    out().print(table)
 
 
 def _print_notes(manifest: cm.Manifest) -> None:
     notes = [*manifest.warnings, *(incident.what for incident in manifest.incidents)]
     if notes:
-        out.print()
+        out().print()
     for note in notes[:_NOTES_SHOWN]:
-        out.print(f"note  {note}", markup=False)
+        out().print(f"note  {note}", markup=False)
     if len(notes) > _NOTES_SHOWN:
-        out.print(f"note  {len(notes) - _NOTES_SHOWN} more in `chainmark runs show`", markup=False)
+        out().print(f"note  {len(notes) - _NOTES_SHOWN} more in `chainmark runs show`", markup=False)

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -79,7 +79,7 @@ def _become(step: LastStep, code: int) -> NoReturn:
     import tempfile
 
     with tempfile.TemporaryFile() as order:
-        left = {"code": code, "written": step.written, "papers": [(path, asdict(paper)) for path, paper in step.papers]}
+        left = {"code": code, "written": step.written, "papers": [(path, vars(paper)) for path, paper in step.papers]}
         order.write(json.dumps(left).encode())
         order.seek(0)
         os.dup2(order.fileno(), 0)

@@ -19,7 +19,7 @@ def print_fault_kinds(kinds: Sequence[FaultKind]) -> None:
     table = Table("kind", Column("meaning", overflow="fold"), Column("example", overflow="fold"), box=None)
     for kind in kinds:
         table.add_row(kind.name, kind.meaning, kind.example)
-    out.print(table)
+    out().print(table)
 
 
 def print_made(made: SyntheticLogs) -> None:
@@ -38,7 +38,7 @@ def print_made(made: SyntheticLogs) -> None:
         ("stored", units.byte_size(made.stored_bytes)),
     ):
         table.add_row(label, value)
-    out.print(table)
+    out().print(table)
     if made.faults:
         faults = Table("fault", "host", Column("from s", justify="right"), Column("until s", justify="right"), box=None)
         faults.add_column("value", justify="right")
@@ -47,6 +47,6 @@ def print_made(made: SyntheticLogs) -> None:
             times = ["" if time is None else units.number(time, 0) for time in (fault.from_s, fault.until_s)]
             value = fault.name or (f"{units.tidy(fault.value)} {fault.unit}".strip() if fault.value else "")
             faults.add_row(fault.fault, fault.host, *times, value, f"{fault.lines}")
-        out.print("")
-        out.print(faults)
-    out.print(f"\nlogs and truth  {made.folder}", markup=False)
+        out().print("")
+        out().print(faults)
+    out().print(f"\nlogs and truth  {made.folder}", markup=False)

@@ -30,7 +30,7 @@ def metrics(
         print_json(catalogue)
         return
     for group in catalogue.tables:
-        out.print(f"[bold underline]{group.title}[/]\n")
+        out().print(f"[bold underline]{group.title}[/]\n")
         for metric in catalogue.ordered():
             if metric.table == group.id:
                 _print(metric, catalogue.population(metric.population).label)
@@ -40,10 +40,10 @@ def _print(metric: Metric, population: str) -> None:
     margin = units.plain_percent(metric.margin)
     margin += f", at least {units.tidy(metric.floor)} {metric.unit}" if metric.floor else ""
     gating = " · [bold]gating[/]" if metric.gating else ""
-    out.print(f"[bold]{metric.id}[/]  {metric.label}, {metric.unit}{gating}")
+    out().print(f"[bold]{metric.id}[/]  {metric.label}, {metric.unit}{gating}")
     better = "no direction" if metric.better == NEITHER else f"{metric.better} is better"
-    out.print(
+    out().print(
         f"  {better} · judged by {', '.join(metric.judged_by)} · margin {margin} · over {population}", style="dim"
     )
-    out.print(Padding(metric.description, (0, 0, 0, 2)), soft_wrap=False)
-    out.print(f"  from {', '.join(metric.source)}\n", style="dim")
+    out().print(Padding(metric.description, (0, 0, 0, 2)), soft_wrap=False)
+    out().print(f"  from {', '.join(metric.source)}\n", style="dim")

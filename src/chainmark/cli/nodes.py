@@ -23,11 +23,11 @@ def install(
     """Build or copy node binaries (releases, checkouts, forks) into the cache; each is checked and hashed."""
     subjects = []
     for version in versions:
-        with err.status(f"installing {system} {version} (a first build takes a minute or two)"):
+        with err().status(f"installing {system} {version} (a first build takes a minute or two)"):
             subjects.append(cm.install(system, version))
         if not as_json:
             subject = subjects[-1]
-            out.print(f"{subject.name} {subject.version}  sha256 {subject.binary_sha256}  {subject.build}")
+            out().print(f"{subject.name} {subject.version}  sha256 {subject.binary_sha256}  {subject.build}")
     if as_json:
         print_json([subject.model_dump(mode="json") for subject in subjects])
 
@@ -42,4 +42,4 @@ def list_nodes(as_json: AsJson = False) -> None:
     table = Table("system", "version", "built by", "sha256", Column("path", overflow="fold"), box=None)
     for subject, path in found:
         table.add_row(subject.name, subject.version, subject.build or "", (subject.binary_sha256 or "")[:16], str(path))
-    out.print(table)
+    out().print(table)

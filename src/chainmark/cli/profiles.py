@@ -21,4 +21,4 @@ def profiles(as_json: AsJson = False) -> None:
     table = Table("profile", "description", box=None)
     for name, content in resolved.items():
         table.add_row(name, content["description"])
-    out.print(table)
+    out().print(table)

@@ -59,7 +59,7 @@ def run(
         print_json([one.manifest.model_dump(mode="json") for one in made])
     else:
         for one in made:
-            out.print(one.id, markup=False)
+            out().print(one.id, markup=False)
     exit_if_not_valid(made, "`chainmark runs show RUN` shows the measurements")
 
 

@@ -114,7 +114,7 @@ def verify(reference: RunReference) -> None:
         say(f"{run.id}: {problem}")
     if problems:
         raise typer.Exit(ExitCode.INVALID)
-    out.print(f"{run.id} matches its seal")
+    out().print(f"{run.id} matches its seal")
 
 
 @app.command("export", epilog="Example: `chainmark runs export cometbft-demo-v1.0.1-2026 --to shared-runs`")
@@ -132,10 +132,10 @@ def export(
 ) -> None:
     """Pack each sealed run into one file that another store can import, or write all figures as a table."""
     if figures is not None:
-        out.print(cm.export_figures(reference, figures), markup=False, soft_wrap=True)
+        out().print(cm.export_figures(reference, figures), markup=False, soft_wrap=True)
         return
     for run in cm.open_runs(reference):
-        out.print(run.export(to), markup=False, soft_wrap=True)
+        out().print(run.export(to), markup=False, soft_wrap=True)
 
 
 @app.command("import", epilog="Example: `chainmark runs import shared-runs/cometbft-demo-v1.0.1-2026.tar`")
@@ -154,9 +154,9 @@ def import_runs(
             "give files written by `runs export`", "`--samples` imports the sample runs that ship with chainmark"
         )
     for archive in archives or []:
-        out.print(f"imported {cm.import_run(archive).id}", markup=False, soft_wrap=True)
+        out().print(f"imported {cm.import_run(archive).id}", markup=False, soft_wrap=True)
     for run in cm.import_samples() if samples else []:
-        out.print(f"imported {run.id}", markup=False, soft_wrap=True)
+        out().print(f"imported {run.id}", markup=False, soft_wrap=True)
 
 
 @app.command("remove", epilog="Example: `chainmark runs remove cometbft-demo-v1.0.1-2026`")
@@ -172,4 +172,4 @@ def remove(
     if (reference is None) != unfinished:
         raise UsageError("give one run, or use `--unfinished`", "`chainmark runs list` shows all runs")
     for name in cm.remove_unfinished() if reference is None else [cm.remove_run(reference)]:
-        out.print(f"removed {name}", markup=False, soft_wrap=True)
+        out().print(f"removed {name}", markup=False, soft_wrap=True)
