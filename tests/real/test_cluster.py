@@ -18,11 +18,14 @@ import chainmark as cm
 from chainmark.core.cluster_report import ClusterReport
 from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
 from chainmark.core.verdict import Verdict
+from chainmark.store.files import json_bytes
+from chainmark.systems.cardano.simulation import Simulator, simulator_on
 
 from tests.examples import NEED_A_CLUSTER, execute
 from tests.real.dask_cluster import ROOT, LocalCluster, local_cluster, processing, wait_for_workers, watching
 from tests.support import wait_until
 from tests.unit.systems.cardano.clusters import make_cluster
+from tests.unit.systems.cardano.made_up import profile
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +86,19 @@ def test_a_run_is_the_same_on_one_machine_two_and_four_and_after_one_was_lost(
         cluster.kill("w3")
         work.join()
         assert made == [expected]
+
+
+def test_a_prediction_and_an_explanation_are_the_same_wherever_batches_are_simulated(cluster: LocalCluster) -> None:
+    here, there = (
+        cm.predict("cardano/value", [("rtt", "+20%")], blocks=64, seed=3, on=on) for on in (None, cluster.address)
+    )
+    assert json_bytes(there.result) == json_bytes(here.result)
+    with pytest.raises(EnvironmentFailure, match="cannot be reached"):
+        cm.predict("cardano/value", blocks=64, on="tcp://127.0.0.1:1")
+    # What cannot be simulated is the same error wherever it is tried.
+    alone = profile().network.cluster().model_copy(update={"hosts": 1})
+    with watching(cluster) as seen, pytest.raises(UsageError, match="a cluster of 1 host has nobody to send a block"):
+        Simulator(32, simulate=simulator_on(seen)).run(profile().scenario(1).model_copy(update={"cluster": alone}))
 
 
 class Stopper:

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 VARIABLE = "CHAINMARK_CLUSTER"
 
 
+def cluster_address(on: str | None) -> str | None:
+    """The scheduler that was asked for, by an option or by the environment."""
+    return on or os.environ.get(VARIABLE)
+
+
 @contextmanager
 def machines_at(address: str | None, listener: Relay) -> Iterator[Machines | None]:
     """The workers of the cluster that was asked for, as long as the context lasts; None: of none.
@@ -48,7 +53,7 @@ def machines_for(
     system: ImportableSystem, order: ImportOrder, on: str | None, listener: Relay
 ) -> Iterator[Machines | None]:
     """The workers for an import; None where none were asked for, or the source is not one for them."""
-    address = on or os.environ.get(VARIABLE)
+    address = cluster_address(on)
     if address and not (isinstance(system, SpreadSystem) and system.is_spread(order)):
         listener.say(f"{order.source} is read by this machine alone: the cluster at {address} has no use for it")
         address = None
@@ -76,7 +81,7 @@ def cluster_check(
         >>> cm.cluster_check(scheduler).word
         'READY'
     """
-    address = on or os.environ.get(VARIABLE)
+    address = cluster_address(on)
     if not address:
         raise UsageError("no cluster is given", f"`--on tcp://HOST:8786`, or the variable {VARIABLE}")
     from chainmark.cluster.connection import connected  # noqa: PLC0415 - nothing of it is loaded without a cluster

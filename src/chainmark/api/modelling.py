@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from chainmark.api.context import Cancellation, Settings, as_settings, relay, resolve_profile, store_at
+from chainmark.api.clusters import cluster_address, machines_at
+from chainmark.api.context import Cancellation, Relay, Settings, as_settings, relay, resolve_profile, store_at
 from chainmark.api.noting import noted
 from chainmark.api.runs import RunReference, open_run
 from chainmark.core.errors import UsageError
@@ -35,6 +36,7 @@ def predict(
     blocks: int | None = None,
     seed: int = 1,
     threads: int = 0,
+    on: str | None = None,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
@@ -49,6 +51,7 @@ def predict(
         settings: changes of the profile, where the source is one.
         blocks: how many to simulate per network.
         seed, threads: the results depend on the seed alone.
+        on: the scheduler of a Dask cluster whose workers simulate, "tcp://10.0.0.1:8786".
         store, progress, cancel: as in `run`.
 
     Raises:
@@ -61,8 +64,11 @@ def predict(
     """
     system, found = model_source(source, version, settings, store)
     asked = tuple(Change(key, amount) for key, amount in changes)
-    order = ModelOrder(asked, together=together, blocks=blocks, seed=seed, threads=threads)
-    return noted(system.predict(found, order, relay(progress, cancel)), _measured(found), store_at(store))
+    listener = relay(progress, cancel)
+    with machines_at(cluster_address(on), listener) as machines:
+        order = ModelOrder(asked, together=together, blocks=blocks, seed=seed, threads=threads, machines=machines)
+        document = system.predict(found, order, listener)
+    return noted(document, _measured(found), store_at(store))
 
 
 def explain(
@@ -71,6 +77,7 @@ def explain(
     blocks: int | None = None,
     seed: int = 1,
     threads: int = 0,
+    on: str | None = None,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
@@ -79,7 +86,7 @@ def explain(
 
     Args:
         sources: one run or published report; or many reports, or a folder of them.
-        version, blocks, seed, threads, store, progress, cancel: as in `predict`.
+        version, blocks, seed, threads, on, store, progress, cancel: as in `predict`.
 
     Raises:
         UsageError: a source cannot be used.
@@ -88,11 +95,19 @@ def explain(
         >>> cm.explain(report, blocks=320).word
         'EXPLAINED'
     """
-    order = ModelOrder(blocks=blocks, seed=seed, threads=threads)
     listener = relay(progress, cancel)
-    if len(sources) == 1 and not Path(str(sources[0])).is_dir():
-        system, found = model_source(sources[0], version, None, store)
-        return noted(system.explain(found, order, listener), _measured(found), store_at(store))
+    with machines_at(cluster_address(on), listener) as machines:
+        order = ModelOrder(blocks=blocks, seed=seed, threads=threads, machines=machines)
+        if len(sources) == 1 and not Path(str(sources[0])).is_dir():
+            system, found = model_source(sources[0], version, None, store)
+            return noted(system.explain(found, order, listener), _measured(found), store_at(store))
+        return _evidence(sources, version, order, listener)
+
+
+def _evidence(
+    sources: Sequence[RunReference | Path], version: str | None, order: ModelOrder, listener: Relay
+) -> Document:
+    """The record of a model against many reports."""
     if version is not None:
         raise UsageError("`--version` applies to a single report, but several were given", "omit `--version`")
     reports, left = known_reports(sources)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Blocks, Column, ModelSeed, Output, Threads, shows_result
+from chainmark.cli.common import Blocks, Column, ModelSeed, On, Output, Threads, shows_result
 from chainmark.cli.following import progress
 
 
@@ -23,6 +23,7 @@ def explain(
     blocks: Blocks = None,
     seed: ModelSeed = 1,
     threads: Threads = 0,
+    on: On = None,
     *,
     output: Output,
 ) -> None:
@@ -34,5 +35,7 @@ def explain(
     shows the accuracy of each method over all of them: `chainmark explain reports/`.
     """
     with progress() as listener:
-        document = cm.explain(*sources, version=version, blocks=blocks, seed=seed, threads=threads, progress=listener)
+        document = cm.explain(
+            *sources, version=version, blocks=blocks, seed=seed, threads=threads, on=on, progress=listener
+        )
     output.finish(document)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Blocks, Column, ModelSeed, Output, Threads, declared, shows_result
+from chainmark.cli.common import Blocks, Column, ModelSeed, On, Output, Threads, declared, shows_result
 from chainmark.cli.following import progress
 from chainmark.cli.quick import Quick
 from chainmark.systems.offered import ChangeOption, offers
@@ -85,6 +85,7 @@ def predict(
     blocks: Blocks = None,
     seed: ModelSeed = 1,
     threads: Threads = 0,
+    on: On = None,
     *,
     changes: Sequence[tuple[str, str]],
     output: Output,
@@ -108,6 +109,7 @@ def predict(
             blocks=blocks,
             seed=seed,
             threads=threads,
+            on=on,
             progress=listener,
         )
     output.finish(document)

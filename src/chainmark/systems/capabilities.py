@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, runtime
 from pydantic import BaseModel
 
 from chainmark.core.errors import UsageError
+from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
 from chainmark.lab.protocols import (
     AttachableSystem,
@@ -79,6 +80,7 @@ class ModelOrder:
         together: all changes as one scenario, instead of each alone and then all.
         blocks: how many blocks to simulate per scenario; None leaves it to the system.
         threads: 0 means all cores. The results do not depend on it.
+        machines: other machines that simulate instead of this one; the results do not depend on them either.
     """
 
     changes: tuple[Change, ...] = ()
@@ -86,6 +88,7 @@ class ModelOrder:
     blocks: int | None = None
     seed: int = 1
     threads: int = 0
+    machines: Machines | None = None
 
 
 @runtime_checkable

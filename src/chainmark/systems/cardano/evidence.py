@@ -21,7 +21,7 @@ from chainmark.systems.cardano.formula import formula_for
 from chainmark.systems.cardano.model.results import Evidence, EvidenceRow, EvidenceRun
 from chainmark.systems.cardano.published.reader import ReportFigures, is_report
 from chainmark.systems.cardano.scenario import PINGS_S, Scenario
-from chainmark.systems.cardano.simulation import Simulate, Simulated, Simulator, native
+from chainmark.systems.cardano.simulation import Simulate, Simulated, Simulator, simulator_on
 from chainmark.systems.cardano.sources import benchmark_scenario
 
 # The model's constants and the formula were fitted to runs before this day, releases up to 10.2.
@@ -52,7 +52,7 @@ def evidence(
     order: ModelOrder,
     progress: Progress,
     catalogue: Catalogue,
-    simulate: Simulate = native,
+    simulate: Simulate | None = None,
 ) -> Evidence:
     """Fit the model to every run of the reports and compare; a run that several reports show counts once.
 
@@ -69,6 +69,7 @@ def evidence(
     judged: list[_Judged] = []
     tried: list[Errors] = []
     progress.stage(f"fitting the model to {len(complete)} runs")
+    simulate = simulate or simulator_on(order.machines)
     simulator = Simulator(order.blocks or BLOCKS_PER_RUN, order.threads, simulate=simulate)
     for number, run in enumerate(complete):
         progress.update(number / len(complete), run.label)

@@ -42,7 +42,7 @@ from chainmark.systems.cardano.predict import (
 )
 from chainmark.systems.cardano.published.reader import ReportFigures
 from chainmark.systems.cardano.record import allowed
-from chainmark.systems.cardano.simulation import Simulate, Simulator, native
+from chainmark.systems.cardano.simulation import Simulate, Simulator, simulator_on
 from chainmark.systems.cardano.sources import WITHOUT_TOPOLOGY, read_source
 from chainmark.systems.cardano.split.parted import lacks, published_parts, ways_of
 from chainmark.systems.cardano.split.simulated import shares
@@ -58,7 +58,7 @@ NOTES = (
 
 
 def explain(
-    source: ModelSource, order: ModelOrder, progress: Progress, catalogue: Catalogue, simulate: Simulate = native
+    source: ModelSource, order: ModelOrder, progress: Progress, catalogue: Catalogue, simulate: Simulate | None = None
 ) -> Explanation:
     """Fit the model to a run's stages and compare what it says of adoption with what was measured.
 
@@ -75,7 +75,7 @@ def explain(
         raise UsageError("an explanation takes no changes", "`chainmark predict` answers what-ifs")
     given.figures.adoption()
     progress.stage(f"fitting the model to {given.title}")
-    simulator = Simulator(order.blocks, order.threads, simulate=simulate)
+    simulator = Simulator(order.blocks, order.threads, simulate=simulate or simulator_on(order.machines))
     calibration = calibrate(
         given.figures, given.start, simulator, progress.update, pings_s=given.pings_s, doubt_s=given.doubt_s
     )

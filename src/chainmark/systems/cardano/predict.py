@@ -29,7 +29,7 @@ from chainmark.systems.cardano.model.results import (
 )
 from chainmark.systems.cardano.record import joined, record
 from chainmark.systems.cardano.scenario import Scenario, Stages
-from chainmark.systems.cardano.simulation import Simulate, Simulated, Simulator, native
+from chainmark.systems.cardano.simulation import Simulate, Simulated, Simulator, simulator_on
 from chainmark.systems.cardano.sources import Input, read_source
 from chainmark.systems.cardano.split.simulated import simulated_splits
 from chainmark.systems.cardano.topology import RandomPeers
@@ -80,13 +80,14 @@ class Arm:
 
 
 def predict(
-    source: ModelSource, order: ModelOrder, progress: Progress, catalogue: Catalogue, simulate: Simulate = native
+    source: ModelSource, order: ModelOrder, progress: Progress, catalogue: Catalogue, simulate: Simulate | None = None
 ) -> Prediction:
     """Simulate the source's network and every what-if with common random numbers.
 
     Raises:
         UsageError: the source or a change cannot be used.
     """
+    simulate = simulate or simulator_on(order.machines)
     given = read_source(source, order.seed, catalogue)
     # Every change is tried before any time is spent.
     arms(given.start, order)

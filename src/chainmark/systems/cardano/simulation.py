@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from chainmark._native import simulate_batches
 from chainmark.core.errors import UsageError
+from chainmark.core.parts import Machines
 from chainmark.systems.cardano.model.results import Modelled
 from chainmark.systems.cardano.scenario import Scenario
 
@@ -53,6 +54,55 @@ OnProgress = Callable[[float], None]
 def native(scenario: str, blocks_per_batch: int, first_batch: int, batches: int, threads: int) -> Batches:
     """The simulator in Rust."""
     return simulate_batches(scenario, blocks_per_batch, first_batch, batches, threads)
+
+
+@dataclass(frozen=True)
+class Portion:
+    """One batch for a machine to simulate; the scenario is JSON."""
+
+    scenario: str
+    blocks: int
+    batch: int
+
+
+@dataclass(frozen=True)
+class Means:
+    """What machines simulated, as `Batches`."""
+
+    figures: list[str]
+    normal: list[list[float]]
+    slow: list[list[float]]
+
+
+def simulate_there(portion: Portion) -> Means:
+    """One batch, on the machine of a worker, by one thread.
+
+    Raises:
+        ValueError: the scenario is impossible.
+    """
+    made = native(portion.scenario, portion.blocks, portion.batch, 1, 1)
+    return Means(made.figures, made.normal, made.slow)
+
+
+def simulator_on(machines: Machines | None) -> Simulate:
+    """The simulator in Rust, on other machines where there are some: each batch is wherever there is room."""
+    if machines is None:
+        return native
+
+    def simulate(scenario: str, blocks_per_batch: int, first_batch: int, batches: int, _threads: int) -> Means:
+        portions = [Portion(scenario, blocks_per_batch, first_batch + number) for number in range(batches)]
+        made: list[Means] = machines.map(
+            simulate_there,
+            portions,
+            at=lambda _: (),
+            take=lambda _, means: means,
+            weight=lambda _: 0.0,
+            watch=lambda _: None,
+        )
+        normal, slow = ([row for means in made for row in rows(means)] for rows in (_normal, _slow))
+        return Means(made[0].figures, normal, slow)
+
+    return simulate
 
 
 @dataclass(frozen=True)
@@ -164,11 +214,11 @@ class Simulator:
         return Simulated(names, (1.0 - q) * normal + q * slow, size)
 
 
-def _normal(part: Batches) -> Sequence[Sequence[float]]:
+def _normal(part: Batches) -> list[list[float]]:
     return part.normal
 
 
-def _slow(part: Batches) -> Sequence[Sequence[float]]:
+def _slow(part: Batches) -> list[list[float]]:
     return part.slow
 
 
