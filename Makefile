@@ -1,5 +1,5 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
-# Needed: Python >= 3.11 with venv, Rust (cargo), Go, make, a C compiler.
+# Needed: Python >= 3.11 with venv, Rust (cargo), Go, make, a C compiler, flock (util-linux).
 # Build output, wheels and node binaries are cached outside the checkout, so a second clone is quick.
 
 SHELL := /bin/bash
