@@ -1,5 +1,5 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
-# Needed: Python >= 3.11 with venv, Rust (cargo), Go, make, a C compiler.
+# Needed: Python >= 3.11 with venv, Rust (cargo), Go, make, a C compiler, flock (util-linux).
 # Build output, wheels and node binaries are cached outside the checkout, so a second clone is quick.
 
 SHELL := /bin/bash
@@ -54,8 +54,10 @@ check: setup ## formatting, lints and types
 	$(BIN)/ruff format --check src tests benches
 	$(BIN)/ruff check src tests benches
 	cargo fmt --all --check
-	@# mypy uses one processor; clippy's builds begin on the other.
-	$(BIN)/mypy & types=$$!; \
+	@# mypy uses one processor; clippy's builds begin on the other. What it knows of equal files is every checkout's: a
+	@# file counts by its content. Two checkouts at once take turns.
+	@mkdir -p $(CACHE)
+	flock $(CACHE)/mypy.lock $(BIN)/mypy --cache-dir $(CACHE)/mypy & types=$$!; \
 	cargo clippy --quiet --workspace --all-targets --locked -- -D warnings; lints=$$?; \
 	wait $$types && exit $$lints
 

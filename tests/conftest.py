@@ -16,6 +16,8 @@ from tests.support import Lab
 
 # Tests of behaviour run several networks at a time on purpose; their commands inherit this.
 os.environ[USE] = Use.SHARED
+# Thousands of runs are sealed here, and no test cuts the power: waiting for the disk is most of what many of them take.
+os.fsync = lambda fd: None
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

@@ -23,7 +23,7 @@ from tests.oracle.incumbent_files import Json, write
 
 CLUSTERS = {
     # Of more than 29 hosts the reports average the lowest means alone.
-    "many hosts": {"hosts": 31, "slots": 160, "seed": 3, "faults": ("restart:node-2@60-80", "late:node-1@90")},
+    "many hosts": {"hosts": 30, "slots": 110, "seed": 3, "faults": ("restart:node-2@60-80", "late:node-1@90")},
     "switches and losses": {
         "hosts": 6,
         "seed": 4,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import chainmark as cm
 from chainmark.core.bisect_report import BisectReport, SideFound, Way
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.verdict import Verdict
-from chainmark.store.live import live_searches
+from chainmark.store.live import LiveSearch, live_searches
 from chainmark.systems import base
 
 from tests.unit.api.listening import Told
@@ -50,9 +52,38 @@ def _result(document: cm.Document) -> BisectReport:
     return document.result
 
 
-def test_the_version_that_brought_the_change_is_found(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lab = _Lab(LineSystem(change=23), profile, monkeypatch)
-    document = lab.search()
+@dataclass(frozen=True)
+class _Whole:
+    """A search from its beginning to its end: what it found, what it made, and who watched it saw and was told."""
+
+    document: cm.Document
+    made: list[int]
+    seen: list[LiveSearch]
+    left: list[LiveSearch]
+    told: list[str]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Whole]:
+    """Of v0 … v40, of which v23 brought the change; several tests look at it, and none changes it."""
+    profile = tmp_path_factory.mktemp("whole") / "quick.toml"
+    profile.write_text('system = "line"\n', encoding="utf-8")
+    seen: list[LiveSearch] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CHAINMARK_MACHINE", "shared")
+        lab = _Lab(LineSystem(change=23), profile, patch)
+
+        class Watching(Told):
+            def begin(self, *run: Any) -> None:
+                seen.extend(live_searches(lab.store / "experiments"))
+
+        told = Watching()
+        document = lab.search(progress=told)
+        yield _Whole(document, lab.system.made, seen, live_searches(lab.store / "experiments"), told.lines)
+
+
+def test_the_version_that_brought_the_change_is_found(whole: _Whole) -> None:
+    document = whole.document
     found = _result(document)
     assert (found.way, found.first, found.last) == (Way.FOUND, 23, 23)
     assert (document.verdict, document.verdict.exit_code, document.word) == (Verdict.PASS, 0, "FOUND")
@@ -65,7 +96,7 @@ def test_the_version_that_brought_the_change_is_found(profile: Path, monkeypatch
     assert found.step_across is not None
     assert found.step_across.labels == ("v22", "v23")
     assert found.step_across.verdict is Verdict.FAIL
-    assert found.runs == len(lab.system.made) < 30
+    assert found.runs == len(whole.made) < 30
     for step in found.steps:
         assert step.outcome is (SideFound.BAD if step.place >= 23 else SideFound.GOOD)
     assert found.steps[-1].left == 1
@@ -73,15 +104,9 @@ def test_the_version_that_brought_the_change_is_found(profile: Path, monkeypatch
     assert all(f"v{place}" in document.text() for place in (22, 23))
 
 
-def test_the_path_so_far_is_shown_while_it_is_searched(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_path_so_far_is_shown_while_it_is_searched(whole: _Whole) -> None:
     """Whoever watches sees what is tried and what each step has shown; afterwards nothing is left of it."""
-    lab, seen = _Lab(LineSystem(change=23), profile, monkeypatch), []
-
-    class Watching(Told):
-        def begin(self, *run: Any) -> None:
-            seen.extend(live_searches(lab.store / "experiments"))
-
-    found = _result(lab.search(progress=Watching()))
+    found, seen = _result(whole.document), whole.seen
     assert (seen[0].good, seen[0].bad, seen[0].left, seen[0].followed) == ("v0", "v40", 40, "")
     last = seen[-1]
     assert last.followed.startswith("latency")
@@ -90,7 +115,7 @@ def test_the_path_so_far_is_shown_while_it_is_searched(profile: Path, monkeypatc
     told = [(step.place, step.outcome, step.left) for step in last.steps]
     assert len(told) >= 4
     assert told[:4] == path[:4]
-    assert live_searches(lab.store / "experiments") == []
+    assert whole.left == []
 
 
 def test_every_revision_is_measured_beside_fresh_runs_of_the_ends(
@@ -197,7 +222,7 @@ def test_with_too_few_runs_what_is_left_is_told(profile: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("stopped_at", [2, 3, 5, 8, 11])
 def test_an_interrupted_search_goes_on_as_if_it_had_not_been(
-    stopped_at: int, profile: Path, monkeypatch: pytest.MonkeyPatch
+    stopped_at: int, whole: _Whole, profile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = _Lab(LineSystem(change=23), profile, monkeypatch)
 
@@ -214,17 +239,12 @@ def test_an_interrupted_search_goes_on_as_if_it_had_not_been(
         assert told.lines[-1] == f"interrupted: the finished runs are kept; continue with `--resume {folder.name}`"
     lab.system.on_run = lambda _: None
     found = _result(cm.bisect(resume=folder.name, store=lab.store))
-    whole = _Lab(LineSystem(change=23), profile, monkeypatch)
-    whole.store = profile.parent / "whole"
-    expected = _result(whole.search())
     assert (found.way, found.last) == (Way.FOUND, 23)
-    assert found.runs <= expected.runs + 2
+    assert found.runs <= _result(whole.document).runs + 2
 
 
-def test_progress_says_which_step_how_far_and_how_much_is_left(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = Told()
-    _Lab(LineSystem(change=23), profile, monkeypatch).search(progress=told)
-    steps = [line for line in told.lines if line.startswith("step ")]
+def test_progress_says_which_step_how_far_and_how_much_is_left(whole: _Whole) -> None:
+    steps = [line for line in whole.told if line.startswith("step ")]
     assert steps[0].startswith("step 1 · v20: it contains the change with ")
     assert "revisions left, about " in steps[0]
     assert steps[-1].endswith("1 revision left, about 0 more runs")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -53,33 +54,42 @@ def _seal(store: FixedStore, run: SyntheticRun) -> None:
     made.seal(known, run.catalogue, list(run.summaries().values()))
 
 
-@pytest.fixture
-def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A store with an experiment and a run that can be followed, and what the examples name."""
-    store = FixedStore(tmp_path / "store")
-    monkeypatch.setenv("CHAINMARK_STORE", str(store.root))
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A store with an experiment and a run that can be followed, and what the examples name, in one folder."""
+    folder = tmp_path_factory.mktemp("known")
+    store = FixedStore(folder / "store")
     for side in sides({"tx_latency_s": 1.37}):
         for run in side:
             _seal(store, run)
     sealed(store, Lives(6, 8).fill())
     figures = made_up.measured(made_up.profile().scenario(made_up.SEED))
-    table = tmp_path / "v9_report_tabbed.txt"
+    table = folder / "v9_report_tabbed.txt"
     table.write_text(spaced(_CELL), encoding="utf-8")
-    summary = tmp_path / "summary.json"
+    summary = folder / "summary.json"
     summary.write_text(json.dumps({"sumHosts": 3}), encoding="utf-8")
-    page = tmp_path / "page.md"
+    page = folder / "page.md"
     page.write_text(PAGE, encoding="utf-8")
     return {
         "page": page,
         "summary": summary,
         "releases": made_reports.written(
-            tmp_path / "releases.json", made_reports.content(*made_reports.series([0.0] * 4 + [0.1] * 5))
+            folder / "releases.json", made_reports.content(*made_reports.series([0.0] * 4 + [0.1] * 5))
         ),
-        "logs": make_cluster(tmp_path / "logs", hosts=3, slots=100),
-        "folder": tmp_path / "cluster",
-        "report": made_up.write(tmp_path / "release.json", made_up.report({"10.5.4": figures, "10.6.2": figures})),
+        "logs": make_cluster(folder / "logs", hosts=3, slots=100),
+        "folder": folder / "cluster",
+        "report": made_up.write(folder / "release.json", made_up.report({"10.5.4": figures, "10.6.2": figures})),
         "table": table,
     }
+
+
+@pytest.fixture
+def known(made: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A copy of it for each test, whose store is that of the commands."""
+    folder = made["folder"].parent
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "store"))
+    return {name: tmp_path / path.relative_to(folder) for name, path in made.items()}
 
 
 @pytest.fixture

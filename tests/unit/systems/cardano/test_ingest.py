@@ -20,7 +20,7 @@ from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import GateStatus, Manifest, Status
 from chainmark.core.progress import Silent
-from chainmark.store.runs import Store
+from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.cardano.decoding import Reading, count_excluded
 from chainmark.systems.cardano.documents import StatedGenesis, resolve_genesis
 from chainmark.systems.cardano.logs import HostLogs, LogFile, find_logs
@@ -39,9 +39,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def imported(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> Manifest:
+def plain(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> SealedRun:
+    """Its run, without any option."""
+    return ingest(tmp_path_factory.mktemp("store"), cluster).run
+
+
+@pytest.fixture(scope="module")
+def imported(plain: SealedRun) -> Manifest:
     """The manifest of its run."""
-    return ingest(tmp_path_factory.mktemp("store"), cluster).run.manifest
+    return plain.manifest
 
 
 def gate(manifest: Manifest, gate_id: str) -> tuple[GateStatus, str]:
@@ -259,7 +265,7 @@ def test_nothing_to_analyse_is_an_invalid_run(cluster: Path, tmp_path: Path) -> 
     assert "EpochGEq 2" in told
 
 
-def test_rotated_and_compressed_logs_give_the_same_metrics(cluster: Path, tmp_path: Path) -> None:
+def test_rotated_and_compressed_logs_give_the_same_metrics(cluster: Path, plain: SealedRun, tmp_path: Path) -> None:
     """A log that was cut into files and packed tells what it told before."""
 
     def cut_and_pack(folder: Path) -> None:
@@ -271,7 +277,7 @@ def test_rotated_and_compressed_logs_give_the_same_metrics(cluster: Path, tmp_pa
         path.write_bytes(b"".join(lines[middle:]))
 
     logs = changed(cluster, tmp_path / "logs", cut_and_pack)
-    runs = [ingest(tmp_path, source).run for source in (cluster, logs)]
+    runs = [plain, ingest(tmp_path, logs).run]
     assert runs[0].run_id != runs[1].run_id
     metrics = [(run.path / "metrics.json").read_bytes() for run in runs]
     assert metrics[0] == metrics[1]
@@ -303,11 +309,11 @@ def _tracer(line: str) -> str:
     return json.dumps({**content, "ns": content["ns"].split(".")})
 
 
-def test_what_wraps_the_lines_changes_no_metric(cluster: Path, tmp_path: Path) -> None:
+def test_what_wraps_the_lines_changes_no_metric(cluster: Path, plain: SealedRun, tmp_path: Path) -> None:
     """A cluster of mixed machines: each host's logs were collected by other means."""
     wraps = (lambda line: _journal(list(line.encode()), "a"), _journal_in_pieces, _docker, _tracer)
     changes = [edit_lines(f"{host}/stdout", wrap) for host, wrap in zip(HOSTS, wraps, strict=True)]
-    runs = [ingest(tmp_path, source).run for source in (cluster, changed(cluster, tmp_path / "logs", *changes))]
+    runs = [plain, ingest(tmp_path, changed(cluster, tmp_path / "logs", *changes)).run]
     metrics = [(run.path / "metrics.json").read_bytes() for run in runs]
     assert metrics[0] == metrics[1]
     assert runs[1].manifest.counts["lines"]["malformed"] == 0

@@ -148,8 +148,8 @@ def test_the_parts_add_up_to_the_judged_change_run_for_run(make: Make) -> None:
         assert sum(part.change for part in split.of()) == pytest.approx(split.change, abs=1e-12)
         for part in split.of():
             assert sum(inner.change for inner in split.of(part.id)) == pytest.approx(part.change, abs=1e-12)
-    without = compare([make(), make(seed=2)], [make(FAR), make(FAR, seed=2)], tool_version="test")
-    assert (without.verdict, without.judgements) == (found.verdict, found.judgements), "it decides nothing"
+    without = decide([make(), make(seed=2)], [make(FAR), make(FAR, seed=2)])
+    assert (without.finding.verdict, without.judgements) == (found.verdict, found.judgements), "it decides nothing"
 
 
 # --- where it cannot tell --------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainmark.core.metric import Kind
@@ -63,6 +63,7 @@ def changes_of(document: Prediction) -> list[tuple[Cell, TableCell]]:
     return found
 
 
+@settings(max_examples=30)  # each of which has more than a hundred cells
 @given(predictions())
 def test_an_insignificant_difference_is_never_a_number(document: Prediction) -> None:
     pairs = changes_of(document)
