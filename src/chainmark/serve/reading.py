@@ -75,18 +75,19 @@ class ReadRun(SealedRun):
 
 
 class HistoricRun(ReadRun):
-    """A run as a history needs it: values where its workload has an archive of them, and never centiles.
-
-    Attributes:
-        figures: the values; None where they cannot be read, or there is no archive.
-    """
+    """A run as a history needs it: values where its workload has an archive of them, and never centiles."""
 
     def __init__(self, path: Path, catalogues: dict[bytes, Catalogue], archive: Archive | None) -> None:
         super().__init__(path, catalogues)
         self._archive = archive
 
+    @property
+    def has_figures(self) -> bool:
+        """Whether an archive has its values, so that its ``metrics.json`` can be read."""
+        return self._figures is not None
+
     @cached_property
-    def figures(self) -> Figures | None:
+    def _figures(self) -> Figures | None:
         """Its values as the archive has them, which is let go of: it may have those of many others."""
         found = None if self._archive is None else self._archive.of(self.run_id)
         self._archive = None
@@ -94,9 +95,9 @@ class HistoricRun(ReadRun):
 
     def value(self, metric_id: str, statistic: str) -> float | None:
         """The value of one statistic of one metric; None where the run has none."""
-        if self.figures is None:
+        if self._figures is None:
             return value_in(self.summaries(), metric_id, statistic)
-        return self.figures.value(metric_id, statistic)
+        return self._figures.value(metric_id, statistic)
 
     @cached_property
     def _summaries(self) -> dict[str, MetricSummary]:
@@ -219,6 +220,6 @@ def _can_be_read(run: SealedRun) -> bool:
     try:
         if run.manifest.run_id == "" or not run.catalogue.metrics:
             return False
-        return (isinstance(run, HistoricRun) and run.figures is not None) or run.summaries() is not None
+        return (isinstance(run, HistoricRun) and run.has_figures) or run.summaries() is not None
     except (ChainmarkError, ValidationError, KeyError, TypeError):
         return False
