@@ -35,13 +35,12 @@ from chainmark.systems.capabilities import SplittingSystem, followable
 
 def compared(sides: Sequence[Sequence[SealedRun]], store: Store, how: How | None = None) -> Document:
     """The comparison of two sides, or of every further one with the first; the store's other runs show the noise."""
-    history = store.alike(run for side in sides for run in side)
-    past = _past(store, how or How())
+    store = store.held()
     if len(sides) > 2:
         beside = compare_side_by_side(
             sides,
-            history=history,
-            past=past,
+            history=store.alike(run for side in sides for run in side),
+            past=_past(store, how or How()),
             follow=_follow(sides),
             parts=_parts(sides),
             margins=(how or How()).accepted.margins,
@@ -189,6 +188,7 @@ def compare(
     how = How(_kind(against), anchor, as_choice(margins), _asked(question), why)
     if any(isinstance(one, str) and is_document(one) for one in references):
         return compared(_with_reports(references, kept), kept, how)
+    kept = kept.held()
     if len(references) == 2 and all(isinstance(one, str) for one in references):
         return _by_workload(str(references[0]), str(references[1]), kept, how)
     return compared(select(references, kept), kept, how)

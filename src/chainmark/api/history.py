@@ -39,7 +39,7 @@ def history(reference: str, *, store: Store | Path | str | None = None) -> list[
         >>> cm.history("9.9.0")[0].sentence.split("; ")[1]
         'the level of 10 of 11 figures changed over 9 releases'
     """
-    kept = store_at(store)
+    kept = store_at(store).held()
     noted = read_notes(kept.root)
     return [document_of(_with_notes(group, kept.series(group), noted)) for group in kept.groups(reference)]
 

@@ -12,7 +12,7 @@ from chainmark.compare.decide import Decided
 from chainmark.compare.estimates import SideEstimates, collect
 from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.compare.judge import working_scale
-from chainmark.compare.noise import Archive, differs_more, scaled, value_of
+from chainmark.compare.noise import Archive, differs_more, scaled
 from chainmark.compare.verdict import is_failure
 from chainmark.core.bisect_report import BisectStep, Level, SideFound
 from chainmark.core.comparison import Judgement, Outcome, Scale
@@ -60,7 +60,7 @@ class Followed:
         status = run.manifest.status
         if self.metric is None:
             return None if status is Status.INVALID else float(status is Status.FAILED)
-        found = value_of(LoadedRun(run), self.metric.id, self.statistic) if status is Status.VALID else None
+        found = LoadedRun(run).value(self.metric.id, self.statistic) if status is Status.VALID else None
         if found is None or not math.isfinite(found) or (self.working is Working.LOG and found <= 0.0):
             return None
         return self.sign * scaled([found], self.working)[0]

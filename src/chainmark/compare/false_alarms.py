@@ -12,13 +12,13 @@ import numpy as np
 import polars as pl
 
 from chainmark.compare.decide import Decided, Past, decide
-from chainmark.compare.inputs import LoadedRun, RunData
+from chainmark.compare.inputs import KeepsValues, LoadedRun, RunData
 from chainmark.compare.noise import build_of
 from chainmark.compare.releases import Releases
 from chainmark.core import units
 from chainmark.core.caveats import caveats_of
 from chainmark.core.comparison import Outcome
-from chainmark.core.distribution import Estimate, MetricSummary
+from chainmark.core.distribution import Estimate, MetricSummary, value_in
 from chainmark.core.errors import UsageError
 from chainmark.core.false_alarms import PROMISED, FalseAlarms, HistoryCheck, SplitAlarms
 from chainmark.core.manifest import Manifest
@@ -49,6 +49,11 @@ class _Read:
 
     def summaries(self) -> Mapping[str, MetricSummary]:
         return self._summaries
+
+    def value(self, metric_id: str, statistic: str) -> float | None:
+        if isinstance(self._run, KeepsValues):
+            return self._run.value(metric_id, statistic)
+        return value_in(self._summaries, metric_id, statistic)
 
     def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         return self._run.samples(population_id, columns)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from chainmark.compare.headline import noticed
 from chainmark.compare.inputs import LoadedRun, RunData
-from chainmark.compare.noise import build_of, scaled, value_of
+from chainmark.compare.noise import build_of, scaled
 from chainmark.compare.releases import Releases
 from chainmark.compare.steps import differences
 from chainmark.core import units
@@ -43,7 +43,7 @@ class _Release:
 
     def value(self, metric: Metric, statistic: str) -> float | None:
         """The mean of its runs; the geometric one of what is compared by ratios."""
-        found = [value for run in self.runs if (value := value_of(run, metric.id, statistic)) is not None]
+        found = [value for run in self.runs if (value := run.value(metric.id, statistic)) is not None]
         if not found:
             return None
         working = Working.LOG if metric.kind is Kind.POSITIVE and min(found) > 0.0 else Working.DIFFERENCE

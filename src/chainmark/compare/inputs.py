@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import polars as pl
 
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.distribution import MetricSummary
+from chainmark.core.distribution import MetricSummary, value_in
 from chainmark.core.manifest import Manifest
 from chainmark.core.metric import Metric, Population
 from chainmark.stats.description import (
@@ -79,6 +79,14 @@ class KeepsDescription(Protocol):
         """Keep it for the next time, where that is possible."""
 
 
+@runtime_checkable
+class KeepsValues(Protocol):
+    """A run that is asked for a few values, and knows them without its summaries; runs in memory do not."""
+
+    def value(self, metric_id: str, statistic: str) -> float | None:
+        """The value of one statistic of one metric; None where the run has none."""
+
+
 class LoadedRun:
     """A run whose summaries are read once, and whose samples are read column by column.
 
@@ -89,6 +97,7 @@ class LoadedRun:
     def __init__(self, run: RunData) -> None:
         self.manifest = run.manifest
         self._run = run
+        self._values = run if isinstance(run, KeepsValues) else None
         self._summaries: Mapping[str, MetricSummary] | None = None
         self._ordered: dict[str, OrderedSamples | None] = {}
         self._described: Descriptions | None = None
@@ -111,9 +120,18 @@ class LoadedRun:
 
     def summary(self, metric_id: str) -> MetricSummary | None:
         """One metric's summary; None when the run does not have it."""
+        return self._known().get(metric_id)
+
+    def value(self, metric_id: str, statistic: str) -> float | None:
+        """One statistic of one metric; None where the run has none."""
+        if self._values is not None:
+            return self._values.value(metric_id, statistic)
+        return value_in(self._known(), metric_id, statistic)
+
+    def _known(self) -> Mapping[str, MetricSummary]:
         if self._summaries is None:
             self._summaries = self._run.summaries()
-        return self._summaries.get(metric_id)
+        return self._summaries
 
     def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Those of the columns that a population has, as stored; an empty frame when none of its metrics has a value.

@@ -91,7 +91,7 @@ class Archive:
         """
         squares, runs, freedom = 0.0, 0, 0
         for group in self._groups:
-            values = [value for run in group if (value := value_of(run, metric_id, statistic)) is not None]
+            values = [value for run in group if (value := run.value(metric_id, statistic)) is not None]
             if len(values) < 2 or (working is Working.LOG and min(values) <= 0.0):
                 continue
             squares += mean_and_variance(scaled(values, working))[1] * (len(values) - 1)
@@ -110,7 +110,7 @@ class Archive:
         """
         groups = []
         for group in self._groups:
-            rows = [[value_of(run, metric_id, statistic) for metric_id, statistic, _ in columns] for run in group]
+            rows = [[run.value(metric_id, statistic) for metric_id, statistic, _ in columns] for run in group]
             kept = [
                 row
                 for row in rows
@@ -128,10 +128,3 @@ def scaled(values: Sequence[float], working: Working) -> list[float]:
 
 def _has(value: float | None, working: Working) -> bool:
     return value is not None and (working is not Working.LOG or value > 0.0)
-
-
-def value_of(run: LoadedRun, metric_id: str, statistic: str) -> float | None:
-    """One statistic of one metric in a run; None where it has none."""
-    summary = run.summary(metric_id)
-    estimate = summary.estimates.get(statistic) if summary else None
-    return estimate.value if estimate else None

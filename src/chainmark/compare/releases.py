@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from chainmark.compare.gates import rules, same_workload
 from chainmark.compare.inputs import LoadedRun, RunData
-from chainmark.compare.noise import ArchiveSpread, Column, build_of, scaled, value_of
+from chainmark.compare.noise import ArchiveSpread, Column, build_of, scaled
 from chainmark.compare.sides import exclusion
 from chainmark.core import units
 from chainmark.core.epoch import Epoch
@@ -123,7 +123,7 @@ class Releases:
         return found
 
     def _look(self, metric: Metric, statistic: str) -> Iterator[tuple[Column, _Seen]]:
-        told = [(run, value) for run in self.runs if (value := value_of(run, metric.id, statistic)) is not None]
+        told = [(run, value) for run in self.runs if (value := run.value(metric.id, statistic)) is not None]
         is_positive = metric.kind is Kind.POSITIVE and all(value > 0.0 for _, value in told)
         for working in (Working.LOG, Working.DIFFERENCE) if is_positive else (Working.DIFFERENCE,):
             runs = [run for run, _ in told]
@@ -199,12 +199,12 @@ class Releases:
             baseline: the last of them.
         """
         metric_id, statistic, working = column
-        spread, own = self.spread(*column), value_of(baseline, metric_id, statistic)
+        spread, own = self.spread(*column), baseline.value(metric_id, statistic)
         if spread is None or own is None:
             return None
         before = [run for run in self.runs if _moment(run) < _moment(baseline)]
         before = [run for run in before if not self._is_divided(metric_id, run, baseline)]
-        values = [value for run in before if (value := value_of(run, metric_id, statistic)) is not None]
+        values = [value for run in before if (value := run.value(metric_id, statistic)) is not None]
         if working is Working.LOG and min([*values, own]) <= 0.0:
             return None
         return level_of(scaled([*values, own], working), spread.variance, self._seen[column].repeated.bound)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import BaseModel, ConfigDict, Field
 
 # The 29 fractions that performance reports of this field have published for years; p99.99 and the extremes matter
@@ -69,3 +71,10 @@ class MetricSummary(BaseModel):
     def n(self) -> int:
         """How many samples its figures rest on; 0 where that is not known."""
         return self.distribution.n if self.distribution else self.samples or 0
+
+
+def value_in(summaries: Mapping[str, MetricSummary], metric_id: str, statistic: str) -> float | None:
+    """One statistic of one metric in a run; None where it has none."""
+    summary = summaries.get(metric_id)
+    estimate = summary.estimates.get(statistic) if summary else None
+    return estimate.value if estimate else None

@@ -241,10 +241,13 @@ class Links(BaseModel):
 
 
 def links_document(title: str, subtitle: str, links: Sequence[tuple[str, str, str]], otherwise: str) -> Document:
-    """Names that lead somewhere, with what is said of each; ``otherwise`` stands there where there is none."""
+    """Names that lead somewhere, with what is said of each: why not, where one has no address.
+
+    ``otherwise`` stands there where there is none.
+    """
     rows = [row_of(phrased(Phrase(name, address=address)), text) for name, address, text in links]
     blocks: list[Block] = [Table("links", "", words("", ""), rows)] if rows else [Remarks("none", "", [otherwise])]
-    result = Links(tool_version=tool_version(), links=[(name, address) for name, address, _ in links])
+    result = Links(tool_version=tool_version(), links=[(name, address) for name, address, _ in links if address])
     return own_document("links", title, subtitle, [Section("links", title, blocks)], result)
 
 

@@ -6,18 +6,19 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.distribution import MetricSummary
+from chainmark.core.distribution import MetricSummary, value_in
 from chainmark.core.errors import ChainmarkError
-from chainmark.store.index import DAMAGED, SEAL, Contents, Entry, Index, Selection
+from chainmark.store.archive import Archive, Figures, archives
+from chainmark.store.index import DAMAGED, SEAL, Contents, Entry, Selection
 from chainmark.store.notes import NOTES, Notes, read_notes
 from chainmark.store.runs import SealedRun, Store
 
@@ -73,8 +74,30 @@ class ReadRun(SealedRun):
         return dict(super().summaries())  # all of them are looked at: a damaged one is known before a page begins
 
 
-class ArchivedRun(ReadRun):
-    """A run as a history needs it: without the centiles, most of its figures, which only its own pages show."""
+class HistoricRun(ReadRun):
+    """A run as a history needs it: values where its workload has an archive of them, and never centiles."""
+
+    def __init__(self, path: Path, catalogues: dict[bytes, Catalogue], archive: Archive | None) -> None:
+        super().__init__(path, catalogues)
+        self._archive = archive
+
+    @property
+    def has_figures(self) -> bool:
+        """Whether an archive has its values, so that its ``metrics.json`` can be read."""
+        return self._figures is not None
+
+    @cached_property
+    def _figures(self) -> Figures | None:
+        """Its values as the archive has them, which is let go of: it may have those of many others."""
+        found = None if self._archive is None else self._archive.of(self.run_id)
+        self._archive = None
+        return found
+
+    def value(self, metric_id: str, statistic: str) -> float | None:
+        """The value of one statistic of one metric; None where the run has none."""
+        if self._figures is None:
+            return value_in(self.summaries(), metric_id, statistic)
+        return self._figures.value(metric_id, statistic)
 
     @cached_property
     def _summaries(self) -> dict[str, MetricSummary]:
@@ -85,6 +108,9 @@ def _without_centiles(row: dict[str, Any]) -> MetricSummary:
     if row["distribution"] is not None:
         row["distribution"]["centiles"] = []
     return MetricSummary.model_validate(row)
+
+
+_R = TypeVar("_R", bound=ReadRun)
 
 
 class ReadStore(Store):
@@ -99,7 +125,7 @@ class ReadStore(Store):
         self._tried: dict[tuple[str, int, bool], bool] = {}
         self._catalogues: dict[bytes, Catalogue] = {}
         self._open: OrderedDict[tuple[str, int], ReadRun] = OrderedDict()
-        self._archive: OrderedDict[tuple[str, int], ReadRun] = OrderedDict()
+        self._archive: OrderedDict[tuple[str, int], HistoricRun] = OrderedDict()
 
     def now(self) -> Moment:
         """What the store holds, as it was within the last second."""
@@ -112,14 +138,14 @@ class ReadStore(Store):
     def selection(self) -> Selection:
         """What references mean among the runs that can be read."""
         moment = self.now()
-        return Selection(Contents(moment.whole, moment.unfinished))
+        return self._held or Selection(Contents(moment.whole, moment.unfinished))
 
     def run(self, run_id: str) -> SealedRun:
         """A run by its whole name; what was read of it is kept as long as its seal is the same, and there is room."""
-        return self._kept(run_id, self._open, ReadRun, _MOST_OPEN)
+        return self._kept(run_id, self._open, lambda path: ReadRun(path, self._catalogues), _MOST_OPEN)
 
     def _kept(
-        self, run_id: str, kept: OrderedDict[tuple[str, int], ReadRun], kind: type[ReadRun], most: int
+        self, run_id: str, kept: OrderedDict[tuple[str, int], _R], make: Callable[[Path], _R], most: int
     ) -> SealedRun:
         path = self.root / "runs" / run_id
         try:
@@ -128,7 +154,7 @@ class ReadStore(Store):
             return SealedRun(path)
         with self._opening:
             if (found := kept.get(key)) is None:
-                found = kept[key] = kind(path, self._catalogues)
+                found = kept[key] = make(path)
             kept.move_to_end(key)
             while len(kept) > most:
                 kept.popitem(last=False)
@@ -145,8 +171,13 @@ class ReadStore(Store):
         """The runs that may belong to the history of runs like these, those that can be read."""
         return self._archived(self.selection().series([run.run_id for run in runs]))
 
-    def _archived(self, entries: Iterable[Entry]) -> list[SealedRun]:
-        return self.readable(self._kept(entry.run_id, self._archive, ArchivedRun, _MOST_ARCHIVED) for entry in entries)
+    def _archived(self, entries: Sequence[Entry]) -> list[SealedRun]:
+        known = archives(self.root, entries)
+
+        def made(path: Path) -> HistoricRun:
+            return HistoricRun(path, self._catalogues, known.get(path.name))
+
+        return self.readable(self._kept(entry.run_id, self._archive, made, _MOST_ARCHIVED) for entry in entries)
 
     def readable(self, runs: Iterable[SealedRun]) -> list[SealedRun]:
         """The runs whose documents can be read; each is tried once as long as its seal is the same."""
@@ -154,7 +185,7 @@ class ReadStore(Store):
 
     def _is_readable(self, run: SealedRun) -> bool:
         try:
-            key = (run.run_id, (run.path / SEAL).stat().st_mtime_ns, isinstance(run, ArchivedRun))
+            key = (run.run_id, (run.path / SEAL).stat().st_mtime_ns, isinstance(run, HistoricRun))
         except OSError:
             return False
         if key not in self._tried:
@@ -162,7 +193,7 @@ class ReadStore(Store):
         return self._tried[key]
 
     def _look(self, before: Moment | None) -> Moment:
-        found = Index(self.root).contents()
+        found = self._index.contents()
         whole = [entry for entry in found.sealed if entry.status != DAMAGED]
         damaged = [entry.run_id for entry in found.sealed if entry.status == DAMAGED]
         stamp = self._stamp()
@@ -187,6 +218,8 @@ class ReadStore(Store):
 
 def _can_be_read(run: SealedRun) -> bool:
     try:
-        return run.manifest.run_id != "" and bool(run.catalogue.metrics) and run.summaries() is not None
+        if run.manifest.run_id == "" or not run.catalogue.metrics:
+            return False
+        return (isinstance(run, HistoricRun) and run.has_figures) or run.summaries() is not None
     except (ChainmarkError, ValidationError, KeyError, TypeError):
         return False

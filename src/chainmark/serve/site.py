@@ -327,8 +327,11 @@ class Site:
         """The model of a run's network, or of a profile's, under changes."""
         source = next(iter(asked.get("source", ())), "")
         known = sources(self.store, shipped_profiles())
-        if source not in known:
-            links = [(one, pages.addressed("/what-if", {"source": [one]}), "") for one in known]
+        if source not in {one.name for one in known}:
+            links = [
+                (one.name, "" if one.hindrance else pages.addressed("/what-if", {"source": [one.name]}), one.hindrance)
+                for one in known
+            ]
             otherwise = "No installed system has both a model and a run or profile to fit it to."
             return Page(pages.links_document("What if", "a model fitted to a run or a profile", links, otherwise),
                         "What if")  # fmt: skip

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from chainmark.api.modelling import predict
+from chainmark.api.modelling import modelled_systems, predict
 from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.report.document import Document
 from chainmark.serve.reading import ReadStore
-from chainmark.systems.base import load_system, system_names
 from chainmark.systems.capabilities import ModelledSystem
 from chainmark.systems.offered import ChangeOption, Slider, offers
 
 _BLOCKS = 48  # simulated per network: the answer is awaited
-_MOST_SOURCES = 50
+_MOST_RUNS = 50
 
 
 @dataclass(frozen=True)
@@ -29,16 +28,26 @@ class Knob:
     value: str
 
 
-def modelled_names() -> list[str]:
-    """The systems of which there is a model."""
-    return [name for name in system_names() if isinstance(load_system(name), ModelledSystem)]
+@dataclass(frozen=True)
+class Source:
+    """A run or profile that a model may be fitted to; ``hindrance`` says why it cannot, "" where it can."""
+
+    name: str
+    hindrance: str = ""
 
 
-def sources(store: ReadStore, profiles: Sequence[str]) -> list[str]:
-    """What a model can be fitted to: runs, the newest first, and profiles."""
-    known = set(modelled_names())
-    runs = [entry.run_id for entry in reversed(store.now().whole) if entry.system in known]
-    return [*runs[:_MOST_SOURCES], *(one for one in profiles if one.partition("/")[0] in known)]
+def sources(store: ReadStore, profiles: Sequence[str]) -> list[Source]:
+    """What a model can be fitted to: runs, the newest first, and profiles; then the runs that lack something."""
+    known = {system.name: system for system in modelled_systems()}
+    newest = [entry for entry in reversed(store.now().whole) if entry.system in known and not entry.profiles]
+    runs = [Source(entry.run_id, _hindrance(known[entry.system], entry.run_id, store)) for entry in newest[:_MOST_RUNS]]
+    able = [*runs, *(Source(one) for one in profiles if one.partition("/")[0] in known)]
+    return sorted(able, key=lambda source: source.hindrance != "")
+
+
+def _hindrance(system: ModelledSystem, run_id: str, store: ReadStore) -> str:
+    run = store.run(run_id)
+    return system.hinders_model(run) if store.readable([run]) else "its documents cannot be read"
 
 
 def knobs(system: str, asked: Mapping[str, Sequence[str]]) -> list[Knob]:

@@ -162,9 +162,21 @@ def _t_values(
     Returns:
         Shape (draws, looks, metrics).
     """
-    squares = np.cumsum(np.square(table), axis=1)
-    change = np.einsum("kr,drm->dkm", contrasts, table[:, archive:])
-    rest = np.maximum(squares[:, [archive + rows - 1 for rows in seen]] - np.square(change), 0.0)
+    return _t_of_rows(table[:, archive:], _squares(table[:, :archive]), contrasts, seen, freedom)
+
+
+def _squares(rows: FloatArray) -> FloatArray:
+    """Sums of squares over the rows, shape (draws, metrics)."""
+    return np.asarray(np.einsum("drm,drm->dm", rows, rows))
+
+
+def _t_of_rows(
+    rows: FloatArray, archive: FloatArray, contrasts: FloatArray, seen: Sequence[int], freedom: FloatArray
+) -> FloatArray:
+    """The same of the runs' rows and the sums of squares of the archive's, which is all that these tell."""
+    squares = archive[:, None] + np.cumsum(np.square(rows), axis=1)[:, [count - 1 for count in seen]]
+    change = np.einsum("kr,drm->dkm", contrasts, rows)
+    rest = np.maximum(squares - np.square(change), 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = change * np.sqrt(freedom)[None, :, None] / np.sqrt(rest)
     return np.asarray(np.clip(np.nan_to_num(t), -_LARGEST_T, _LARGEST_T))
@@ -420,11 +432,11 @@ def _decided(
     """
     draws = len(sides[0])
     rows = _around_mean(_stacked(sides[0], sides[1], future.runs))
-    table = np.concatenate([np.broadcast_to(archive, (draws, *archive.shape)), rows], axis=1)
     contrasts, seen = _contrasts(future)
     freedom = future.degrees_of_freedom
-    t = _t_values(table, future.archive, contrasts, seen, freedom)
-    null = _t_values(noise.drawn(draws, table.shape[1]), future.archive, contrasts, seen, freedom)
+    t = _t_of_rows(rows, _squares(archive[None]), contrasts, seen, freedom)
+    squares, unchanged = noise.beside_archive(draws, future.archive, rows.shape[1])
+    null = _t_of_rows(unchanged, squares, contrasts, seen, freedom)
     drawn_p, found_p = _combined(null, t) if kept is None else _combined(null[:, :, kept], t[:, :, kept])
     is_worse = found_p <= _thresholds(drawn_p, _spent_on_worse(future))
     levels = lone_levels(future, _FORECAST_DRAWS)
@@ -452,6 +464,23 @@ class _Noise:
     def drawn(self, *shape: int) -> FloatArray:
         """Rows with the covariance of the deviations, shape (*shape, metrics)."""
         return np.asarray(self.generator.standard_normal((*shape, len(self.factor))) @ self.factor)
+
+    def beside_archive(self, draws: int, archive: int, runs: int) -> tuple[FloatArray, FloatArray]:
+        """Rows of an archive, as their sums of squares, and of runs.
+
+        Of an archive of many rows the sums are drawn at once, not row by row: they are the diagonal of a matrix with
+        Wishart's distribution.
+
+        Source: Bartlett (1933).
+        """
+        if archive <= max(_MANY_ROWS, len(self.factor)):
+            table = self.drawn(draws, archive + runs)
+            return _squares(table[:, :archive]), table[:, archive:]
+        size = len(self.factor)
+        triangle = np.tril(self.generator.standard_normal((draws, size, size)), -1)
+        freedom = archive - np.arange(size)
+        triangle[:, range(size), range(size)] = np.sqrt(self.generator.chisquare(freedom, (draws, size)))
+        return _squares(triangle.transpose(0, 2, 1) @ self.factor), self.drawn(draws, runs)
 
     def continued(self, side: FloatArray, runs: int, draws: int) -> FloatArray:
         """A side's runs and as many drawn ones as it lacks, shape (draws, runs, metrics)."""

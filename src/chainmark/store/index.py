@@ -7,7 +7,6 @@ Neither it nor this module needs the libraries that read samples, so listing and
 from __future__ import annotations
 
 import difflib
-import fcntl
 import hashlib
 import json
 import os
@@ -23,13 +22,14 @@ from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.labels import cell_of
 from chainmark.core.noted import Noted
 from chainmark.core.verdict import PRINTED, PROFILED, SYNTHETIC
+from chainmark.store.caches import read_cache, write_cache
 
 SEAL = "SEALED"
 # Imports being made; their names come from what was ordered, so that a second attempt finds what a killed one left.
 STAGED = "importing-"
 INDEX = "index.json"
 DAMAGED = "damaged"
-_LAYOUT = 5  # of the index; one of another layout is made again
+_LAYOUT = "index 5"  # one of another layout is made again
 _NAMED_MOST = 3  # runs in a sentence
 MOST_BUILDS = 64  # that a series of releases is made of
 # A comma is between two terms only where the next one begins, so that a value may have some.
@@ -181,10 +181,10 @@ def is_sealed(path: Path) -> bool:
     return (path / SEAL).is_file() and not path.name.startswith(STAGED)
 
 
-def _stamp(seal: str) -> Stamp | None:
-    """What tells one seal from another without reading it; None where there is none."""
+def stamp_of(file: str) -> Stamp | None:
+    """What tells one file from another without reading it; None where there is none."""
     try:
-        found = os.stat(seal)  # noqa: PTH116 - of thousands of files
+        found = os.stat(file)  # noqa: PTH116 - of thousands of files
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
@@ -208,16 +208,19 @@ class Index:
     def __init__(self, root: Path) -> None:
         self._runs = root / "runs"
         self._path = root / INDEX
+        self._stamp: Stamp | None = None
+        self._entries: dict[Seal, Entry] = {}
 
     def contents(self) -> Contents:
         """Everything that is there now; only runs that are not in the index are opened, and then they are in it."""
         seals, unfinished = self._look()
-        known = self._read()
+        known = self._known()
         entries = {item: known.get(item) or _entry(self._runs / item[0]) for item in seals}
         # A damaged run may be put right under the same seal: it is looked at each time.
         sound = {item: entry for item, entry in entries.items() if entry.status != DAMAGED}
         if sound.keys() != known.keys():
             self._write(sound)
+            self._stamp, self._entries = stamp_of(str(self._path)), sound
         return Contents(sorted(entries.values(), key=lambda entry: (entry.started_at, entry.run_id)), unfinished)
 
     def _look(self) -> tuple[list[Seal], list[str]]:
@@ -230,55 +233,38 @@ class Index:
         except FileNotFoundError:
             return [], []
         for name, path in sorted(folders):
-            stamp = None if name.startswith(STAGED) else _stamp(f"{path}/{SEAL}")
+            stamp = None if name.startswith(STAGED) else stamp_of(f"{path}/{SEAL}")
             if stamp is None:
                 unfinished.append(name)
             else:
                 seals.append((name, stamp))
         return seals, unfinished
 
+    def _known(self) -> dict[Seal, Entry]:
+        """The entries of the index; they are read again where the file is another one."""
+        stamp = stamp_of(str(self._path))
+        if stamp != self._stamp:
+            self._stamp, self._entries = stamp, self._read()
+        return self._entries
+
     def _read(self) -> dict[Seal, Entry]:
         """The entries of the index by name and seal; none where it is damaged or of another layout."""
+        body = read_cache(self._path, _LAYOUT)
         try:
-            head, _, body = self._path.read_bytes().partition(b"\n")
-            if head != _head(body):
-                return {}
-            rows = json.loads(body)
+            rows = json.loads(body or b"[]")
             found: dict[Seal, Entry] = {}
             for stamp, row in rows:
                 if not _is_typed(row):
                     return {}
                 found[row[0], (stamp[0], stamp[1], stamp[2])] = Entry(*row)
-        except (OSError, ValueError, TypeError, IndexError):
+        except (ValueError, TypeError, IndexError):
             return {}
         return found
 
     def _write(self, entries: Mapping[Seal, Entry]) -> None:
         """Replace the index, unless another process is doing that; a store that may not be written has none."""
-        part = self._path.with_name(f"{INDEX}.part")
-        body = json.dumps(
-            [(stamp, _row(entry)) for (_, stamp), entry in entries.items()], separators=(",", ":")
-        ).encode()
-        try:
-            descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError:
-            return
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(descriptor).st_ino != part.stat().st_ino:
-                return  # what was opened has become the index since
-            with os.fdopen(os.dup(descriptor), "wb") as file:
-                file.truncate()  # what a killed process left
-                file.write(_head(body) + b"\n" + body)
-            part.replace(self._path)
-        except OSError:
-            return
-        finally:
-            os.close(descriptor)
-
-
-def _head(body: bytes) -> bytes:
-    return f"chainmark index {_LAYOUT} {hashlib.sha256(body).hexdigest()}".encode()
+        rows = [(stamp, _row(entry)) for (_, stamp), entry in entries.items()]
+        write_cache(self._path, _LAYOUT, json.dumps(rows, separators=(",", ":")).encode())
 
 
 class Selection:

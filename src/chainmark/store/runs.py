@@ -12,10 +12,11 @@ import shutil
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import blake3
 import polars as pl
@@ -24,11 +25,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.distribution import MetricSummary
+from chainmark.core.distribution import MetricSummary, value_in
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import Manifest, Source
 from chainmark.core.storage import existing_parent, storage_errors
 from chainmark.core.tool import tool_version
+from chainmark.store.archive import Archive, Figures, archives
 from chainmark.store.derived import Derived
 from chainmark.store.files import hash_file, json_bytes, write_bytes
 from chainmark.store.index import SEAL, STAGED, Entry, Index, Selection, is_sealed
@@ -363,6 +365,29 @@ class SealedRun:
         )
 
 
+class ArchivedRun(SealedRun):
+    """One of many runs that are asked for a few figures each.
+
+    Args:
+        path: its folder.
+        archive: has the figures of all of them.
+    """
+
+    def __init__(self, path: Path, archive: Archive) -> None:
+        super().__init__(path)
+        self._archive = archive
+
+    def value(self, metric_id: str, statistic: str) -> float | None:
+        """The value of one statistic of one metric; None where the run has none."""
+        if self._figures is None:
+            return value_in(self.summaries(), metric_id, statistic)
+        return self._figures.value(metric_id, statistic)
+
+    @cached_property
+    def _figures(self) -> Figures | None:
+        return self._archive.of(self.run_id)
+
+
 def _description_bytes(frame: pl.DataFrame, layout: int) -> bytes:
     content = io.BytesIO()
     frame.write_parquet(content, compression="zstd", metadata={_LAYOUT: str(layout)})
@@ -427,6 +452,8 @@ class Store:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._runs = root / "runs"
+        self._index = Index(root)
+        self._held: Selection | None = None
 
     def create(self, system: str, profile_name: str, version: str, state: Mapping[str, Any]) -> UnfinishedRun:
         """Make the folder of a new run, named ``<system>-<profile>-<version>-<UTC time>-<4 random>``."""
@@ -484,7 +511,13 @@ class Store:
 
     def selection(self) -> Selection:
         """What the store holds now, and what references mean in it, without opening any run."""
-        return Selection(Index(self.root).contents())
+        return self._held or Selection(self._index.contents())
+
+    def held(self) -> Self:
+        """The same store for one answer, to which it is as it is now, and is looked at once."""
+        found = copy(self)
+        found._held = self.selection()
+        return found
 
     def sealed(self) -> list[SealedRun]:
         """All sealed runs, oldest first."""
@@ -535,11 +568,11 @@ class Store:
 
     def alike(self, runs: Iterable[SealedRun]) -> list[SealedRun]:
         """The runs in the store that may show the noise between runs like these, oldest first."""
-        return self._opened(self.selection().alike([run.run_id for run in runs]))
+        return self._archived(self.selection().alike([run.run_id for run in runs]))
 
     def series(self, runs: Iterable[SealedRun]) -> list[SealedRun]:
         """The runs in the store that may belong to the history of runs like these, oldest first."""
-        return self._opened(self.selection().series([run.run_id for run in runs]))
+        return self._archived(self.selection().series([run.run_id for run in runs]))
 
     def profiled(self, runs: Iterable[SealedRun]) -> list[SealedRun]:
         """The runs in the store with profiles that were made like these, oldest first."""
@@ -551,6 +584,16 @@ class Store:
 
     def _opened(self, entries: Iterable[Entry]) -> list[SealedRun]:
         return [SealedRun(self._runs / entry.run_id) for entry in entries]
+
+    def _archived(self, entries: list[Entry]) -> list[SealedRun]:
+        """The same, to be asked for a few figures each."""
+        known = archives(self.root, entries)
+        return [
+            ArchivedRun(self._runs / entry.run_id, known[entry.run_id])
+            if entry.run_id in known
+            else SealedRun(self._runs / entry.run_id)
+            for entry in entries
+        ]
 
     def import_archive(self, archive: Path) -> SealedRun:
         """Take a run from the file that `runs export` wrote; a run that is here already stays as it is.

@@ -95,8 +95,11 @@ class ModelOrder:
 class ModelledSystem(System, Protocol):
     """A system of which there is a model that predicts its metrics.
 
-    All three raise UsageError for a source or a change that cannot be used.
+    All but the first two raise UsageError for a source or a change that cannot be used.
     """
+
+    def hinders_model(self, run: SealedRun) -> str:
+        """Why no model can be fitted to a run, in a sentence; "" where one can. It is asked of every run of a list."""
 
     def recognises_document(self, path: Path) -> bool:
         """Whether a file is a published report of this system; false also for what cannot be read."""

@@ -124,6 +124,18 @@ def test_a_list_that_did_not_change_is_not_sent_again(server: Served) -> None:
     assert server.client.get("/runs", headers={"if-none-match": '"another"'}).status_code == 200
 
 
+def test_on_a_phone_the_first_runs_are_seen_and_the_facets_are_one_touch_away(server: Served, browser: Browser) -> None:
+    address = _at(server, "/runs?version=v1.0.0")
+    with opened(browser, address, width=390, scripts=False) as page:
+        expect(page.locator("table.list tbody a").first).to_be_in_viewport()
+        facets = page.get_by_role("complementary", name="Facets")
+        expect(facets).to_be_hidden()
+        page.get_by_text("Facets · v1.0.0").click()
+        expect(facets).to_be_visible()
+    with opened(browser, address, scripts=False) as page:
+        expect(page.get_by_role("complementary", name="Facets")).to_be_visible()
+
+
 @pytest.fixture(scope="module")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     return axe_script(tmp_path_factory.mktemp("npm"))

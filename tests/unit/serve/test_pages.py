@@ -180,6 +180,15 @@ def test_a_block_is_followed_as_the_command_follows_it(tmp_path: Path) -> None:
         assert server.client.get("/follow", params={"run": made.run_id, "key": "no such"}).status_code == 404
 
 
+def test_a_run_that_cannot_be_modelled_is_offered_with_the_reason_and_no_link(tmp_path: Path) -> None:
+    made = sealed(Store(tmp_path), Lives(6, 8).fill())
+    with served(tmp_path) as server:
+        shown = _page(server, "/what-if")
+        assert f"/what-if?source={made.run_id}" not in shown
+        assert re.search(rf"{made.run_id}.*has no value of .*, which the model needs", shown, re.DOTALL)
+        assert "/what-if?source=cardano%2Fvalue" in shown
+
+
 def test_the_curves_of_releases_lie_over_one_another(tmp_path: Path) -> None:
     names = filled(tmp_path, releases=3, steps=True)
     with served(tmp_path) as server:

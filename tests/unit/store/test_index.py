@@ -16,6 +16,7 @@ import pytest
 
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.store import index
+from chainmark.store.caches import write_cache
 from chainmark.store.index import DAMAGED, INDEX, Index, Selection, terms_of
 
 MANY = 2000
@@ -128,8 +129,7 @@ def test_an_unfinished_run_becomes_a_run_when_it_is_sealed(tmp_path: Path) -> No
 
 
 def _sealed_rows(path: Path, rows: object) -> None:
-    body = json.dumps(rows).encode()
-    path.write_bytes(index._head(body) + b"\n" + body)
+    write_cache(path, index._LAYOUT, json.dumps(rows).encode())
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from chainmark.compare.sides import SelectedRuns
 from chainmark.compare.split import Parted
 from chainmark.core.catalogue import Catalogue, load_catalogue
 from chainmark.core.comparison import Followed
+from chainmark.core.errors import ChainmarkError
 from chainmark.core.progress import Progress
 from chainmark.lab.profiles import check_profile
 from chainmark.lab.protocols import Imported, ImportOrder
@@ -117,6 +118,16 @@ class Cardano:
         if is_of_one_host(run) and is_samples(path):
             return self.host(run, path, None)
         return verification_document(verify(run, path, self.catalogue(), tool_version))
+
+    def hinders_model(self, run: SealedRun) -> str:
+        """What the run lacks that the model needs."""
+        from chainmark.systems.cardano.published.reader import run_figures
+
+        try:
+            run_figures(run)
+        except ChainmarkError as error:
+            return error.message
+        return ""
 
     def predict(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Document:
         """The source's network and every what-if, by simulation."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import median
 
 import pytest
 
 import chainmark as cm
+from chainmark.report.blocks import Table
 from chainmark.store.runs import Store
+from chainmark.systems.cardano.trails.document import trail_document
 from chainmark.systems.cardano.trails.story import Story
 
 from tests.unit.store.trail_runs import Lives, sealed, trail
@@ -55,3 +58,24 @@ def test_where_there_is_no_map_the_document_says_why(tmp_path: Path) -> None:
     assert "--topology" in unplaced.no_map
     unsent = _story(tmp_path, Lives(4, 4), trails=[trail() | {"sender": None}])
     assert "another one got the block" in unsent.no_map
+
+
+def test_a_block_stands_against_the_median_block_of_its_run(tmp_path: Path) -> None:
+    lives = Lives(8, 5)
+    story = _story(tmp_path, lives)
+    adopted: dict[str, list[int]] = {}
+    for row in lives.rows:
+        if row["on_chain"]:  # a rival that lost is no block to be held against
+            adopted.setdefault(row["block"], []).append(row["adopted_ns"] - row["slot_start_ns"])
+    usual = median(median(times) for times in adopted.values()) / 1e9
+    assert story.usual_s[story.end] == pytest.approx(usual)
+    (table,) = [block for block in trail_document(story).blocks() if isinstance(block, Table) and block.id == "usual"]
+    (own,) = [row.cells for row in table.rows if row.cells[0].text == "adopted"]
+    here, there, difference = (float(cell.text.replace("\u2212", "-")) for cell in own[1:])
+    assert here == pytest.approx(1e3 * (story.median_s or 0.0), abs=0.06)
+    assert there == pytest.approx(1e3 * usual, abs=0.06)
+    assert difference == pytest.approx(here - there, abs=0.11)
+    few = sealed(Store(tmp_path / "few"), Lives(8, 2).fill())
+    result = cm.block(few.run_id, 2, store=tmp_path / "few").result
+    assert isinstance(result, Story)
+    assert result.usual_s == []

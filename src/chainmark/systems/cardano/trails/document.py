@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 from chainmark.core import units
 from chainmark.core.verdict import Verdict, shown
 from chainmark.core.wording import cut, first_sentence, some_of
@@ -21,7 +23,7 @@ def trail_document(story: Story) -> Document:
     """Lay out a story."""
     listing: list[Block] = [_listing(story)] if story.log_lines else []
     sections = [
-        Section("whole", "What happened", [facts_table(story), timeline_chart(story)]),
+        Section("whole", "What happened", [facts_table(story), timeline_chart(story), *_usual_table(story)]),
         regions_section(story),
         Section("places", f"{story.place_label.capitalize()} by {story.place_label}", [places_table(story)]),
         Section("logs", "Where the logs say so", _log_tables(story)),
@@ -82,6 +84,24 @@ def facts_table(story: Story) -> Table:
     short = [row_of(label, value) for label, value in facts if len(value) <= _LONG_FACT]
     long = [f"{label}: {value}." for label, value in facts if len(value) > _LONG_FACT]
     return Table("facts", f"The {story.label}", words("", ""), short, notes=long)
+
+
+def _usual_table(story: Story) -> list[Table]:
+    """When the half of the places had told each stage, beside the median of all such things."""
+    axis = times_of(story)
+    rows = []
+    for stage in told_stages(story):
+        usual = story.usual_s[stage] if stage < len(story.usual_s) else None
+        own = [second for place in story.places if (second := place.seconds[stage]) is not None]
+        if usual is not None and own:
+            here = median(own)
+            difference = axis.text(here - usual, signed=True)
+            rows.append(row_of(story.stages[stage], axis.text(here), axis.text(usual), difference))
+    if not rows:
+        return []
+    columns = [*words("stage"), *map(Column, (f"this {story.label}", f"median {story.label}", "difference"))]
+    note = f"Medians over {story.place_label}s, and over the {story.label}s of the run that count."
+    return [Table("usual", f"Against the median {story.label}, {axis.title}", columns, rows, [note])]
 
 
 def places_table(story: Story, id_: str = "places", *, sortable: bool = True) -> Table:

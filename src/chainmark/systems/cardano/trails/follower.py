@@ -21,6 +21,8 @@ from chainmark.systems.cardano.trails.trail import Trail
 _NS_PER_S = 1_000_000_000
 _MOST_DIGITS = 18  # of a number that a column of 64 bits can hold
 _NAMED = 3
+_FEWEST_USUAL = 3
+_COUNT = "things"
 _FIRST_EVENT = "first event"
 Row = dict[str, Any]
 
@@ -97,6 +99,24 @@ class Follower:
             return {}
         rows = self._events.filter(pl.col(self._trail.key) == key, pl.col(column).is_not_null())
         return dict(rows.select(self._trail.place, pl.col(column).cast(pl.String)).collect().rows())
+
+    def usual_s(self) -> list[float | None]:
+        """When each stage is, s after the base: the median over all things that count of their medians over places.
+
+        Empty where there are fewer than three, or nothing is known that the times could be counted from.
+        """
+        trail, base = self._trail, self._known(self._trail.base)
+        if base is None:
+            return []
+        main = self._known(trail.main)
+        events = self._events if main is None else self._events.filter(pl.col(main))
+        stages = [stage.time for stage in trail.stages]
+        told = [name for name in stages if name in self._columns]
+        things = events.group_by(trail.key).agg(pl.col(name).median() - pl.col(base).min() for name in told)
+        (row,) = things.select(pl.len().alias(_COUNT), *(pl.col(name).median() for name in told)).collect().to_dicts()
+        if row[_COUNT] < _FEWEST_USUAL:
+            return []
+        return [None if row.get(name) is None else row[name] / _NS_PER_S for name in stages]
 
     def numbers(self, keys: Iterable[str]) -> dict[str, int]:
         """The numbers of those of the keys that have one."""

@@ -31,6 +31,7 @@ def follow(run: SealedRun, order: FollowOrder) -> Story:
     regions, senders = (follower.of_places(story.key, column) for column in (trail.region, trail.sender))
     known = known_network(run)
     story.region_map, story.no_map = region_map(story, regions, senders, known.round_trips if known else [])
+    story.usual_s = follower.usual_s()
     asked = _asked(story, order.hosts)
     story.shown = [place.place for place in asked]
     if order.lines is not None:

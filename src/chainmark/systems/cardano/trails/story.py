@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.manifest import Fact
@@ -117,6 +117,8 @@ class Story(BaseModel):
         stages: their labels, in the order in which they happen.
         end: index of the stage that the places are ordered by, the last that most of them told.
         median_s: of the times at which places told that stage, s after the base; None where fewer than three did.
+        usual_s: per stage, s after the base, the median over the run's things (that count) of their medians over
+            places; empty where there are fewer than three of them.
         facts: of the thing; ``place_facts`` are the labels of what differs from place to place.
         files: of the places' log lines, relative to the folder that was imported.
         places: in the order of their last stage, those that did not tell it at the end.
@@ -146,6 +148,7 @@ class Story(BaseModel):
     stages: list[str]
     end: int
     median_s: float | None = None
+    usual_s: list[float | None] = Field(default_factory=list, exclude_if=lambda value: not value)
     facts: list[Fact] = []
     place_facts: list[str] = []
     files: list[str] = []

@@ -1,0 +1,142 @@
+"""The figures of an archive's runs in one file: what shows the noise asks hundreds of runs for one number each.
+
+The file is a cache and nothing depends on it: a run's figures count if its seal and its ``metrics.json`` are the very
+files that they were read of.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import from_json
+
+from chainmark.store.caches import read_cache, write_cache
+from chainmark.store.derived import FOLDER
+from chainmark.store.index import SEAL, Entry, Stamp, stamp_of
+
+METRICS = "metrics.json"
+FEWEST = 20  # runs of a workload: fewer are read as soon without the file
+_LAYOUT = "figures 1"
+
+Name = tuple[str, str]  # of a metric and of one of its statistics
+Stamps = tuple[Stamp, Stamp]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of one run, by the places of their names, which the runs of a file share."""
+
+    places: Mapping[Name, int]
+    values: Sequence[float | None]
+
+    def value(self, metric_id: str, statistic: str) -> float | None:
+        """One of them; None where the run has none of that name."""
+        place = self.places.get((metric_id, statistic))
+        return None if place is None or place >= len(self.values) else self.values[place]
+
+
+class Archive:
+    """The figures of the runs of one workload; read when one of them is first asked for.
+
+    Args:
+        runs: the folder of runs.
+        workload: which they share: a digest.
+        names: of the runs.
+    """
+
+    def __init__(self, runs: Path, workload: str, names: Sequence[str]) -> None:
+        self._runs, self._names = runs, names
+        self._path = runs.parent / FOLDER / "figures" / f"{workload}.json"
+
+    def of(self, run_id: str) -> Figures | None:
+        """The figures of a run; None where its ``metrics.json`` cannot be read."""
+        found = self._rows.get(run_id)
+        return None if found is None else Figures(self._places, found[1])
+
+    @cached_property
+    def _places(self) -> dict[Name, int]:
+        return {}
+
+    @cached_property
+    def _rows(self) -> dict[str, tuple[Stamps, list[float | None]]]:
+        """Stamps and values by run: those of the file that are still true, and of the other runs as they are read."""
+        kept = self._read()
+        found, made = {}, False
+        for name in self._names:
+            stamps = self._stamps(name)
+            if stamps is None:
+                continue
+            if name in kept and kept[name][0] == stamps:
+                found[name] = kept[name]
+            elif (values := self._values(name)) is not None:
+                found[name], made = (stamps, values), True
+        if made:
+            others = {name: row for name, row in kept.items() if name not in found and self._stamps(name) == row[0]}
+            self._write({**others, **found})
+        return found
+
+    def _stamps(self, name: str) -> Stamps | None:
+        seal, metrics = (stamp_of(f"{self._runs}/{name}/{file}") for file in (SEAL, METRICS))
+        return None if seal is None or metrics is None else (seal, metrics)
+
+    def _values(self, name: str) -> list[float | None] | None:
+        """Of one run, from its ``metrics.json``."""
+        try:
+            rows = from_json((self._runs / name / METRICS).read_bytes())["metrics"]
+            told = {
+                (str(row["metric_id"]), str(statistic)): _number(estimate["value"])
+                for row in rows
+                for statistic, estimate in row["estimates"].items()
+            }
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+        for figure in told:
+            self._places.setdefault(figure, len(self._places))
+        return [told.get(figure) for figure in self._places]
+
+    def _read(self) -> dict[str, tuple[Stamps, list[float | None]]]:
+        body = read_cache(self._path, _LAYOUT)
+        if body is None:
+            return {}
+        content: dict[str, Any] = from_json(body)  # as it was written: its hash is right
+        self._places.update({(metric, name): place for place, (metric, name) in enumerate(content["figures"])})
+        return {
+            name: ((_stamp(seal), _stamp(metrics)), values) for name, (seal, metrics, values) in content["runs"].items()
+        }
+
+    def _write(self, rows: Mapping[str, tuple[Stamps, list[float | None]]]) -> None:
+        content = {
+            "figures": list(self._places),
+            "runs": {name: (*stamps, values) for name, (stamps, values) in rows.items()},
+        }
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            return
+        write_cache(self._path, _LAYOUT, json.dumps(content, separators=(",", ":")).encode())
+
+
+def archives(root: Path, entries: Iterable[Entry]) -> dict[str, Archive]:
+    """By run, the archive of its workload; of workloads with few runs none."""
+    groups: dict[str, list[str]] = {}
+    for entry in entries:
+        groups.setdefault(entry.workload, []).append(entry.run_id)
+    made = [(Archive(root / "runs", key, names), names) for key, names in groups.items() if len(names) >= FEWEST]
+    return {name: archive for archive, names in made for name in names}
+
+
+def _number(value: object) -> float | None:
+    if value is None:
+        return None
+    if type(value) not in {int, float}:
+        raise TypeError
+    return float(value)  # type: ignore[arg-type]
+
+
+def _stamp(read: Sequence[int]) -> Stamp:
+    return read[0], read[1], read[2]

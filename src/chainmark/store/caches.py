@@ -1,0 +1,47 @@
+"""Files that nothing depends on: made again wherever they are not there, are damaged, or are of another layout."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from pathlib import Path
+
+
+def read_cache(path: Path, layout: str) -> bytes | None:
+    """What a file keeps; None where it keeps nothing of that layout, or not all of it.
+
+    Args:
+        path: of the file.
+        layout: what the file is of, and in which form.
+    """
+    try:
+        head, _, body = path.read_bytes().partition(b"\n")
+    except OSError:
+        return None
+    return body if head == _head(layout, body) else None
+
+
+def write_cache(path: Path, layout: str, body: bytes) -> None:
+    """Replace a file, unless another process is doing that; where nothing may be written, nothing is kept."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError:
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_ino != part.stat().st_ino:
+            return  # what was opened has become the file since
+        with os.fdopen(os.dup(descriptor), "wb") as file:
+            file.truncate()  # what a killed process left
+            file.write(_head(layout, body) + b"\n" + body)
+        part.replace(path)
+    except OSError:
+        return
+    finally:
+        os.close(descriptor)
+
+
+def _head(layout: str, body: bytes) -> bytes:
+    return f"chainmark {layout} {hashlib.sha256(body).hexdigest()}".encode()

@@ -1,0 +1,78 @@
+"""The figures of an archive: hundreds of runs are asked for a few numbers, and whatever became of the file is true."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pydantic_core import from_json
+
+from chainmark.compare.inputs import LoadedRun
+from chainmark.store import archive
+from chainmark.store.archive import FEWEST, METRICS
+from chainmark.store.derived import FOLDER
+from chainmark.store.runs import SealedRun, Store
+
+from tests.unit.serve.stores import filled
+
+LATENCY = ("tx_latency_s", "p50")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("archive")
+    filled(root, releases=2, repetitions=FEWEST // 2)
+    return root
+
+
+def _values(root: Path) -> list[float | None]:
+    kept = Store(root)
+    return [LoadedRun(run).value(*LATENCY) for run in kept.alike(kept.select("v1.1.0"))]
+
+
+def _told(root: Path) -> list[float | None]:
+    return [LoadedRun(run).value(*LATENCY) for run in Store(root).sealed()]
+
+
+def _file(root: Path) -> Path:
+    return next((root / FOLDER / "figures").iterdir())
+
+
+def _stale(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"0.", b"1."))
+
+
+def _other_layout(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(archive._LAYOUT.encode(), b"figures 0", 1))
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, _stale, _other_layout, lambda path: path.write_bytes(b"\0")])
+def test_the_figures_are_those_of_the_runs_whatever_became_of_the_file(
+    store: Path, damage: Callable[[Path], None]
+) -> None:
+    assert _values(store) == _told(store)
+    damage(_file(store))
+    assert _values(store) == _told(store)
+
+
+def test_a_run_is_read_once_and_again_after_it_was_changed(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _values(store)
+    read: list[str] = []
+
+    def watched(content: bytes) -> object:
+        read.append(content[:20].decode())
+        return from_json(content)
+
+    monkeypatch.setattr("chainmark.store.archive.from_json", watched)
+    monkeypatch.setattr(SealedRun, "summaries", lambda run: pytest.fail(f"{run.run_id} was read"))
+    before = _values(store)
+    assert len(read) == 1  # the file of all
+    path = Store(store).sealed()[0].path / METRICS
+    content = json.loads(path.read_bytes())
+    row = next(row for row in content["metrics"] if row["metric_id"] == LATENCY[0])
+    row["estimates"][LATENCY[1]]["value"] = 7.5
+    path.write_text(json.dumps(content))
+    assert _values(store) == [7.5, *before[1:]]
+    assert len(read) == 3
