@@ -19,7 +19,7 @@ from chainmark.capacity.sla import judge
 from chainmark.capacity.step import run_step
 from chainmark.core.manifest import GateStatus
 from chainmark.core.progress import Silent
-from chainmark.lab.loading import Tester
+from chainmark.lab import loading
 from chainmark.lab.protocols import ServiceOrder
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.http import SYSTEM
@@ -136,7 +136,7 @@ FIXED = {"search": {"kinds": []}, "fixed": {"clients": {"work": [4]}, "times": 1
 def test_a_run_that_lost_a_generator_is_invalid_and_says_so(tmp_path: Path) -> None:
     places = (Process(), Process())
     killing = Killing(60, lambda: os.kill(places[0].pid, signal.SIGKILL))
-    tester = Tester(Store(tmp_path), SYSTEM, watching=None, generators=lambda _: Generators(places))
+    tester = loading.Tester(Store(tmp_path), SYSTEM, watching=None, generators=lambda _: Generators(places))
     with serving(killing) as server:
         order = ServiceOrder(Target("known", server.url))
         test = tester.make(known_profile(**FIXED), [order], 1, Silent())

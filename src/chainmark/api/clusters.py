@@ -85,7 +85,11 @@ def _on_workers(cluster: Cluster, count: int | None) -> Generators:
             f"{wanted} generators are wanted, but the cluster at {cluster.address} has {len(chosen)} workers",
             "start more workers, or ask for fewer generators",
         )
-    return Generators([Elsewhere(cluster.run, worker.address) for worker in chosen])
+
+    def is_there(address: str) -> bool:
+        return any(worker.address == address for worker in cluster.workers())
+
+    return Generators([Elsewhere(cluster.run, worker.address, is_there) for worker in chosen])
 
 
 def cluster_check(

@@ -15,7 +15,7 @@ from typing import Any
 from chainmark import _native
 
 # A generator that nobody has asked anything for so long is nobody's any more.
-FORGOTTEN_S = 20.0
+FORGOTTEN_S = 60.0
 _PERIOD_S = 1.0
 _kept: dict[str, Generator] = {}
 

@@ -23,6 +23,7 @@ from chainmark import _native
 from chainmark.capacity.engine import Engine, native_engine
 from chainmark.capacity.generator import answer_here
 from chainmark.core import units
+from chainmark.core.errors import ChainmarkError
 from chainmark.core.wording import enumerated
 
 MOST = 64
@@ -34,6 +35,8 @@ _EXCHANGES = 5
 _SILENT_S = 30.0
 _END_S = 5.0
 _READ_BYTES = 1 << 20
+# What is wrong then is the order's or the network's; later it is the generator's.
+_MAY_BE_REFUSED = ("make", "start")
 _SUMMED = ("started", "measured", "ok", "failed", "unanswered", "in_flight", "queued", "slow", "faults")
 _PER_SECOND = ("ok_per_s", "failed_per_s")
 
@@ -157,10 +160,12 @@ class Elsewhere:
     Attributes:
         run: `chainmark.cluster.connection.Cluster.run`.
         address: the worker's.
+        is_there: whether the cluster still has it; one that is gone would be waited for.
     """
 
     run: Callable[..., dict[str, Any]]
     address: str
+    is_there: Callable[[str], bool]
     _key: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
@@ -171,9 +176,11 @@ class Elsewhere:
     def ask(self, command: str, argument: Any = None) -> dict[str, Any]:
         """See :class:`Place`."""
         try:
+            if not self.is_there(self.address):
+                raise GeneratorLost(f"the worker {self.address} is gone")
             found = self.run(answer_here, [self.address], key=self._key, command=command, argument=argument)
-        except Exception as error:
-            raise GeneratorLost(f"the worker {self.address} cannot be asked: {error}") from error
+        except ChainmarkError as error:
+            raise GeneratorLost(f"the worker {self.address} cannot be asked: {error.message}") from error
         reply = found.get(self.address)
         if not isinstance(reply, dict):
             raise GeneratorLost(f"the worker {self.address} does not answer ({reply or 'it is gone'})")
@@ -254,9 +261,12 @@ class _ManyEngines:
         except GeneratorLost as error:
             self._lost[index] = _Lost(str(error), self._elapsed_s())
             return None
-        if "refused" in reply:
+        if "refused" not in reply:
+            return reply["answer"]
+        if command in _MAY_BE_REFUSED:
             raise (ConnectionError if reply["of_network"] else ValueError)(reply["refused"])
-        return reply["answer"]
+        self._lost[index] = _Lost(reply["refused"].partition("\n")[0], self._elapsed_s())
+        return None
 
     def _elapsed_s(self) -> float:
         return max(0.0, (time.time_ns() - self._begin_ns) / 1e9) if self._begin_ns else 0.0
