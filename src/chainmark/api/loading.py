@@ -136,7 +136,7 @@ def load(
         access: headers, a user, a client's certificate: what lets the requests in.
         sources: what is watched of the server meanwhile: processes, metrics, a database.
         on: the scheduler of a Dask cluster whose workers generate the load: ``steps.generators`` of them, or one on
-            every machine.
+            every machine. `CHAINMARK_CLUSTER` if left out; without that, this machine.
         settings, seed, store, progress, cancel: as in `run`.
 
     Raises:

@@ -131,8 +131,8 @@ pub struct RequestOrder {
     pub expect: ExpectOrder,
 }
 
-/// Which of several generators this is. Generator `i` of `n` has the requests `i`, `i + n`, `i + 2n`, … of the schedule,
-/// and as equal a part of the clients, connections and records as there can be.
+/// Which of several generators this is. Generator `i` of `n` has the requests `i`, `i + n`, `i + 2n`, … of the
+/// schedule, and as equal a part of the clients, connections and records as there can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
