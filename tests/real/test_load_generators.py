@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -111,7 +112,7 @@ def test_a_killed_process_takes_its_part_with_it_and_is_named(kind: LevelKind) -
 def test_the_capacity_is_that_of_the_server_whoever_asks(tmp_path: Path) -> None:
     """Of n clients each waits for n/k services: p99 crosses T at k·T/S clients."""
     queue, limit_s = Queue(workers=4, service_s=0.01), 0.2
-    profile = {
+    profile: dict[str, Any] = {
         "sla": {"p99_s": limit_s},
         "search": {"clients_first": 60, "relative_gap": 0.1},
         "steps": {"warm_up_s": limit_s, "generators": 2},

@@ -287,7 +287,7 @@ class _ManyEngines:
         """How far its clock is ahead of this one, by the exchange that took least."""
         if isinstance(self._places[index], Process):
             return 0
-        exchanges = []
+        exchanges: list[tuple[int, int]] = []
         for _ in range(_EXCHANGES):
             sent = time.time_ns()
             there = self._ask(index, "time")
