@@ -209,10 +209,10 @@ impl Series {
         let (whole, parts) = self.open.entry(second).or_default();
         whole.add(part);
         *parts += 1;
-        if *parts == self.threads {
-            if let Some((whole, _)) = self.open.remove(&second) {
-                self.push(&whole);
-            }
+        if *parts == self.threads
+            && let Some((whole, _)) = self.open.remove(&second)
+        {
+            self.push(&whole);
         }
     }
 
