@@ -37,6 +37,7 @@ _END_S = 5.0
 _READ_BYTES = 1 << 20
 # What is wrong then is the order's or the network's; later it is the generator's.
 _MAY_BE_REFUSED = ("make", "start")
+_TOO_LATE = "should have begun already"
 _SUMMED = ("started", "measured", "ok", "failed", "unanswered", "in_flight", "queued", "slow", "faults")
 _PER_SECOND = ("ok_per_s", "failed_per_s")
 
@@ -278,8 +279,9 @@ class _ManyEngines:
         for index, offset_ns in enumerate(ahead_ns):
             try:
                 self._ask(index, "start", self._begin_ns + offset_ns)
-            except ValueError:
-                # The order was checked when the load was made: it is the begin that has passed.
+            except ValueError as error:
+                if _TOO_LATE not in str(error):
+                    raise
                 self._lost[index] = _Lost("its machine was too busy to begin with the others", 0.0)
         self._look()
 
