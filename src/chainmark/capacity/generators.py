@@ -28,7 +28,7 @@ from chainmark.core.wording import enumerated
 
 MOST = 64
 # Between the order to begin and the begin: time in which each generator gets it, on a busy machine, too.
-_BEGIN_IN_S = 0.3
+_BEGIN_IN_S = 0.5
 _LOOK_EVERY_S = 0.05
 _EXCHANGES = 5
 # Longer than any reply takes, that with the records of a whole step included.
