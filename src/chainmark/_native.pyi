@@ -233,14 +233,18 @@ class HttpLoad:
     def __init__(self, order_json: str) -> None:
         """Check the order, which crates/chainmark-load/src/http/order.rs describes."""
 
-    def start(self) -> None:
-        """Resolve the host and begin the step. What the server does or fails to do is counted, never raised."""
+    def start(self, begin_ns: int | None = None) -> None:
+        """Resolve the host and begin the step. What the server does or fails to do is counted, never raised.
+
+        begin_ns: wall nanoseconds since 1970, the same for all generators of a load; None: now.
+        """
 
     def progress(self) -> str:
         """Return how far it is, as JSON.
 
-        phase (ready, warm-up, window, drain or done), elapsed_s, planned_s, started, ok, failed, in_flight, queued; of
-        the last whole second ok_per_s, failed_per_s, p50_s and p99_s, or null.
+        phase (ready, warm-up, window, drain or done), elapsed_s, planned_s, started, measured, ok, failed, slow,
+        faults, unanswered, in_flight, queued; of the last whole second ok_per_s, failed_per_s, p50_s and p99_s, or
+        null.
         """
 
     def running(self) -> bool:
@@ -256,6 +260,16 @@ class HttpLoad:
 
         Ctrl-C ends the waiting, not the load: stop() it and call this again to have its result.
         """
+
+    def finish_share(self) -> str:
+        """The same of one of several generators, for `merge_http_loads`."""
+
+def merge_http_loads(order_json: str, begin_ns: int, outcomes: list[str]) -> dict[str, Any]:
+    """Return what several generators measured, as `HttpLoad.finish` does of one.
+
+    outcomes: in their order, what `finish_share` gave, or `{"lost": {"why", "at_ns", "started", "measured"}}` of one
+    that ended before: its part of the load is counted as failed by the generator.
+    """
 
 @final
 class Histogram:

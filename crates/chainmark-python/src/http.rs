@@ -1,6 +1,6 @@
 //! Bindings of the HTTP load: an order in as JSON, a result out as a dictionary.
 
-use chainmark_load::http::{self, HttpError, HttpResult, Order, Records};
+use chainmark_load::http::{self, HttpError, HttpResult, Order, Outcome, Records};
 use pyo3::exceptions::{PyConnectionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -31,8 +31,9 @@ impl HttpLoad {
         Ok(Self(load.map_err(to_python)?))
     }
 
-    fn start(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.0.start()).map_err(to_python)
+    #[pyo3(signature = (begin_ns = None))]
+    fn start(&self, py: Python<'_>, begin_ns: Option<i64>) -> PyResult<()> {
+        py.detach(|| self.0.start_at(begin_ns)).map_err(to_python)
     }
 
     fn progress(&self) -> PyResult<String> {
@@ -48,14 +49,43 @@ impl HttpLoad {
     }
 
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        // In steps, so that Ctrl-C reaches a script that waits here; the load stays finishable.
+        self.wait(py)?;
+        let result = py.detach(|| self.0.finish()).map_err(to_python)?;
+        to_dict(py, &result)
+    }
+
+    fn finish_share(&self, py: Python<'_>) -> PyResult<String> {
+        self.wait(py)?;
+        let outcome = py.detach(|| self.0.finish_share()).map_err(to_python)?;
+        py.detach(|| to_json(&outcome))
+    }
+}
+
+impl HttpLoad {
+    /// In steps, so that Ctrl-C reaches a script that waits here; the load stays finishable.
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
         while self.0.is_running() {
             py.check_signals()?;
             py.detach(|| std::thread::sleep(SIGNAL_PERIOD));
         }
-        let result = py.detach(|| self.0.finish()).map_err(to_python)?;
-        to_dict(py, &result)
+        Ok(())
     }
+}
+
+/// What several generators measured, as `HttpLoad.finish` says it of one.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments of a binding are values")]
+pub fn merge_http_loads<'py>(
+    py: Python<'py>,
+    order_json: &str,
+    begin_ns: i64,
+    outcomes: Vec<String>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let result = py.detach(|| {
+        let outcomes: Result<Vec<_>, _> = outcomes.iter().map(|text| Outcome::from_json(text)).collect();
+        http::merge(&Order::from_json(order_json)?, begin_ns, outcomes?)
+    });
+    to_dict(py, &result.map_err(to_python)?)
 }
 
 fn to_dict<'py>(py: Python<'py>, result: &HttpResult) -> PyResult<Bound<'py, PyAny>> {

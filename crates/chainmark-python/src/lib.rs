@@ -19,7 +19,7 @@ mod _native {
     #[pymodule_export]
     use super::compression::{ZstdReader, ZstdWriter};
     #[pymodule_export]
-    use super::http::{Histogram, HttpLoad, http_record_classes};
+    use super::http::{Histogram, HttpLoad, http_record_classes, merge_http_loads};
     #[pymodule_export]
     use super::load::{
         BankSends, EventObserver, TransactionLoad, check_transaction_size, decode_transaction, encode_transaction,

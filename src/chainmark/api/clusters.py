@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import partial
+from itertools import groupby, zip_longest
+from typing import TYPE_CHECKING, cast
 
 from chainmark.api.context import Cancellation, Relay, relay
 from chainmark.api.systems import installed
+from chainmark.capacity.generators import MOST, Elsewhere, Generators
 from chainmark.core.errors import ChainmarkError, UsageError
 from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
@@ -59,6 +62,39 @@ def machines_for(
         address = None
     with machines_at(address, listener) as machines:
         yield machines
+
+
+@contextmanager
+def generators_at(address: str | None, listener: Relay) -> Iterator[Callable[[int | None], Generators]]:
+    """What makes the generators of a load test: on the workers of the cluster that was asked for, or here.
+
+    Raises:
+        UsageError, EnvironmentFailure: as `machines_at`.
+    """
+    with machines_at(address or os.environ.get(VARIABLE), listener) as machines:
+        yield Generators.here if machines is None else partial(_on_workers, cast("Cluster", machines))
+
+
+def _on_workers(cluster: Cluster, count: int | None) -> Generators:
+    """So many workers, as far as possible on different machines; of None one on each.
+
+    Raises:
+        UsageError: there are not so many.
+    """
+    machines = [list(workers) for _, workers in groupby(cluster.workers(), lambda worker: worker.machine)]
+    wanted = count or min(len(machines), MOST)
+    rounds = zip_longest(*machines)
+    chosen = [worker for some in rounds for worker in some if worker is not None][:wanted]
+    if len(chosen) < wanted:
+        raise UsageError(
+            f"{wanted} generators are wanted, but the cluster at {cluster.address} has {len(chosen)} workers",
+            "start more workers, or ask for fewer generators",
+        )
+
+    def is_there(address: str) -> bool:
+        return any(worker.address == address for worker in cluster.workers())
+
+    return Generators([Elsewhere(cluster.run, worker.address, is_there) for worker in chosen])
 
 
 def cluster_check(

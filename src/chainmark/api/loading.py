@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel
 
+from chainmark.api.clusters import generators_at
 from chainmark.api.comparing import compared
 from chainmark.api.context import Cancellation, Settings, as_settings, relay, resolve_profile, store_at
 from chainmark.api.runs import Run, RunReference, runs_of
@@ -113,6 +114,7 @@ def load(
     insecure: bool = False,
     access: Access = NOBODY,
     sources: ServerSources = BY_ADDRESS,
+    on: str | None = None,
     settings: Settings | None = None,
     seed: int = 1,
     store: Store | Path | str | None = None,
@@ -133,6 +135,8 @@ def load(
         ca_file, insecure: whose certificate is trusted.
         access: headers, a user, a client's certificate: what lets the requests in.
         sources: what is watched of the server meanwhile: processes, metrics, a database.
+        on: the scheduler of a Dask cluster whose workers generate the load: ``steps.generators`` of them, or one on
+            every machine. `CHAINMARK_CLUSTER` if left out; without that, this machine.
         settings, seed, store, progress, cancel: as in `run`.
 
     Raises:
@@ -175,7 +179,12 @@ def load(
             )
             for index, target in enumerate(chosen)
         ]
-        with hidden_in_errors(target.access for target in chosen), machine_to_itself(listener):
+        with (
+            hidden_in_errors(target.access for target in chosen),
+            machine_to_itself(listener),
+            generators_at(on, listener) as generators,
+        ):
+            tester = replace(tester, generators=generators)
             made = _repeated(tester, resolved, orders, repeat=repeat, seed=seed, progress=listener)
     if any(test.interrupted for test in made):
         return LoadResult(made, [])

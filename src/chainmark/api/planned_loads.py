@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from chainmark.api.clusters import generators_at
 from chainmark.api.context import Cancellation, Settings, as_settings, relay, store_at
 from chainmark.api.loading import targets_of
 from chainmark.api.noting import noted
@@ -35,6 +36,7 @@ def load_plan(
     ca_file: Path | None = None,
     insecure: bool = False,
     access: Access = NOBODY,
+    on: str | None = None,
     settings: Settings | None = None,
     seed: int = 1,
     store: Store | Path | str | None = None,
@@ -56,6 +58,7 @@ def load_plan(
         ca_file, insecure: whose certificate is trusted.
         access: what lets the requests in, as in `load`. The plan stores it without anything secret: ``${TOKEN}`` and
             ``@FILE``, certificates and a proxy are remembered, and whoever resumes gives the rest again.
+        on: as in `load`; whoever resumes gives it again.
         settings: changes of every cell's profile.
         seed, store, progress, cancel: as in `run`.
 
@@ -75,8 +78,9 @@ def load_plan(
         system = str(find_experiment(kept, resume).read().get("system", ""))
         again = targets_of(targets, Tls(), access)
         accesses = {target.name: target.access for target in again}
-        with hidden_in_errors([access, *accesses.values()]):
-            matrix = MatrixTester(Tester(kept, served(load_system(system))), access, accesses)
+        with hidden_in_errors([access, *accesses.values()]), generators_at(on, listener) as generators:
+            tester = Tester(kept, served(load_system(system)), generators=generators)
+            matrix = MatrixTester(tester, access, accesses)
             made = matrix.resume(resume, listener, {target.name: target.url for target in again})
         return _experiment(made, kept)
     if plan is None:
@@ -87,9 +91,9 @@ def load_plan(
     named = {target.name: target.url for target in servers}
     order = MatrixOrder(with_targets(read, named), seed=seed, tls=tls, version=version, corpus=corpus)
     order = replace(order, settings=tuple(as_settings(settings)), endpoints=tuple(endpoints), like=like or "")
-    tester = Tester(kept, served(load_system(read.system)))
     accesses = {target.name: target.access for target in servers}
-    with hidden_in_errors([access, *accesses.values()]):
+    with hidden_in_errors([access, *accesses.values()]), generators_at(on, listener) as generators:
+        tester = Tester(kept, served(load_system(read.system)), generators=generators)
         made = MatrixTester(tester, access, accesses).make(order, listener)
     return _experiment(made, kept)
 

@@ -160,6 +160,25 @@ class PartFigures(_Measured):
         return self.errors.get(kind, 0)
 
 
+class GeneratorFigures(_Measured):
+    """One of the processes that made the load.
+
+    Attributes:
+        lost: why nothing is known of its part, which is counted as failed; "": it made it.
+    """
+
+    threads: int
+    cpu_s: float
+    wall_s: float
+    lost: str
+
+    @property
+    def cpu_share(self) -> float:
+        """Processor time of its threads over the time they had."""
+        available_s = self.threads * self.wall_s
+        return self.cpu_s / available_s if available_s > 0 else 0.0
+
+
 class Finished(_Measured):
     """The engine's `finish()`; everything is of the window unless said otherwise.
 
@@ -174,6 +193,7 @@ class Finished(_Measured):
         lag: from the due time until the generator took the request up though a connection was free; empty for clients.
         wake: how late the generator's threads looked at their clock, which they do every 10 ms, whatever the load.
         cpu_s: of the generator's threads, over the whole step.
+        generators: those that made the load; one, unless more were asked for.
         protocol: "HTTP/1.1" or "HTTP/2".
         server: what the server calls itself in its answers.
         parts: of a mix, by its endpoints.
@@ -199,6 +219,7 @@ class Finished(_Measured):
     cpu_s: float
     wall_s: float
     threads: int
+    generators: tuple[GeneratorFigures, ...]
     protocol: str
     server: str | None
     parts: tuple[PartFigures, ...]

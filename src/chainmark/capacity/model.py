@@ -343,9 +343,8 @@ class StepResult(Finished):
 
     @property
     def generator_cpu_share(self) -> float:
-        """Processor time of the generator's threads over the time they had."""
-        available_s = self.threads * self.wall_s
-        return self.cpu_s / available_s if available_s > 0 else 0.0
+        """Processor time of the generator's threads over the time they had; of the busiest of several generators."""
+        return max((one.cpu_share for one in self.generators), default=0.0)
 
     def achieved_share(self) -> float | None:
         """What was answered in the window's whole seconds over what was due in as many; None if nothing was due.

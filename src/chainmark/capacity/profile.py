@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from chainmark.capacity.agreement import Sla
 from chainmark.capacity.course import Course, Ramp, Spike
+from chainmark.capacity.generators import MOST
 from chainmark.capacity.model import HTTP_1, HttpVersion, Level, LevelKind
 from chainmark.capacity.plan import LINEAR_LADDER, SearchPlan
 from chainmark.capacity.protocol import WantedVersion
@@ -46,7 +47,9 @@ class Steps(BaseModel):
         drawing: order of the requests of a corpus: "sequence" or "random".
         think_s: mean time (seconds) between a response and the same client's next request, drawn from an
             exponential distribution; does not apply to rates.
-        threads: threads of the generator; 0: chosen by the machine.
+        threads: threads of each generator; 0: chosen by the machine.
+        generators: number of processes that generate the load together; left out: 1, or with `--on` one on every
+            machine of the cluster.
     """
 
     model_config = _SECTION
@@ -67,6 +70,7 @@ class Steps(BaseModel):
     drawing: Literal["sequence", "random"] = "random"
     think_s: Annotated[float, Field(ge=0, le=3600, description="(seconds)")] = 0.0
     threads: Annotated[int, Field(ge=0, le=256)] = 0
+    generators: Annotated[int, Field(ge=1, le=MOST)] | None = None
 
 
 class Search(BaseModel):
@@ -288,7 +292,9 @@ class LoadProfile(BaseModel):
 
     def step_settings(self, seed: int) -> StepSettings:
         """What all steps have in common."""
-        return StepSettings(**self.steps.model_dump(exclude={"http_version"}), records=self.fixed.records, seed=seed)
+        return StepSettings(
+            **self.steps.model_dump(exclude={"http_version", "generators"}), records=self.fixed.records, seed=seed
+        )
 
     def required(self) -> dict[str, float]:
         """The capacities that must be reached, by "endpoint.kind"."""
@@ -307,7 +313,7 @@ class LoadProfile(BaseModel):
             **{f"sla_of.{endpoint}": sla.terms() for endpoint, sla in sorted(self.sla_of.items())},
             # What was not there before is left out where it does nothing, so that older runs stay comparable.
             "steps": self.steps.model_dump(
-                exclude={"threads", "http_version", "streams"}
+                exclude={"threads", "generators", "http_version", "streams"}
                 | {name for name in ("request_coding", "think_s") if not getattr(self.steps, name)}
             ),
             "search": self.search.model_dump(exclude={"kinds"}),

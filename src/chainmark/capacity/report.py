@@ -92,13 +92,19 @@ def _repetition_notes(found: Found) -> list[str]:
 
 
 def _limit_notes(found: Found) -> list[str]:
-    """A sentence for each limit of the generator's machine, with what raises it."""
+    """A sentence for each lost generator, and for each limit of the generator's machine, with what raises it."""
     lowest: dict[tuple[str, LevelKind], Level] = {}
+    lost = []
     for step in found.steps():
-        if limits := machine_limits(step.result):
+        limits = machine_limits(step.result)
+        if limits and any(one.lost for one in step.result.generators):
+            lost.append(f"{step.level}: {limits}; its part of the requests counts as not made")
+        elif limits:
             key = limits, step.level.kind
             lowest[key] = min(step.level, lowest.get(key, step.level))
-    return [f"the load generator's machine was a limit from {level} on: {one}" for (one, _), level in lowest.items()]
+    return lost + [
+        f"the load generator's machine was a limit from {level} on: {one}" for (one, _), level in lowest.items()
+    ]
 
 
 def recovery_notes(looks: Looks) -> list[str]:

@@ -12,6 +12,7 @@ from chainmark.cli.common import (
     Connection,
     Expose,
     NoWait,
+    On,
     Output,
     Seed,
     Settings,
@@ -84,6 +85,17 @@ def load(
     http2: Annotated[
         bool, typer.Option("--http2", help="Use HTTP/2: negotiated with TLS, otherwise by prior knowledge.")
     ] = False,
+    generators: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=64,
+            metavar="N",
+            help="Number of processes that generate the load together.",
+            show_default="1, or one on every machine of the cluster",
+        ),
+    ] = None,
+    on: On = None,
     settings: Settings = None,
     seed: Seed = 1,
     no_wait: NoWait = False,
@@ -108,8 +120,7 @@ def load(
     undecided; 4 this machine was too busy for the load generator; 5 a server went away. The exit code of a plan is the
     worst of its runs. Continue an interrupted plan with `--resume`.
     """
-    if http2:
-        settings = ['steps.http_version="2"', *(settings or [])]
+    settings = _as_settings(settings, http2=http2, generators=generators)
     if plan or resume:
         of_profile = {
             "PROFILE": profile,
@@ -132,6 +143,7 @@ def load(
                 corpus=corpus,
                 like=like,
                 **connection.arguments(),
+                on=on,
                 settings=settings,
                 seed=seed,
                 progress=listener,
@@ -153,6 +165,7 @@ def load(
             repeat=repeat,
             **connection.arguments(),
             sources=sources,
+            on=on,
             settings=settings,
             seed=seed,
             progress=listener,
@@ -172,6 +185,13 @@ def load(
         say("interrupted: the measurements are stored as a partial run, which is never compared")
         raise typer.Exit(ExitCode.INCONCLUSIVE)
     raise typer.Exit(made.verdict.exit_code)
+
+
+def _as_settings(settings: list[str] | None, *, http2: bool, generators: int | None) -> list[str] | None:
+    """What is set of a profile, with what options of their own set."""
+    own = ['steps.http_version="2"'] if http2 else []
+    own += [f"steps.generators={generators}"] if generators is not None else []
+    return [*own, *(settings or [])] or None
 
 
 def _write_requirements(made: cm.LoadResult, path: Path) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -13,6 +14,7 @@ from pydantic import BaseModel
 
 from chainmark.capacity.drift_metrics import drift_samples, with_drifts
 from chainmark.capacity.gates import load_gates
+from chainmark.capacity.generators import Generators
 from chainmark.capacity.loadtest import (
     FixedPlan,
     Found,
@@ -30,6 +32,7 @@ from chainmark.capacity.model import HTTP_1, Endpoint, LevelKind, Phase
 from chainmark.capacity.profile import LoadProfile
 from chainmark.capacity.protocol import described, speaking
 from chainmark.capacity.report import endpoint_entry, notes_of
+from chainmark.capacity.step import StepRunner
 from chainmark.capacity.tables import (
     ERROR_SCHEMA,
     SECOND_SCHEMA,
@@ -95,12 +98,14 @@ class Tester:
     Attributes:
         watching: what sees whether the generator and the server waited for a processor; None: nobody looks.
         sources: what else is watched of the server, which is only one then.
+        generators: so many that make the load; of None as many as there should be.
     """
 
     store: Store
     system: ServedSystem
     watching: Watch | None = MachineWitness
     sources: ServerSources = BY_ADDRESS
+    generators: Callable[[int | None], Generators] = Generators.here
 
     def make(
         self,
@@ -130,12 +135,15 @@ class Tester:
         services = [self._prepared(profile, _speaking(load, order), progress) for order in orders]
         load, services = _as_mixes(load, services)
         with machine_to_itself(progress), ExitStack() as stack:
+            generators = stack.enter_context(self.generators(load.steps.generators))
+            services = [_made_by(generators, service) for service in services]
             watches = [stack.enter_context(ServerWatch(self.sources, one.target.url)) for one in services]
             started_at = utc_now()
             sessions = [stack.enter_context(self._session(load, service, started_at, place)) for service in services]
             servers = [Server(service.target, service.endpoints) for service in services]
             with _shown(progress, sessions, watches) as listener:
-                result = run_load_test(servers, _plan(load, seed), listener, watching=self.watching)
+                make_runner = partial(StepRunner, make_engine=generators.make)
+                result = run_load_test(servers, _plan(load, seed), listener, make_runner, self.watching)
             progress.stage("summarising")
             for watch, session, one in zip(watches, sessions, result.servers, strict=True):
                 one.watched = watch.finish(session.run.path / "raw" / PAGES)
@@ -263,6 +271,11 @@ def _mix_fact(mix: Endpoint) -> Fact:
     total = sum(part.weight for part in mix.parts)
     shares = [f"{part.label} {units.plain_percent(part.weight / total)}" for part in mix.parts]
     return Fact(label="Mix", value=", ".join(shares) or mix.label)
+
+
+def _made_by(generators: Generators, service: Service) -> Service:
+    told = generators.described()
+    return replace(service, facts=(*service.facts, Fact(label="Load generators", value=told))) if told else service
 
 
 @dataclass(frozen=True)

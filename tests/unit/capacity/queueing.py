@@ -115,6 +115,7 @@ def finished(
         "cpu_s": cpu_s,
         "wall_s": window_s,
         "threads": 1,
+        "generators": [{"threads": 1, "cpu_s": cpu_s, "wall_s": window_s, "lost": ""}],
         "protocol": "HTTP/1.1",
         "server": None,
         "parts": [],

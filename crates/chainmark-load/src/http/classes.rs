@@ -1,14 +1,14 @@
 //! Kinds of failures, told apart by what the server said.
 
 use rustc_hash::FxHashMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// What is told apart at most; all others are counted by kind.
 const MAX_CLASSES: usize = 200;
 
 /// What went wrong with a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum Kind {
     /// Another status than the expected ones.
     Status,
@@ -86,7 +86,7 @@ impl Kind {
 }
 
 /// Failures that look the same.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Class {
     pub kind: Kind,
     pub status: Option<u16>,
@@ -115,9 +115,11 @@ impl Class {
 type Key = (Kind, Option<u16>, String, String);
 
 /// All classes that were met.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Classes {
     list: Vec<Class>,
+    /// Empty where it was read; only the list is merged.
+    #[serde(skip)]
     numbers: FxHashMap<Key, u32>,
 }
 

@@ -23,6 +23,8 @@ pub enum HttpError {
     OpenFiles { connections: u64, limit: u64 },
     #[error("a text of {bytes} bytes is no histogram: {reason}")]
     Histogram { bytes: usize, reason: String },
+    #[error("what a generator measured cannot be read: {reason}")]
+    Share { reason: String },
     #[error("{what} was called on a load that {state}")]
     State { what: &'static str, state: &'static str },
     #[error("the counts of the load do not add up: {what}")]
@@ -44,6 +46,7 @@ impl HttpError {
             Self::OperatingSystem { .. } => "raise the limit of open files or threads",
             Self::OpenFiles { .. } => "raise the limit with `ulimit -n`, or load with fewer connections",
             Self::Histogram { .. } => "give the base64 text of an HdrHistogram in V2 form",
+            Self::Share { .. } => "use the same version of chainmark for all generators",
             Self::State { .. } => "make a new object for each load",
             Self::Books { .. } => "please report this: results that do not add up are not shown",
         }

@@ -5,7 +5,7 @@ use crate::clock::NS_PER_S;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
-use serde::Serialize;
+use serde::{Deserialize, Deserializer as Reading, Serialize, Serializer as Writing, de};
 
 const LOWEST_NS: u64 = 1_000;
 const HIGHEST_NS: u64 = 120 * NS_PER_S as u64;
@@ -80,8 +80,20 @@ impl Histogram {
     }
 }
 
+impl Serialize for Histogram {
+    fn serialize<W: Writing>(&self, writing: W) -> Result<W::Ok, W::Error> {
+        writing.serialize_str(&self.to_base64())
+    }
+}
+
+impl<'de> Deserialize<'de> for Histogram {
+    fn deserialize<R: Reading<'de>>(reading: R) -> Result<Self, R::Error> {
+        Self::from_base64(&String::deserialize(reading)?).map_err(de::Error::custom)
+    }
+}
+
 /// A histogram, and exactly what a histogram only has to its resolution.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Recorder {
     histogram: Histogram,
     sum_ns: u128,

@@ -2,6 +2,7 @@
 
 use super::plan::Plan;
 use rustix::event::epoll::EventFlags;
+use serde::{Deserialize, Serialize};
 use std::os::fd::OwnedFd;
 
 /// One read takes a whole answer of the usual size.
@@ -30,7 +31,7 @@ pub(super) struct Buffers {
     pub plain: Box<[u8]>,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct IoCounts {
     pub opened: u64,
     pub failed: u64,
@@ -41,6 +42,18 @@ pub(super) struct IoCounts {
     pub idle_closed: u64,
     pub told_to_go: u64,
     pub repeated: u64,
+}
+
+impl IoCounts {
+    pub fn add(&mut self, other: Self) {
+        self.opened += other.opened;
+        self.failed += other.failed;
+        self.bytes_in += other.bytes_in;
+        self.bytes_out += other.bytes_out;
+        self.idle_closed += other.idle_closed;
+        self.told_to_go += other.told_to_go;
+        self.repeated += other.repeated;
+    }
 }
 
 impl<'p> Io<'p> {

@@ -3,8 +3,9 @@
 use super::error::{HttpError, refused};
 use super::order::Order;
 use super::plan::{Plan, allow_connections};
-use super::result::HttpResult;
+use super::result::{Course, HttpResult};
 use super::series::Series;
+use super::share::Outcome;
 use super::tally::{Common, Part, Whole};
 use super::worker::{Descriptors, End, Shared, Worker};
 use crate::clock::{NS_PER_S, WallClock, monotonic_ns};
@@ -24,8 +25,13 @@ pub struct HttpProgress {
     /// Warm-up and window, without the draining.
     pub planned_s: f64,
     pub started: u64,
+    /// Of these, in the window.
+    pub measured: u64,
     pub ok: u64,
     pub failed: u64,
+    /// Measured requests that were, or wait already, longer than the limit of giving up, and failures of the server.
+    pub slow: u64,
+    pub faults: u64,
     /// Of the failed, those to which the server said nothing.
     pub unanswered: u64,
     pub in_flight: u64,
@@ -75,6 +81,14 @@ impl HttpLoad {
     /// The host has no address, or this machine has not enough threads or files. A server that does not answer is no
     /// error here: its failures are counted.
     pub fn start(&self) -> Result<(), HttpError> {
+        self.start_at(None)
+    }
+
+    /// The same with a begin that other generators have, too, in wall nanoseconds since 1970; None: now.
+    ///
+    /// # Errors
+    /// As [`HttpLoad::start`], or the begin has passed.
+    pub fn start_at(&self, begin_ns: Option<i64>) -> Result<(), HttpError> {
         if self.state.begun.swap(true, Relaxed) {
             return Err(HttpError::State { what: "start", state: "has been started already" });
         }
@@ -84,14 +98,21 @@ impl HttpLoad {
         allow_connections(plan.load.connections())?;
         let plan = Arc::new(plan);
         let common = Common {
-            series: Mutex::new(Series::new(plan.threads)),
+            series: Mutex::new(if begin_ns.is_some() {
+                Series::of_share(plan.threads)
+            } else {
+                Series::new(plan.threads)
+            }),
             records_left: AtomicI64::new(plan.max_records.min(i64::MAX as u64) as i64),
         };
         let shared = Arc::new(Shared::new(&plan, Arc::new(common)));
         let descriptors: Result<Vec<_>, _> = (0..plan.threads).map(|_| Descriptors::new()).collect();
         let descriptors = descriptors.map_err(|error| refused("event queues", error))?;
         let clock = WallClock::anchor();
-        let origin_ns = monotonic_ns() + START_DELAY_NS;
+        let origin_ns = begin_ns.map_or(monotonic_ns() + START_DELAY_NS, |begin_ns| clock.to_monotonic_ns(begin_ns));
+        if origin_ns < monotonic_ns() {
+            return Err(HttpError::State { what: "start", state: "should have begun already" });
+        }
         let started_ns = clock.now_ns() - monotonic_ns() + origin_ns;
         self.state.origin_ns.store(origin_ns, Release);
         let mut running = Running { plan, shared, started_ns, threads: Vec::new() };
@@ -130,12 +151,36 @@ impl HttpLoad {
     /// # Errors
     /// The load was not started, or is finished already, or its counts do not add up.
     pub fn finish(&self) -> Result<HttpResult, HttpError> {
+        let (running, course, whole) = self.gathered()?;
+        let series = running.shared.common.series.lock().unwrap_or_else(PoisonError::into_inner);
+        let generator = course.generator(&whole);
+        HttpResult::new(&running.plan, &course, &series, vec![generator], whole)
+    }
+
+    /// The same of one of several generators, to be merged with what the others measured.
+    ///
+    /// # Errors
+    /// As [`HttpLoad::finish`]; the sums are checked when they are merged.
+    pub fn finish_share(&self) -> Result<Outcome, HttpError> {
+        let (running, course, whole) = self.gathered()?;
+        let series = running.shared.common.series.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Outcome::made(&course, &series, whole))
+    }
+
+    fn gathered(&self) -> Result<(Running, Course, Whole), HttpError> {
         let absent = if self.state.begun.load(Relaxed) { "has been finished already" } else { "has not been started" };
-        let running = lock(&self.running).take().ok_or(HttpError::State { what: "finish", state: absent })?;
+        let mut running = lock(&self.running).take().ok_or(HttpError::State { what: "finish", state: absent })?;
         let lost = HttpError::State { what: "finish", state: "has lost a thread" };
-        let parts: Result<Vec<Part>, _> = running.threads.into_iter().map(JoinHandle::join).collect();
-        let whole = Whole::new(parts.map_err(|_| lost)?);
-        HttpResult::new(&running.plan, &running.shared, running.started_ns, whole)
+        let parts: Result<Vec<Part>, _> = running.threads.drain(..).map(JoinHandle::join).collect();
+        let whole = Whole::merged(parts.map_err(|_| lost)?.into_iter().map(Whole::from));
+        running.shared.common.series.lock().unwrap_or_else(PoisonError::into_inner).close();
+        let course = Course {
+            started_ns: running.started_ns,
+            end_ns: running.shared.end_ns(),
+            why: running.shared.why_ended(),
+            threads: running.plan.threads,
+        };
+        Ok((running, course, whole))
     }
 }
 
@@ -199,6 +244,9 @@ impl Running {
             elapsed_s: elapsed_ns as f64 / NS_PER_S as f64,
             planned_s,
             started: sum(|gauges| gauges.started.load(Relaxed)),
+            measured: sum(|gauges| gauges.measured.load(Relaxed)),
+            slow: self.shared.slow.load(Relaxed) + sum(|gauges| gauges.waiting.load(Relaxed)),
+            faults: self.shared.failed.load(Relaxed),
             ok: sum(|gauges| gauges.ok.load(Relaxed)),
             failed: sum(|gauges| gauges.failed.load(Relaxed)),
             unanswered: sum(|gauges| gauges.unanswered.load(Relaxed)),
@@ -219,6 +267,9 @@ impl HttpProgress {
             elapsed_s: 0.0,
             planned_s,
             started: 0,
+            measured: 0,
+            slow: 0,
+            faults: 0,
             ok: 0,
             failed: 0,
             unanswered: 0,

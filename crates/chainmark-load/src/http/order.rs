@@ -11,6 +11,8 @@ const MAX_SECONDS: f64 = 86_400.0;
 const MAX_CONNECTIONS: u32 = 65_536;
 const MAX_STREAMS: u32 = 1000;
 const MAX_RATE_PER_S: f64 = 10_000_000.0;
+/// Whichever is lost has had more than a hundredth of the requests, so that no p99 is met without it.
+const MAX_GENERATORS: u32 = 64;
 
 /// A whole order. Times are in seconds.
 #[derive(Debug, Clone, Deserialize)]
@@ -33,6 +35,9 @@ pub struct Order {
     #[serde(default)]
     pub order: Drawing,
     pub mode: Mode,
+    /// The part of the load that this generator makes; all members of an order are of the whole load.
+    #[serde(default)]
+    pub share: Share,
     /// Seconds after the warm-up, and how many clients ask or requests are due per second then: linear between these
     /// points, and never more than the mode says. Empty: always as many as the mode says.
     #[serde(default)]
@@ -124,6 +129,29 @@ pub struct RequestOrder {
     pub repeatable: Option<bool>,
     #[serde(default)]
     pub expect: ExpectOrder,
+}
+
+/// Which of several generators this is. Generator `i` of `n` has the requests `i`, `i + n`, `i + 2n`, … of the
+/// schedule, and as equal a part of the clients, connections and records as there can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Share {
+    pub index: u32,
+    pub count: u32,
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        Self { index: 0, count: 1 }
+    }
+}
+
+impl Share {
+    /// This generator's part of so many.
+    pub fn of(self, whole: u64) -> u64 {
+        let (index, count) = (u64::from(self.index), u64::from(self.count));
+        whole / count + u64::from(index < whole % count)
+    }
 }
 
 /// Requests that follow each other, and are measured by themselves as well.
@@ -334,6 +362,10 @@ impl Order {
             Mode::Open(open) => ("mode.open.connections", open.connections),
         };
         require(name, connections, (1..=MAX_CONNECTIONS).contains(&connections), "from 1 to 65536")?;
+        let Share { index, count } = self.share;
+        require("share.count", count, (1..=MAX_GENERATORS).contains(&count), "from 1 to 64")?;
+        require("share.count", count, count <= connections, "at most the number of clients or connections")?;
+        require("share.index", index, index < count, "less than share.count")?;
         if let Mode::Open(open) = &self.mode {
             let rate = open.rate_per_s;
             let usable = (1e-3..=MAX_RATE_PER_S).contains(&rate);

@@ -15,8 +15,8 @@ const GAPS: u64 = 0x4854_5450_0001;
 const DRAWS: u64 = 0x4854_5450_0002;
 const THOUGHTS: u64 = 0x4854_5450_0003;
 
-/// The due times of one thread, in order. All threads together keep one schedule, whatever their number: thread `i` of
-/// `n` has the requests `i`, `i + n`, `i + 2n`, …
+/// The due times of one thread, in order. All threads of all generators together keep one schedule, whatever their
+/// number: each has every n-th request of it ([`super::plan::Plan::stride`]).
 #[derive(Debug, Clone)]
 pub(super) struct Pace {
     kind: ScheduleKind,
@@ -38,16 +38,16 @@ impl Pace {
         kind: ScheduleKind,
         rate_per_s: f64,
         seed: u64,
-        thread: u64,
-        threads: u64,
+        first: u64,
+        stride: u64,
     ) -> Self {
         let random = SplitMix64::new(seed, GAPS);
         let mean_gap_ns = if course.is_some() { 1.0 } else { NS_PER_S as f64 / rate_per_s };
-        let mut pace = Self { kind, mean_gap_ns, course, random, stride: threads, number: 0, sum: 0.0, time_ns: 0.0 };
+        let mut pace = Self { kind, mean_gap_ns, course, random, stride, number: 0, sum: 0.0, time_ns: 0.0 };
         if kind == ScheduleKind::Poisson {
             pace.sum = exponential_gap_ns(&mut pace.random, mean_gap_ns);
         }
-        pace.forward(thread);
+        pace.forward(first);
         pace
     }
 
@@ -99,7 +99,7 @@ pub(super) fn draw(drawing: Drawing, seed: u64, number: u64, mix: &Mix) -> usize
         }
 }
 
-/// How long the clients of a thread think.
+/// How long the clients of a thread, a number of its own among those of all generators, think.
 #[derive(Debug, Clone)]
 pub(super) struct Thinking {
     random: SplitMix64,
@@ -107,8 +107,8 @@ pub(super) struct Thinking {
 }
 
 impl Thinking {
-    pub fn new(mean_ns: f64, seed: u64, thread: usize) -> Self {
-        Self { random: SplitMix64::new(seed ^ THOUGHTS, thread as u64), mean_ns }
+    pub fn new(mean_ns: f64, seed: u64, thread: u64) -> Self {
+        Self { random: SplitMix64::new(seed ^ THOUGHTS, thread), mean_ns }
     }
 
     pub fn next_ns(&mut self) -> i64 {

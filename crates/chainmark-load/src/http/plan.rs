@@ -3,7 +3,7 @@
 use super::body::Room;
 use super::course::Course;
 use super::error::{HttpError, refused};
-use super::order::{Drawing, GiveUp, Mode, Order, PartOrder, Protocol, ProxyOrder};
+use super::order::{Drawing, GiveUp, Mode, Order, PartOrder, Protocol, ProxyOrder, Share};
 use super::request::{Common, Request, connect_question};
 use super::target::{Address, Target};
 use super::tls::Tls;
@@ -26,6 +26,8 @@ pub(super) struct Plan {
     pub drawing: Drawing,
     pub seed: u64,
     pub load: Load,
+    /// Of the schedule, what this generator has; clients, connections and records of the plan are its own already.
+    pub share: Share,
     /// How the level changes, if it does.
     pub course: Option<Arc<Course>>,
     pub warm_up_ns: i64,
@@ -101,8 +103,16 @@ impl Mix {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Load {
-    Closed { clients: usize, think_ns: f64 },
-    Open { kind: ScheduleKind, rate_per_s: f64, connections: usize },
+    Closed {
+        clients: usize,
+        think_ns: f64,
+    },
+    /// The rate of all generators, the connections of this one.
+    Open {
+        kind: ScheduleKind,
+        rate_per_s: f64,
+        connections: usize,
+    },
 }
 
 impl Load {
@@ -113,25 +123,27 @@ impl Load {
         }
     }
 
-    fn new(mode: &Mode) -> Self {
+    fn new(mode: &Mode, share: Share) -> Self {
+        let own = |whole: u32| share.of(u64::from(whole)) as usize;
         match mode {
             Mode::Closed(closed) => {
-                Self::Closed { clients: closed.clients as usize, think_ns: closed.think_s * NS_PER_S as f64 }
+                Self::Closed { clients: own(closed.clients), think_ns: closed.think_s * NS_PER_S as f64 }
             }
             Mode::Open(open) => Self::Open {
                 kind: open.schedule.into(),
                 rate_per_s: open.rate_per_s,
-                connections: open.connections as usize,
+                connections: own(open.connections),
             },
         }
     }
 
     /// Half of the machine at most, as the server may run on the same one.
-    fn threads(&self, asked: u32) -> usize {
+    fn threads(&self, asked: u32, share: Share) -> usize {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let rate_per_thread = RATE_PER_THREAD * f64::from(share.count);
         let wanted = match (asked, self) {
             (0, Self::Closed { clients, .. }) => (clients / CLIENTS_PER_THREAD).min(cores / 2),
-            (0, Self::Open { rate_per_s, .. }) => ((rate_per_s / RATE_PER_THREAD).ceil() as usize).min(cores / 2),
+            (0, Self::Open { rate_per_s, .. }) => ((rate_per_s / rate_per_thread).ceil() as usize).min(cores / 2),
             (asked, _) => asked as usize,
         };
         wanted.clamp(1, self.connections())
@@ -166,7 +178,7 @@ impl Plan {
                 Ok(made)
             })
             .collect();
-        let load = Load::new(&order.mode);
+        let load = Load::new(&order.mode, order.share);
         let give_up = |give_up: GiveUp| GiveUpPlan {
             slow_ns: nanoseconds(give_up.slow_s),
             slow: give_up.slow.max(1),
@@ -178,6 +190,7 @@ impl Plan {
             drawing: order.order,
             seed: order.seed,
             load,
+            share: order.share,
             course: Course::new(&order.course, nanoseconds(order.warm_up_s)).map(Arc::new),
             warm_up_ns: nanoseconds(order.warm_up_s),
             end_ns: nanoseconds(order.warm_up_s) + nanoseconds(order.duration_s),
@@ -188,10 +201,10 @@ impl Plan {
             streams: order.streams as usize,
             error_pointers: order.error_pointers.clone(),
             give_up: order.give_up.map(give_up),
-            max_records: order.max_records,
+            max_records: order.share.of(order.max_records),
             room: Room::of_this_machine(),
             tls: if target.tls { Some(Tls::new(&order.tls, &target, protocol)?) } else { None },
-            threads: load.threads(order.threads),
+            threads: load.threads(order.threads, order.share),
             proxy: order.proxy.as_ref().map(|proxy| proxy_of(proxy, &target, protocol)).transpose()?,
             tunnel: order.proxy.as_ref().filter(|_| target.tls).map(|proxy| connect_question(&target, proxy)),
             target,
@@ -200,14 +213,24 @@ impl Plan {
     }
 
     /// A thread's part of so many.
-    pub fn share(&self, whole: usize, thread: usize) -> usize {
+    pub fn of_thread(&self, whole: usize, thread: usize) -> usize {
         whole / self.threads + usize::from(thread < whole % self.threads)
     }
 
     /// How many clients of a thread ask at this time of the step.
     pub fn clients_at(&self, time_ns: i64, thread: usize) -> usize {
-        let whole = self.course.as_ref().map_or(self.load.connections(), |course| course.at(time_ns) as usize);
-        self.share(whole, thread)
+        let own = |course: &Arc<Course>| self.share.of(course.at(time_ns) as u64) as usize;
+        self.of_thread(self.course.as_ref().map_or(self.load.connections(), own), thread)
+    }
+
+    /// The number of a thread's first request among those of all threads of all generators.
+    pub fn first_number(&self, thread: usize) -> u64 {
+        u64::from(self.share.index) + u64::from(self.share.count) * thread as u64
+    }
+
+    /// How far the numbers of a thread's requests lie apart.
+    pub fn stride(&self) -> u64 {
+        u64::from(self.share.count) * self.threads as u64
     }
 
     /// The phase of what is due or starts at this time: 0 warm-up, 1 window.

@@ -4,13 +4,12 @@ use super::classes::{ClassTold, KINDS};
 use super::error::HttpError;
 use super::histogram::Times;
 use super::plan::Plan;
-use super::series::Columns;
+use super::series::{Columns, Series};
 use super::tally::{Books, PartTally, Records, Whole};
-use super::worker::{End, Shared};
+use super::worker::End;
 use crate::clock::NS_PER_S;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 
 /// The result of one step.
 #[derive(Debug, Clone, Serialize)]
@@ -44,6 +43,8 @@ pub struct HttpResult {
     /// From the step's begin to the end of its last thread.
     pub wall_s: f64,
     pub threads: usize,
+    /// Those that made the load.
+    pub generators: Vec<Generator>,
     /// "HTTP/1.1" or "HTTP/2".
     pub protocol: &'static str,
     /// What the server calls itself in the head of an answer.
@@ -53,6 +54,41 @@ pub struct HttpResult {
     #[serde(skip)]
     pub records: Option<Records>,
     pub records_left_out: u64,
+}
+
+/// One of the processes that made the load.
+#[derive(Debug, Clone, Serialize)]
+pub struct Generator {
+    pub threads: usize,
+    pub cpu_s: f64,
+    pub wall_s: f64,
+    /// Why nothing is known of its requests; "": it made its part.
+    pub lost: String,
+}
+
+/// How a step went, beside its sums.
+pub(super) struct Course {
+    /// Wall nanoseconds since 1970 of the step's begin.
+    pub started_ns: i64,
+    /// Of the step: when nothing more was due or started.
+    pub end_ns: i64,
+    pub why: End,
+    pub threads: usize,
+}
+
+impl Course {
+    pub fn generator(&self, whole: &Whole) -> Generator {
+        Generator {
+            threads: self.threads,
+            cpu_s: seconds(whole.cpu_ns),
+            wall_s: seconds(whole.end_ns),
+            lost: String::new(),
+        }
+    }
+}
+
+fn seconds(time_ns: i64) -> f64 {
+    time_ns.max(0) as f64 / NS_PER_S as f64
 }
 
 /// What became of the requests of one part of a mix.
@@ -88,18 +124,23 @@ pub struct Connections {
 }
 
 impl HttpResult {
-    pub(super) fn new(plan: &Plan, shared: &Shared, started_ns: i64, whole: Whole) -> Result<Self, HttpError> {
-        let mut series = shared.common.series.lock().unwrap_or_else(PoisonError::into_inner);
-        series.close();
+    /// # Errors
+    /// The sums do not add up.
+    pub(super) fn new(
+        plan: &Plan,
+        course: &Course,
+        series: &Series,
+        generators: Vec<Generator>,
+        whole: Whole,
+    ) -> Result<Self, HttpError> {
         let (latency, latency_all) = (whole.latency.summarise(), whole.latency_all.summarise());
         whole.check(latency.n, latency_all.n)?;
-        let seconds = |time_ns: i64| time_ns.max(0) as f64 / NS_PER_S as f64;
         Ok(Self {
             books: whole.books[1],
             warm_up: whole.books[0],
-            started_ns,
-            window_s: seconds(shared.end_ns() - plan.warm_up_ns),
-            ended: match shared.why_ended() {
+            started_ns: course.started_ns,
+            window_s: seconds(course.end_ns - plan.warm_up_ns),
+            ended: match course.why {
                 End::Time => "time",
                 End::GaveUp => "gave up",
                 End::Stopped => "stopped",
@@ -123,7 +164,8 @@ impl HttpResult {
             bytes_out: whole.counts.bytes_out,
             cpu_s: seconds(whole.cpu_ns),
             wall_s: seconds(whole.end_ns),
-            threads: plan.threads,
+            threads: course.threads,
+            generators,
             protocol: plan.protocol.name(),
             server: whole.server,
             parts: if plan.mix.size() > 1 { whole.parts.iter().map(PartTold::new).collect() } else { Vec::new() },

@@ -2,7 +2,8 @@
 
 use super::classes::{KINDS, Kind};
 use crate::clock::NS_PER_S;
-use serde::Serialize;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Two digits are enough for a chart, and keep a second small.
@@ -12,8 +13,28 @@ fn small() -> SmallHistogram {
     SmallHistogram::new_with_bounds(1_000, 120 * NS_PER_S as u64, 2).expect("the bounds are possible")
 }
 
+/// As bytes, which are small where most is 0.
+mod bytes {
+    use super::{Deserialize, Deserializer, Serialize, Serializer, SmallHistogram, V2Serializer, small};
+    use serde::de::Error;
+
+    pub fn serialize<W: serde::Serializer>(histogram: &SmallHistogram, writing: W) -> Result<W::Ok, W::Error> {
+        let mut bytes = Vec::new();
+        V2Serializer::new().serialize(histogram, &mut bytes).expect("a vector takes any number of bytes");
+        bytes.serialize(writing)
+    }
+
+    pub fn deserialize<'de, R: serde::Deserializer<'de>>(reading: R) -> Result<SmallHistogram, R::Error> {
+        let bytes = Vec::<u8>::deserialize(reading)?;
+        let read: SmallHistogram = Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(Error::custom)?;
+        let mut histogram = small();
+        histogram.add(&read).map_err(Error::custom)?;
+        Ok(histogram)
+    }
+}
+
 /// One second of one thread, or of all.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Second {
     pub started: u64,
     pub ok: u64,
@@ -26,8 +47,11 @@ pub(super) struct Second {
     /// Since the second before, in the run queue; not to be had from every kernel.
     pub waited_ns: i64,
     pub waits_unknown: bool,
+    #[serde(with = "bytes")]
     latency: SmallHistogram,
+    #[serde(with = "bytes")]
     lag: SmallHistogram,
+    #[serde(with = "bytes")]
     wake: SmallHistogram,
     max_ns: u64,
 }
@@ -87,7 +111,7 @@ impl Second {
         }
     }
 
-    fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         self.started += other.started;
         self.ok += other.ok;
         self.bytes_in += other.bytes_in;
@@ -151,13 +175,33 @@ pub(super) struct Row {
 pub(super) struct Series {
     threads: usize,
     rows: Vec<Row>,
+    /// The seconds as they are merged with those of other generators; None: there are no others.
+    written: Option<Vec<String>>,
     /// Seconds that not all threads have passed, and how many have.
     open: BTreeMap<usize, (Second, usize)>,
 }
 
 impl Series {
     pub fn new(threads: usize) -> Self {
-        Self { threads, rows: Vec::new(), open: BTreeMap::new() }
+        Self { threads, rows: Vec::new(), written: None, open: BTreeMap::new() }
+    }
+
+    /// Of one of several generators.
+    pub fn of_share(threads: usize) -> Self {
+        Self { written: Some(Vec::new()), ..Self::new(threads) }
+    }
+
+    /// The seconds as [`Series::of_share`] keeps them.
+    pub fn written(&self) -> &[String] {
+        self.written.as_deref().unwrap_or_default()
+    }
+
+    /// A second of all.
+    pub fn push(&mut self, second: &Second) {
+        if let Some(written) = &mut self.written {
+            written.push(serde_json::to_string(second).expect("numbers and lists can be written"));
+        }
+        self.rows.push(second.row());
     }
 
     /// Takes a thread's part of a second; each thread hands in its seconds in order and without gaps.
@@ -165,17 +209,17 @@ impl Series {
         let (whole, parts) = self.open.entry(second).or_default();
         whole.add(part);
         *parts += 1;
-        if *parts == self.threads {
-            let row = whole.row();
-            self.open.remove(&second);
-            self.rows.push(row);
+        if *parts == self.threads
+            && let Some((whole, _)) = self.open.remove(&second)
+        {
+            self.push(&whole);
         }
     }
 
     /// Summarises what only some threads had: those that had nothing more to do ended earlier.
     pub fn close(&mut self) {
         let open = std::mem::take(&mut self.open);
-        self.rows.extend(open.into_values().map(|(second, _)| second.row()));
+        open.into_values().for_each(|(second, _)| self.push(&second));
     }
 
     pub fn rows(&self) -> &[Row] {

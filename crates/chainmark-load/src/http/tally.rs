@@ -7,7 +7,7 @@ use super::plan::{Load, Plan};
 use super::series::{Second, Series};
 use crate::clock::{NS_PER_S, thread_cpu_ns};
 use crate::run_queue::RunQueue;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 const UNSENT: u8 = KINDS.len() as u8 + 1;
 
 /// Where the requests of a phase have gone: `due = ok + failed + unsent`, `sent = ok + failed`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Books {
     pub due: u64,
     /// Handed to a connection.
@@ -37,7 +37,7 @@ impl Books {
 }
 
 /// One row per measured request.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Records {
     /// Nanoseconds of the step, after [`super::HttpResult::started_ns`].
     pub due_ns: Vec<i64>,
@@ -78,7 +78,7 @@ impl Records {
 }
 
 /// What became of a part's requests in the window; right answers' latencies.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct PartTally {
     pub books: Books,
     pub failed: [u64; KINDS.len()],
@@ -300,7 +300,8 @@ pub(super) struct Part {
     pub server: Option<String>,
 }
 
-/// The sums over all threads.
+/// The sums over threads, or over generators.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Whole {
     pub books: [Books; 2],
     pub classes: Classes,
@@ -319,68 +320,84 @@ pub(super) struct Whole {
     series_sums: [u64; 3],
 }
 
-impl Whole {
-    pub fn new(parts: Vec<Part>) -> Self {
-        let mut whole = Self {
-            books: [Books::default(); 2],
-            classes: Classes::default(),
-            parts: Vec::new(),
-            latency: Recorder::default(),
-            latency_all: Recorder::default(),
-            service: Recorder::default(),
-            lag: Recorder::default(),
-            wake: Recorder::default(),
-            records: Records::default(),
-            records_left_out: 0,
-            counts: super::io::IoCounts::default(),
-            end_ns: 0,
-            cpu_ns: 0,
-            server: None,
-            series_sums: [0; 3],
-        };
-        let mut is_open = false;
-        let records = parts.into_iter().map(|part| {
-            is_open |= part.tally.is_open;
-            whole.add(part)
-        });
-        let records: Vec<Records> = records.collect();
-        whole.records = Records::merged(&records);
-        if !is_open {
-            whole.service = whole.latency.clone();
+impl From<Part> for Whole {
+    fn from(part: Part) -> Self {
+        let Part { tally, counts, end_ns, cpu_ns, server } = part;
+        let mut latency = Recorder::default();
+        tally.parts.iter().for_each(|part| latency.merge(&part.latency));
+        let mut latency_all = tally.failed_latency;
+        latency_all.merge(&latency);
+        Self {
+            books: tally.books,
+            classes: tally.classes,
+            parts: tally.parts,
+            service: if tally.is_open { tally.service } else { latency.clone() },
+            latency,
+            latency_all,
+            lag: tally.lag,
+            wake: tally.wake,
+            records: tally.records,
+            records_left_out: tally.records_left_out,
+            counts,
+            end_ns,
+            cpu_ns,
+            server,
+            series_sums: tally.series_sums,
         }
-        whole
+    }
+}
+
+impl Whole {
+    pub fn merged(wholes: impl IntoIterator<Item = Self>) -> Self {
+        let mut merged = Self::default();
+        let records: Vec<Records> = wholes.into_iter().map(|whole| merged.add(whole)).collect();
+        merged.records = Records::merged(&records);
+        merged
     }
 
-    fn add(&mut self, part: Part) -> Records {
-        let Part { tally, counts, end_ns, cpu_ns, server } = part;
-        self.server = self.server.take().or(server);
-        self.books[0].add(&tally.books[0]);
-        self.books[1].add(&tally.books[1]);
-        self.classes.merge(tally.classes);
-        self.parts.resize_with(tally.parts.len(), PartTally::default);
-        for (sum, part) in self.parts.iter_mut().zip(&tally.parts) {
-            sum.merge(part);
-            self.latency.merge(&part.latency);
-            self.latency_all.merge(&part.latency);
+    fn add(&mut self, other: Self) -> Records {
+        self.server = self.server.take().or(other.server);
+        for (sum, books) in self.books.iter_mut().zip(&other.books) {
+            sum.add(books);
         }
-        self.latency_all.merge(&tally.failed_latency);
-        self.service.merge(&tally.service);
-        self.lag.merge(&tally.lag);
-        self.wake.merge(&tally.wake);
-        self.records_left_out += tally.records_left_out;
-        self.counts.opened += counts.opened;
-        self.counts.failed += counts.failed;
-        self.counts.bytes_in += counts.bytes_in;
-        self.counts.bytes_out += counts.bytes_out;
-        self.counts.idle_closed += counts.idle_closed;
-        self.counts.told_to_go += counts.told_to_go;
-        self.counts.repeated += counts.repeated;
-        self.end_ns = self.end_ns.max(end_ns);
-        self.cpu_ns += cpu_ns;
-        for (sum, others) in self.series_sums.iter_mut().zip(tally.series_sums) {
+        self.classes.merge(other.classes);
+        self.parts.resize_with(self.parts.len().max(other.parts.len()), PartTally::default);
+        for (sum, part) in self.parts.iter_mut().zip(&other.parts) {
+            sum.merge(part);
+        }
+        self.latency.merge(&other.latency);
+        self.latency_all.merge(&other.latency_all);
+        self.service.merge(&other.service);
+        self.lag.merge(&other.lag);
+        self.wake.merge(&other.wake);
+        self.records_left_out += other.records_left_out;
+        self.counts.add(other.counts);
+        self.end_ns = self.end_ns.max(other.end_ns);
+        self.cpu_ns += other.cpu_ns;
+        for (sum, others) in self.series_sums.iter_mut().zip(other.series_sums) {
             *sum += others;
         }
-        tally.records
+        other.records
+    }
+
+    /// Counts a request of which nobody knows what became of it: as one that failed, in the second in which it was due.
+    pub fn lose(&mut self, ended: &Ended, class: u32, second: &mut Second) {
+        let kind = self.classes.kind(class);
+        let one = Books { due: 1, sent: 1, failed: 1, ..Books::default() };
+        let latency_ns = ended.end_ns - ended.due_ns;
+        self.classes.count(class, ended.phase, ended.end_ns);
+        self.books[ended.phase].add(&one);
+        if ended.phase == 1 {
+            self.latency_all.record(latency_ns);
+            self.parts[ended.part].books.add(&one);
+            self.parts[ended.part].failed[kind as usize] += 1;
+            self.records_left_out += 1;
+        }
+        second.started += 1;
+        second.failed(kind);
+        second.latency(latency_ns);
+        self.series_sums[0] += 1;
+        self.series_sums[2] += 1;
     }
 
     /// # Errors
@@ -428,7 +445,7 @@ mod tests {
 
     /// In the warm-up one right answer; in the window seven, two failures and one that was never sent.
     fn sound() -> Whole {
-        let mut whole = Whole::new(Vec::new());
+        let mut whole = Whole::default();
         whole.books[0] = Books { due: 1, sent: 1, ok: 1, failed: 0, unsent: 0 };
         whole.books[1] = Books { due: 10, sent: 9, ok: 7, failed: 2, unsent: 1 };
         let class = whole.classes.number(Class::new(Kind::Timeout, None, String::new()));

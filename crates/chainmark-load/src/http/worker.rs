@@ -15,6 +15,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::os::fd::OwnedFd;
@@ -36,7 +37,7 @@ const EVENTS: usize = 256;
 const TIMER: u64 = u64::MAX;
 
 /// Why a load ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub(super) enum End {
     Time,
@@ -52,8 +53,8 @@ pub(super) struct Shared {
     end_ns: AtomicI64,
     end: AtomicU8,
     pub abort: AtomicBool,
-    slow: AtomicU64,
-    failed: AtomicU64,
+    pub slow: AtomicU64,
+    pub failed: AtomicU64,
     pub gauges: Vec<SharedGauges>,
 }
 
@@ -61,6 +62,8 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 pub(super) struct SharedGauges {
     pub started: AtomicU64,
+    /// Of these, in the window.
+    pub measured: AtomicU64,
     pub ok: AtomicU64,
     pub failed: AtomicU64,
     pub in_flight: AtomicU64,
@@ -68,7 +71,7 @@ pub(super) struct SharedGauges {
     /// Failed requests to which the server said nothing.
     pub unanswered: AtomicU64,
     /// Measured requests that wait already longer than the limit of giving up.
-    waiting: AtomicU64,
+    pub waiting: AtomicU64,
 }
 
 impl Shared {
@@ -191,18 +194,20 @@ impl Descriptors {
 impl<'p> Worker<'p> {
     /// Of the calling thread.
     pub fn new(plan: &'p Plan, shared: &'p Shared, index: usize, descriptors: Descriptors, origin_ns: i64) -> Self {
-        let slots = plan.share(plan.load.connections(), index);
+        let slots = plan.of_thread(plan.load.connections(), index);
         let active = if matches!(plan.load, Load::Closed { .. }) { plan.clients_at(0, index) } else { slots };
         let pace = match plan.load {
             Load::Closed { .. } => None,
             Load::Open { kind, rate_per_s, .. } => {
-                let (course, threads) = (plan.course.clone(), plan.threads as u64);
-                let pace = Pace::new(course, kind, rate_per_s, plan.seed, index as u64, threads);
+                let (course, first) = (plan.course.clone(), plan.first_number(index));
+                let pace = Pace::new(course, kind, rate_per_s, plan.seed, first, plan.stride());
                 Some(OpenPace { next: pace.clone(), due: pace, queued: 0 })
             }
         };
         let thinking = match plan.load {
-            Load::Closed { think_ns, .. } if think_ns > 0.0 => Some(Thinking::new(think_ns, plan.seed, index)),
+            Load::Closed { think_ns, .. } if think_ns > 0.0 => {
+                Some(Thinking::new(think_ns, plan.seed, plan.first_number(index)))
+            }
             _ => None,
         };
         let mut worker = Self {
@@ -401,7 +406,7 @@ impl<'p> Worker<'p> {
         let number = match &mut self.pace {
             None => {
                 self.started += 1;
-                self.index as u64 + (self.started - 1) * self.plan.threads as u64
+                self.plan.first_number(self.index) + (self.started - 1) * self.plan.stride()
             }
             Some(pace) => {
                 let number = pace.next.number();
@@ -645,7 +650,7 @@ impl<'p> Worker<'p> {
             pace.due.skip_until((now_ns + 1).min(end_ns));
             // The numbers of a thread lie one stride apart.
             let ahead = pace.due.number().saturating_sub(pace.next.number());
-            pace.queued = ahead / self.plan.threads as u64;
+            pace.queued = ahead / self.plan.stride();
         }
     }
 
@@ -684,6 +689,7 @@ impl<'p> Worker<'p> {
         let gauges = &self.shared.gauges[self.index];
         let [warm_up, window] = &self.tally.books;
         gauges.started.store(warm_up.sent + window.sent, Relaxed);
+        gauges.measured.store(window.sent, Relaxed);
         gauges.ok.store(warm_up.ok + window.ok, Relaxed);
         gauges.failed.store(warm_up.failed + window.failed, Relaxed);
         gauges.in_flight.store(self.in_flight as u64, Relaxed);

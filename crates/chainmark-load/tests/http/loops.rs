@@ -1,12 +1,13 @@
 //! Closed and open loops: what is due, when it is sent, and over which connections.
 
 use crate::server::{Server, read_request, with_length, write};
-use crate::{closed, open, order, post, run};
-use serde_json::json;
+use crate::{closed, make, open, order, post, run};
+use chainmark_load::http::{HttpLoad, Order, Outcome, merge};
+use serde_json::{Value, json};
 use std::io::BufReader;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 #[test]
 fn a_closed_loop_keeps_so_many_requests_under_way_and_no_more() {
@@ -170,4 +171,48 @@ fn a_rate_that_rises_has_due_what_its_area_says_or_a_ramp_would_name_the_wrong_r
     let due_ns = result.records.unwrap().due_ns;
     let first_half = due_ns.iter().filter(|&&due_ns| due_ns < 1_000_000_000).count();
     assert_eq!(first_half, 150);
+}
+
+/// One of so many generators of an order.
+fn sharing(order: &Value, index: usize, count: usize) -> HttpLoad {
+    let mut own = order.clone();
+    own["share"] = json!({"index": index, "count": count});
+    make(&own)
+}
+
+#[test]
+fn generators_that_begin_together_give_one_result_of_one_schedule() {
+    let server = Server::answering(|_, stream| write(stream, &with_length("200 OK", "1")));
+    for (mode, kind) in [(open(500.0, 8), "open"), (closed(5), "closed")] {
+        let mut order = order(&server.url, mode, vec![post("/", json!({})); 3]);
+        (order["warm_up_s"], order["max_records"]) = (json!(0.2), json!(10_000));
+        let loads: Vec<_> = (0..3).map(|index| sharing(&order, index, 3)).collect();
+        // Time in which even a busy machine starts three of them.
+        let begin_ns = (SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() + 1_000_000_000) as i64;
+        loads.iter().for_each(|load| load.start_at(Some(begin_ns)).unwrap());
+        let outcomes = loads.iter().map(|load| serde_json::to_string(&load.finish_share().unwrap()).unwrap());
+        let outcomes = outcomes.map(|text| Outcome::from_json(&text).unwrap()).collect();
+        let result = merge(&Order::from_json(&order.to_string()).unwrap(), begin_ns, outcomes).unwrap();
+        assert_eq!((result.books.ok, result.started_ns), (result.books.due, begin_ns), "{kind}");
+        assert_eq!((result.generators.len(), result.threads, result.ended), (3, 3, "time"));
+        assert!((result.window_s - 0.4).abs() < 1e-9);
+        assert_eq!(result.series.ok.iter().sum::<u64>(), result.books.ok + result.warm_up.ok);
+        assert!(result.series.p99_s[0].unwrap() > 0.0 && result.series.waited_s.len() == result.series.ok.len());
+        let records = result.records.unwrap();
+        assert_eq!(records.due_ns.len() as u64, result.books.due);
+        if kind == "open" {
+            // Of the three together as of one: every 2 ms, the window from 0.2 s on.
+            assert_eq!((result.books.due, result.warm_up.due), (200, 100));
+            assert_eq!(records.due_ns, (100..300).map(|number| number * 2_000_000).collect::<Vec<i64>>());
+            assert_eq!(records.request, (100..300).map(|number| number % 3).collect::<Vec<u32>>());
+        }
+    }
+    assert_eq!(server.connections(), 8 + 5, "clients and connections are those of the order");
+}
+
+#[test]
+fn a_generator_that_comes_too_late_is_refused_or_its_requests_would_be_late() {
+    let load = sharing(&order("http://127.0.0.1:1", closed(2), vec![post("/", json!({}))]), 1, 2);
+    let error = load.start_at(Some(1)).unwrap_err();
+    assert_eq!(error.to_string(), "start was called on a load that should have begun already");
 }

@@ -1,0 +1,96 @@
+"""One of several generators of a load, in a process of its own: a program that is told what to do on stdin.
+
+It imports hardly anything, so that it is there at once. On a worker of a cluster `answer_here` does what the program
+does here.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from typing import Any
+
+from chainmark import _native
+
+# A generator that nobody has asked anything for so long is nobody's any more.
+FORGOTTEN_S = 60.0
+_PERIOD_S = 1.0
+_kept: dict[str, Generator] = {}
+
+
+class Generator:
+    """An engine that makes one part of each step's load."""
+
+    def __init__(self) -> None:
+        self._load: _native.HttpLoad | None = None
+        self.asked_s = time.monotonic()
+
+    def answer(self, command: str, argument: Any) -> Any:
+        """Do what is asked: time, make, start, progress, stop, finish or leave.
+
+        Raises:
+            ValueError, ConnectionError: the order or the URL cannot be.
+        """
+        self.asked_s = time.monotonic()
+        if command == "time":
+            return time.time_ns()
+        if command == "make":
+            self._load = _native.HttpLoad(argument)
+        elif command == "leave":
+            self._load = None
+        elif self._load is None:
+            raise ValueError(f"`{command}` needs a load")
+        elif command == "start":
+            self._load.start(argument)
+        elif command == "progress":
+            return json.loads(self._load.progress())
+        elif command == "stop":
+            self._load.stop()
+        elif command == "finish":
+            load, self._load = self._load, None
+            return load.finish_share()
+        return None
+
+
+def replied(generator: Generator, command: str, argument: Any) -> dict[str, Any]:
+    """What it answers, or why it cannot, as JSON can say it."""
+    try:
+        return {"answer": generator.answer(command, argument)}
+    except (ValueError, OSError) as error:
+        return {"refused": str(error), "of_network": isinstance(error, OSError)}
+
+
+def answer_here(key: str, command: str, argument: Any) -> dict[str, Any]:
+    """What the generator of that name in this process answers; it is there from the first question on."""
+    if key not in _kept:
+        _kept[key] = Generator()
+        threading.Thread(target=_watch, args=(key,), name="chainmark-generator", daemon=True).start()
+    reply = replied(_kept[key], command, argument)
+    if command == "leave":
+        _kept.pop(key, None)
+    return reply
+
+
+def _watch(key: str) -> None:
+    """Leave no load behind for somebody who is gone."""
+    while (generator := _kept.get(key)) is not None:
+        if time.monotonic() - generator.asked_s > FORGOTTEN_S:
+            _kept.pop(key, None)
+        del generator
+        time.sleep(_PERIOD_S)
+
+
+def main() -> None:
+    """Answer every line with one, until whoever asks is gone."""
+    generator = Generator()
+    for line in sys.stdin:
+        asked = json.loads(line)
+        reply = replied(generator, asked["command"], asked["argument"])
+        sys.stdout.write(json.dumps({"number": asked["number"], **reply}) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,350 @@
+"""Several generators, one schedule, one result: an engine that has others make its load.
+
+Generator i of n has the requests i, i + n, i + 2n … of the schedule, and every n-th client. All begin at one moment of
+the wall clock, and what they measured is merged in the crate. When one is lost the step ends at once: its part of the
+schedule is counted as not made, and named.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import IO, Any, Protocol, Self, cast
+
+from chainmark import _native
+from chainmark.capacity.engine import Engine, native_engine
+from chainmark.capacity.generator import answer_here
+from chainmark.core import units
+from chainmark.core.errors import ChainmarkError
+from chainmark.core.wording import enumerated
+
+MOST = 64
+# Between the order to begin and the begin: time in which each generator gets it, on a busy machine, too.
+_BEGIN_IN_S = 0.5
+_LOOK_EVERY_S = 0.05
+_EXCHANGES = 5
+# Longer than any reply takes, that with the records of a whole step included.
+_SILENT_S = 30.0
+_END_S = 5.0
+_READ_BYTES = 1 << 20
+# What is wrong then is the order's or the network's; later it is the generator's.
+_MAY_BE_REFUSED = ("make", "start")
+_TOO_LATE = "should have begun already"
+_SUMMED = ("started", "measured", "ok", "failed", "unanswered", "in_flight", "queued", "slow", "faults")
+_PER_SECOND = ("ok_per_s", "failed_per_s")
+
+
+class GeneratorLost(Exception):  # noqa: N818 - nothing here went wrong
+    """A generator ended, or answers no more; the text says how that showed."""
+
+
+class Place(Protocol):
+    """Where a generator is: a process here, or another machine's."""
+
+    @property
+    def name(self) -> str:
+        """What a report calls it: "this machine", or an address."""
+
+    def ask(self, command: str, argument: Any = None) -> dict[str, Any]:
+        """What :func:`.generator.replied` says.
+
+        Raises:
+            GeneratorLost: nothing.
+        """
+
+    def close(self) -> None:
+        """End it."""
+
+
+class Process:
+    """A generator in a process of its own on this machine, started anew where it was lost."""
+
+    name = "this machine"
+
+    def __init__(self) -> None:
+        self._child: _Child | None = None
+
+    @property
+    def pid(self) -> int:
+        """Of the process that is there; 0: none is."""
+        return self._child.pid if self._child else 0
+
+    def ask(self, command: str, argument: Any = None) -> dict[str, Any]:
+        """See :class:`Place`."""
+        if self._child is None:
+            self._child = _Child()
+        try:
+            return self._child.ask(command, argument)
+        except GeneratorLost:
+            self._child = None
+            raise
+
+    def close(self) -> None:
+        """End it: it leaves when nobody can ask it any more."""
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+
+
+class _Child:
+    """The program of `generator`, asked over its standard input and output."""
+
+    def __init__(self) -> None:
+        # In a process group of its own: whoever interrupts the command ends the step in order.
+        command, pipe = [sys.executable, "-P", "-m", "chainmark.capacity.generator"], subprocess.PIPE
+        self._popen = subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0, process_group=0)
+        self._to, self._from = cast(IO[bytes], self._popen.stdin), cast(IO[bytes], self._popen.stdout)
+        self.pid = self._popen.pid
+        self._read = bytearray()
+        self._asked = 0
+
+    def ask(self, command: str, argument: Any) -> dict[str, Any]:
+        self._asked += 1
+        self._write({"number": self._asked, "command": command, "argument": argument})
+        while True:
+            reply: dict[str, Any] = json.loads(self._line())
+            # Whoever was interrupted while it waited has left a reply unread.
+            if reply["number"] == self._asked:
+                return reply
+
+    def _write(self, asked: dict[str, Any]) -> None:
+        left = memoryview(json.dumps(asked).encode() + b"\n")
+        try:
+            while left:
+                left = left[os.write(self._to.fileno(), left) :]
+        except OSError:
+            raise self._lost() from None
+
+    def _line(self) -> bytes:
+        while (end := self._read.find(b"\n")) < 0:
+            ready, _, _ = select.select([self._from], [], [], _SILENT_S)
+            read = os.read(self._from.fileno(), _READ_BYTES) if ready else b""
+            if not read:
+                raise self._lost(silent=not ready)
+            self._read += read
+        line = bytes(self._read[:end])
+        del self._read[: end + 1]
+        return line
+
+    def _lost(self, *, silent: bool = False) -> GeneratorLost:
+        if silent:
+            self._popen.kill()
+        self.close()
+        if silent:
+            return GeneratorLost(f"its process {self.pid} did not answer for {units.duration(_SILENT_S)}")
+        status = self._popen.returncode
+        return GeneratorLost(f"its process {self.pid} ended {f'by signal {-status}' if status < 0 else f'({status})'}")
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._to.close()
+        try:
+            self._popen.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            self._popen.wait()
+        self._from.close()
+
+
+@dataclass
+class Elsewhere:
+    """A generator on a worker of a cluster.
+
+    Attributes:
+        run: `chainmark.cluster.connection.Cluster.run`.
+        address: the worker's.
+        is_there: whether the cluster still has it; one that is gone would be waited for.
+    """
+
+    run: Callable[..., dict[str, Any]]
+    address: str
+    is_there: Callable[[str], bool]
+    _key: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def name(self) -> str:
+        """The worker."""
+        return self.address
+
+    def ask(self, command: str, argument: Any = None) -> dict[str, Any]:
+        """See :class:`Place`."""
+        try:
+            if not self.is_there(self.address):
+                raise GeneratorLost(f"the worker {self.address} is gone")
+            found = self.run(answer_here, [self.address], key=self._key, command=command, argument=argument)
+        except ChainmarkError as error:
+            raise GeneratorLost(f"the worker {self.address} cannot be asked: {error.message}") from error
+        reply = found.get(self.address)
+        if not isinstance(reply, dict):
+            raise GeneratorLost(f"the worker {self.address} does not answer ({reply or 'it is gone'})")
+        return reply
+
+    def close(self) -> None:
+        """Leave nothing there."""
+        with suppress(GeneratorLost):
+            self.ask("leave")
+
+
+class Generators:
+    """The generators of a load test, as long as the context lasts; `make` is what makes its engines."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self.places = tuple(places)
+
+    @classmethod
+    def here(cls, count: int | None = None) -> Self:
+        """So many processes on this machine; one is this process itself."""
+        return cls([Process() for _ in range(count or 1)])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        for place in self.places:
+            place.close()
+
+    def described(self) -> str:
+        """For a report: "2 processes on this machine"; "" where it is this process alone."""
+        names = [place.name for place in self.places]
+        if set(names) != {Process.name}:
+            return f"{units.plural(len(names), 'process', 'processes')}, on {enumerated(names)}"
+        return f"{len(names)} processes on {Process.name}" if len(names) > 1 else ""
+
+    def make(self, order_json: str) -> Engine:
+        """An engine for one step. What has fewer clients than there are generators is made by as many as it has.
+
+        Raises:
+            ValueError, ConnectionError: the order or the URL cannot be.
+        """
+        order = json.loads(order_json)
+        mode = order["mode"]
+        parts = mode["closed"]["clients"] if "closed" in mode else mode["open"]["connections"]
+        places = self.places[: max(1, parts)]
+        if len(places) == 1 and isinstance(places[0], Process):
+            return native_engine(order_json)
+        return _ManyEngines(places, order, order_json)
+
+
+@dataclass
+class _Lost:
+    why: str
+    at_s: float
+
+
+class _ManyEngines:
+    """One step's load, made by several generators: an :class:`.engine.Engine`."""
+
+    def __init__(self, places: Sequence[Place], order: dict[str, Any], order_json: str) -> None:
+        self._places, self._order, self._order_json = places, order, order_json
+        self._planned_s = order["warm_up_s"] + order["duration_s"]
+        self._begin_ns = 0
+        self._ended = self._stopped = False
+        self._seen: list[dict[str, Any]] = [{} for _ in places]
+        self._lost: dict[int, _Lost] = {}
+        for index in range(len(places)):
+            share = {"index": index, "count": len(places)}
+            self._ask(index, "make", json.dumps({**order, "share": share}))
+
+    def _ask(self, index: int, command: str, argument: Any = None) -> Any:
+        """What a generator answers; None of one that is lost."""
+        if index in self._lost:
+            return None
+        try:
+            reply = self._places[index].ask(command, argument)
+        except GeneratorLost as error:
+            self._lost[index] = _Lost(str(error), self._elapsed_s())
+            return None
+        if "refused" not in reply:
+            return reply["answer"]
+        if command in _MAY_BE_REFUSED:
+            raise (ConnectionError if reply["of_network"] else ValueError)(reply["refused"])
+        self._lost[index] = _Lost(reply["refused"].partition("\n")[0], self._elapsed_s())
+        return None
+
+    def _elapsed_s(self) -> float:
+        return max(0.0, (time.time_ns() - self._begin_ns) / 1e9) if self._begin_ns else 0.0
+
+    def start(self) -> None:
+        """Have all of them begin at one moment."""
+        ahead_ns = [self._ahead_ns(index) for index in range(len(self._places))]
+        self._begin_ns = time.time_ns() + round(_BEGIN_IN_S * 1e9)
+        for index, offset_ns in enumerate(ahead_ns):
+            try:
+                self._ask(index, "start", self._begin_ns + offset_ns)
+            except ValueError as error:
+                if _TOO_LATE not in str(error):
+                    raise
+                self._lost[index] = _Lost("its machine was too busy to begin with the others", 0.0)
+        self._look()
+
+    def _ahead_ns(self, index: int) -> int:
+        """How far its clock is ahead of this one, by the exchange that took least."""
+        if isinstance(self._places[index], Process):
+            return 0
+        exchanges: list[tuple[int, int]] = []
+        for _ in range(_EXCHANGES):
+            sent = time.time_ns()
+            there = self._ask(index, "time")
+            received = time.time_ns()
+            if there is None:
+                return 0
+            exchanges.append((received - sent, there - (sent + received) // 2))
+        return min(exchanges)[1]
+
+    def _look(self) -> None:
+        """See how far each is; end the step where one is lost, or where all together have enough of it."""
+        for index in range(len(self._places)):
+            self._seen[index] = self._ask(index, "progress") or self._seen[index]
+        give_up = self._order["give_up"]
+        is_hopeless = give_up and any(
+            sum(seen.get(counted, 0) for seen in self._seen) >= give_up[limit]
+            for counted, limit in (("slow", "slow"), ("faults", "failed"))
+        )
+        if (self._lost or is_hopeless) and not self._stopped:
+            self.stop()
+
+    def running(self) -> bool:
+        """Whether one of them still sends or waits; looks."""
+        if not self._ended:
+            self._look()
+            alive = [seen for index, seen in enumerate(self._seen) if index not in self._lost]
+            self._ended = all(seen.get("phase") == "done" for seen in alive)
+        return not self._ended
+
+    def progress(self) -> str:
+        """As :meth:`running` saw it last."""
+        seen = [one for one in self._seen if one]
+        told = {name: sum(one[name] for one in seen) for name in _SUMMED}
+        for name in _PER_SECOND:
+            known = [one[name] for one in seen if one[name] is not None]
+            told[name] = sum(known) if known else None
+        alive = [one for index, one in enumerate(self._seen) if one and index not in self._lost]
+        phase = next((one["phase"] for one in alive if one["phase"] != "done"), "done")
+        return json.dumps({**told, "phase": phase, "elapsed_s": self._elapsed_s(), "planned_s": self._planned_s})
+
+    def stop(self) -> None:
+        """Start nothing more; wait for what is under way."""
+        self._stopped = True
+        for index in range(len(self._places)):
+            self._ask(index, "stop")
+
+    def finish(self) -> dict[str, Any]:
+        """Wait for the end and return what all of them measured."""
+        while self.running():
+            time.sleep(_LOOK_EVERY_S)
+        made = [self._ask(index, "finish") for index in range(len(self._places))]
+        outcomes = [text or self._of_lost(index) for index, text in enumerate(made)]
+        return _native.merge_http_loads(self._order_json, self._begin_ns, outcomes)
+
+    def _of_lost(self, index: int) -> str:
+        lost, seen = self._lost[index], self._seen[index]
+        counts = {name: seen.get(name, 0) for name in ("started", "measured")}
+        return json.dumps({"lost": {"why": lost.why, "at_ns": round(lost.at_s * 1e9), **counts}})

@@ -1,0 +1,191 @@
+"""Several generators, one schedule, one result: processes here and on a cluster, and what is left when one is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import chainmark as cm
+from chainmark.capacity.engine import GENERATOR_LIMIT, native_engine
+from chainmark.capacity.generators import Generators, Process
+from chainmark.capacity.model import Endpoint, Level, LevelKind, Outcome, Phase, Request, StepOrder, StepResult, Target
+from chainmark.capacity.sla import judge
+from chainmark.capacity.step import run_step
+from chainmark.core.manifest import GateStatus
+from chainmark.core.progress import Silent
+from chainmark.lab import loading
+from chainmark.lab.protocols import ServiceOrder
+from chainmark.store.runs import SealedRun, Store
+from chainmark.systems.http import SYSTEM
+
+from tests.real.dask_cluster import local_cluster, wait_for_workers, watching
+from tests.real.load_servers import Asked, Queue, Reply, always, known_profile, known_test, serving
+from tests.support import ATTEMPTS
+
+RATE, CLIENTS = LevelKind.RATE, LevelKind.CLIENTS
+WORK = Endpoint("work", "/work", (Request("GET", "/work"), Request("GET", "/work?2")))
+QUICK = always(Reply(after_s=0.005))
+
+
+@dataclass
+class Killing:
+    """Answers at once; kills a generator while it is asked for the ``at``-th time."""
+
+    at: int
+    kill: Callable[[], None]
+    done: list[int] = field(default_factory=list)
+
+    def __call__(self, asked: Asked) -> Reply:
+        """What the server answers."""
+        if asked.number == self.at and not self.done:
+            self.done.append(asked.number)
+            self.kill()
+        return Reply(after_s=0.002)
+
+
+def _order(url: str, kind: LevelKind, level: float, duration_s: float = 1.0) -> StepOrder:
+    target = Target("known", url)
+    return StepOrder(target, WORK, Level(kind, level), warm_up_s=0.2, duration_s=duration_s, max_records=100_000)
+
+
+def _due_ns(result: StepResult) -> bytes:
+    assert result.records is not None
+    return result.records.due_ns
+
+
+def test_two_processes_ask_what_one_would_have_asked() -> None:
+    with serving(QUICK) as server, Generators.here(2) as generators:
+        order = _order(server.url, RATE, 300.0)
+        alone = run_step(order, make_engine=native_engine)
+        before = server.asked.total()
+        both = run_step(order, make_engine=generators.make)
+        assert (both.books, both.warm_up) == (alone.books, alone.warm_up)
+        assert _due_ns(both) == _due_ns(alone)
+        assert server.asked.total() - before == both.books.sent + both.warm_up.sent
+        # Of the same two requests in turn, although each process asks every second one.
+        assert server.asked["/work"] == server.asked["/work?2"]
+        assert ([one.lost for one in both.generators], both.threads, both.ended) == (["", ""], 2, "time")
+
+        clients = run_step(_order(server.url, CLIENTS, 5.0), make_engine=generators.make)
+        assert (clients.books.failed, clients.connections.opened) == (0, 5)
+        assert clients.books.ok == clients.books.due == clients.latency.n > 0
+
+        def interrupted(_: float) -> None:
+            raise KeyboardInterrupt
+
+        stopped = run_step(_order(server.url, CLIENTS, 5.0, 60.0), make_engine=generators.make, pause=interrupted)
+        assert (stopped.ended, stopped.books.failed) == ("stopped", 0)
+    assert not psutil.Process().children(recursive=True)
+
+
+@pytest.mark.parametrize("kind", [CLIENTS, RATE])
+def test_a_killed_process_takes_its_part_with_it_and_is_named(kind: LevelKind) -> None:
+    """The step ends at once, is limited by the generator, and its counts add up; the next step is whole again."""
+    places = (Process(), Process())
+    server_kills = Killing(60, lambda: os.kill(places[1].pid, signal.SIGKILL))
+    with serving(server_kills) as server, Generators(places) as generators:
+        order = _order(server.url, kind, {CLIENTS: 4.0, RATE: 200.0}[kind], 60.0)
+        result = run_step(order, make_engine=generators.make)
+        (error,) = [one for one in result.errors if one.kind == GENERATOR_LIMIT]
+        assert error.detail.startswith("generator 2 of 2 was lost: its process ")
+        assert error.detail.endswith(" ended by signal 9")
+        assert result.books.failed == error.count > 0
+        assert (result.ended, result.window_s < 30.0) == ("gave up", True)
+        if kind is RATE:
+            # All that was due until the end, of which the lost one had every second request.
+            due = round(200.0 * (result.window_s + 0.2))
+            assert result.books.due + result.warm_up.due == pytest.approx(due, abs=2)
+            assert result.books.failed == pytest.approx(result.books.due / 2, abs=1)
+        step = judge(result, known_profile().agreement("work"), Phase.PROBE)
+        assert step.outcome is Outcome.GENERATOR_LIMITED
+        again = run_step(_order(server.url, kind, order.level.value), make_engine=generators.make)
+        assert (again.books.failed, [one.lost for one in again.generators]) == (0, ["", ""])
+
+
+@pytest.mark.quiet
+def test_the_capacity_is_that_of_the_server_whoever_asks(tmp_path: Path) -> None:
+    """Of n clients each waits for n/k services: p99 crosses T at k·T/S clients."""
+    queue, limit_s = Queue(workers=4, service_s=0.01), 0.2
+    profile: dict[str, Any] = {
+        "sla": {"p99_s": limit_s},
+        "search": {"clients_first": 60, "relative_gap": 0.1},
+        "steps": {"warm_up_s": limit_s, "generators": 2},
+    }
+    for _ in range(ATTEMPTS):  # a machine that stalls takes from what this queue could do
+        queue.free_at_s.clear()
+        with serving(queue) as server:
+            test = known_test(Store(tmp_path), server, **profile)
+        (target,) = test.report.targets
+        (found,) = target.endpoints[0].capacities
+        if found.capacity == pytest.approx(queue.per_s * limit_s, rel=0.1):
+            break
+    assert found.capacity == pytest.approx(queue.per_s * limit_s, rel=0.1)
+    assert ("Load generators", "2 processes on this machine") in [(one.label, one.value) for one in target.facts]
+    counts = test.runs[0].manifest.counts["requests to /work"]
+    assert counts["failed"] == counts["unsent"] == 0
+
+
+def _generator_gate(run: SealedRun) -> GateStatus:
+    return next(gate.status for gate in run.manifest.gates if gate.id == "generator")
+
+
+FIXED = {"search": {"kinds": []}, "fixed": {"clients": {"work": [4]}, "times": 1, "duration_s": 2}}
+
+
+def test_a_run_that_lost_a_generator_is_invalid_and_says_so(tmp_path: Path) -> None:
+    places = (Process(), Process())
+    killing = Killing(60, lambda: os.kill(places[0].pid, signal.SIGKILL))
+    tester = loading.Tester(Store(tmp_path), SYSTEM, watching=None, generators=lambda _: Generators(places))
+    with serving(killing) as server:
+        order = ServiceOrder(Target("known", server.url))
+        test = tester.make(known_profile(**FIXED), [order], 1, Silent())
+    (run,) = test.runs
+    assert (run.manifest.status.value, _generator_gate(run)) == ("invalid", GateStatus.FAIL)
+    (warning,) = [text for text in run.manifest.warnings if "was lost" in text]
+    assert warning.startswith("/work: 4 clients: generator 1 of 2 was lost: its process ")
+
+
+PROFILE = """
+system = "http"
+sla = { p99_s = 1.0 }
+steps = { warm_up_s = 0.2, cool_down_s = 0, recovery_longest_s = 0 }
+search = { kinds = [] }
+fixed = { clients = { work = [4] }, times = 1, duration_s = 2 }
+
+[[request]]
+endpoint = "work"
+path = "/work"
+"""
+
+
+def test_workers_of_a_cluster_make_the_load_until_one_is_killed(tmp_path: Path) -> None:
+    profile = tmp_path / "work.toml"
+    profile.write_text(PROFILE, encoding="utf-8")
+
+    def loaded(url: str) -> SealedRun:
+        (run,) = cm.load(profile, url, on=cluster.address, store=tmp_path / "store").runs
+        return run.sealed
+
+    with local_cluster() as cluster, watching(cluster) as seen:
+        for number in (2, 3):
+            cluster.start_worker(number)
+        wait_for_workers(seen, {"w2", "w3"})
+        addresses = sorted(worker.address for worker in seen.workers())
+        with serving(QUICK) as server:
+            run = loaded(server.url)
+        assert _generator_gate(run) is GateStatus.PASS
+        facts = {fact.label: fact.value for fact in run.manifest.facts}
+        assert facts["Load generators"] == f"2 processes, on {addresses[0]} and {addresses[1]}"
+        assert run.manifest.counts["requests to /work"]["failed"] == 0
+
+        with serving(Killing(100, lambda: cluster.kill("w3"))) as server:
+            run = loaded(server.url)
+        assert run.manifest.status.value == "invalid"
+        assert any("generator 2 of 2 was lost: the worker tcp://127.0.0.3:" in one for one in run.manifest.warnings)
