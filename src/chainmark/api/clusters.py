@@ -71,7 +71,7 @@ def generators_at(address: str | None, listener: Relay) -> Iterator[Callable[[in
     Raises:
         UsageError, EnvironmentFailure: as `machines_at`.
     """
-    with machines_at(address or os.environ.get(VARIABLE), listener) as machines:
+    with machines_at(cluster_address(address), listener) as machines:
         yield Generators.here if machines is None else partial(_on_workers, cast("Cluster", machines))
 
 
