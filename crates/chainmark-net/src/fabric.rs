@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::Ipv4Addr;
 
-use crate::books::{AddedError, Books};
+use crate::accounting::{AddedError, PacketCounts};
 use crate::line::{Line, LineSettings};
 use crate::packet::{Ipv4, resets};
 
@@ -55,7 +55,7 @@ pub struct Fabric {
     lanes: Vec<Lane>,
     schedule: BinaryHeap<Reverse<(u64, usize)>>,
     queued_bytes: usize,
-    books: Books,
+    books: PacketCounts,
     error: AddedError,
 }
 
@@ -85,12 +85,12 @@ impl Fabric {
             lanes: (0..ports * ports).map(lane).collect(),
             schedule: BinaryHeap::new(),
             queued_bytes: 0,
-            books: Books::default(),
+            books: PacketCounts::default(),
             error: AddedError::default(),
         }
     }
 
-    pub fn books(&self) -> Books {
+    pub fn books(&self) -> PacketCounts {
         self.books
     }
 

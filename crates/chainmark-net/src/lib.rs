@@ -5,7 +5,7 @@
 //! one counted class. Namespaces and devices are held by file descriptors alone: they go when the process goes, however
 //! it ends.
 
-pub mod books;
+pub mod accounting;
 mod cuts;
 pub mod device;
 pub mod error;
@@ -17,7 +17,7 @@ pub mod round_trips;
 pub mod switch;
 mod system;
 
-pub use books::{Books, Stats};
+pub use accounting::{PacketCounts, Stats};
 pub use error::NetError;
 pub use line::LineSettings;
 pub use namespace::Namespace;

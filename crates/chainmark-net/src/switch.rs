@@ -14,7 +14,7 @@ use rustix::time::{
     timerfd_settime,
 };
 
-use crate::books::Stats;
+use crate::accounting::Stats;
 use crate::cuts::Cuts;
 use crate::device::Device;
 use crate::error::NetError;

@@ -1,6 +1,6 @@
 //! Bindings of the HTTP load: an order in as JSON, a result out as a dictionary.
 
-use chainmark_load::http::{self, HttpError, HttpResult, Order, Outcome, Records};
+use chainmark_load::http::{self, HttpError, HttpResult, LoadConfig, Outcome, Records};
 use pyo3::exceptions::{PyConnectionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -27,7 +27,7 @@ pub struct HttpLoad(http::HttpLoad);
 impl HttpLoad {
     #[new]
     fn new(order_json: &str) -> PyResult<Self> {
-        let load = Order::from_json(order_json).and_then(http::HttpLoad::new);
+        let load = LoadConfig::from_json(order_json).and_then(http::HttpLoad::new);
         Ok(Self(load.map_err(to_python)?))
     }
 
@@ -83,7 +83,7 @@ pub fn merge_http_loads<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let result = py.detach(|| {
         let outcomes: Result<Vec<_>, _> = outcomes.iter().map(|text| Outcome::from_json(text)).collect();
-        http::merge(&Order::from_json(order_json)?, begin_ns, outcomes?)
+        http::merge(&LoadConfig::from_json(order_json)?, begin_ns, outcomes?)
     });
     to_dict(py, &result.map_err(to_python)?)
 }

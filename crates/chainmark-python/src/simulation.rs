@@ -2,7 +2,7 @@
 
 use chainmark_sim::error::SimulationError;
 use chainmark_sim::model::Scenario;
-use chainmark_sim::prediction::{BatchOrder, Batches, simulate};
+use chainmark_sim::prediction::{BatchRequest, Batches, simulate};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -54,7 +54,7 @@ pub fn simulate_batches(
     threads: usize,
 ) -> PyResult<SimulatedBatches> {
     let scenario = Scenario::from_json(scenario_json).map_err(to_python)?;
-    let order = BatchOrder { blocks_per_batch, first_batch, batches, threads };
+    let order = BatchRequest { blocks_per_batch, first_batch, batches, threads };
     let batches = py.detach(|| simulate(&scenario, &order)).map_err(to_python)?;
     Ok(SimulatedBatches { batches })
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use chainmark_trace::control::Control;
 use chainmark_trace::error::ReadError;
-use chainmark_trace::host::{HostOrder, decode_host};
+use chainmark_trace::host::{HostRequest, decode_host};
 use chainmark_trace::reader;
 use chainmark_trace::timeline::Clock;
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -15,7 +15,7 @@ use serde::Serialize;
 /// One host's logs that are to be read.
 #[pyclass(frozen, module = "chainmark._native")]
 pub struct TraceDecoder {
-    order: HostOrder,
+    order: HostRequest,
     clock: Clock,
     control: Control,
 }
@@ -24,7 +24,7 @@ pub struct TraceDecoder {
 impl TraceDecoder {
     #[new]
     fn new(order_json: &str) -> PyResult<Self> {
-        let order: HostOrder = serde_json::from_str(order_json).map_err(|error| {
+        let order: HostRequest = serde_json::from_str(order_json).map_err(|error| {
             let hint = "see crates/chainmark-trace/src/host.rs for what it holds";
             PyValueError::new_err(format!("the order for a host cannot be read: {error}\nhint: {hint}"))
         })?;

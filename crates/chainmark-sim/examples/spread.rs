@@ -8,13 +8,13 @@ mod common;
 use std::time::Instant;
 
 use chainmark_sim::model::Parameters;
-use chainmark_sim::prediction::{BatchOrder, figure_names, simulate};
+use chainmark_sim::prediction::{BatchRequest, figure_names, simulate};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let numbers: Vec<usize> = std::env::args().skip(1).map(|text| text.parse()).collect::<Result<_, _>>()?;
     let [hosts, blocks, threads] = numbers[..] else { return Err("arguments: HOSTS BLOCKS THREADS".into()) };
     let batches = 32.min(blocks);
-    let order = BatchOrder { blocks_per_batch: blocks.div_ceil(batches), first_batch: 0, batches, threads };
+    let order = BatchRequest { blocks_per_batch: blocks.div_ceil(batches), first_batch: 0, batches, threads };
     let begin = Instant::now();
     let done = simulate(&common::value_only(hosts, 1), &order)?;
     let seconds = begin.elapsed().as_secs_f64();

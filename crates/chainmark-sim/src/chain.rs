@@ -47,7 +47,7 @@ pub struct Disturbances {
 
 /// How long the network lives.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ChainOrder {
+pub struct ChainConfig {
     pub slots: u64,
     pub slot_length_s: f64,
     pub active_slots_coefficient: f64,
@@ -111,7 +111,7 @@ pub struct ChainRun {
     cluster: Cluster,
     timing: Timing,
     scenario: Scenario,
-    order: ChainOrder,
+    order: ChainConfig,
     slot_ns: f64,
     /// By host.
     leader_probability: Vec<f64>,
@@ -129,7 +129,7 @@ impl ChainRun {
     ///
     /// # Errors
     /// The scenario or the cluster is impossible, or a disturbance names a host that is not there.
-    pub fn new(scenario: &Scenario, order: &ChainOrder) -> Result<Self> {
+    pub fn new(scenario: &Scenario, order: &ChainConfig) -> Result<Self> {
         scenario.check()?;
         let cluster = Cluster::build(&scenario.cluster)?;
         check(order, &cluster)?;
@@ -677,7 +677,7 @@ fn absent(absences: &[Absence], host: u32, time_ns: u64) -> Option<Absence> {
     absences.iter().copied().find(|a| a.host == host && a.from_ns <= time_ns && time_ns < a.until_ns)
 }
 
-fn check(order: &ChainOrder, cluster: &Cluster) -> Result<()> {
+fn check(order: &ChainConfig, cluster: &Cluster) -> Result<()> {
     let (f, slot) = (order.active_slots_coefficient, order.slot_length_s);
     if !(f > 0.0 && f < 1.0) {
         return Err(SimulationError::impossible(

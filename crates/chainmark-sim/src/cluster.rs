@@ -56,7 +56,7 @@ pub enum Topology {
 /// of that mean from link to link.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
-pub struct ClusterOrder {
+pub struct ClusterConfig {
     pub hosts: usize,
     pub topology: Topology,
     pub regions: Vec<Region>,
@@ -126,7 +126,7 @@ impl Cluster {
     /// # Errors
     /// No hosts, an unknown region, a negative or missing round trip, a host that knows itself or a stranger, more
     /// than 64 upstream peers, or a host that blocks cannot reach.
-    pub fn build(order: &ClusterOrder) -> Result<Self> {
+    pub fn build(order: &ClusterConfig) -> Result<Self> {
         check_regions(order)?;
         let places = match &order.topology {
             Topology::Listed { hosts } => listed(hosts, &order.regions)?,
@@ -140,7 +140,7 @@ impl Cluster {
         self.names.len()
     }
 
-    fn connect(places: Places, order: &ClusterOrder) -> Result<Self> {
+    fn connect(places: Places, order: &ClusterConfig) -> Result<Self> {
         let n = places.names.len();
         if n < 2 {
             return Err(SimulationError::impossible(
@@ -241,7 +241,7 @@ struct Places {
     pools: Vec<u32>,
 }
 
-fn check_regions(order: &ClusterOrder) -> Result<()> {
+fn check_regions(order: &ClusterConfig) -> Result<()> {
     let n = order.regions.len();
     if n == 0 {
         return Err(SimulationError::impossible("the cluster has no regions", "name at least one region"));
@@ -272,7 +272,7 @@ fn check_regions(order: &ClusterOrder) -> Result<()> {
     check_fetches(order, n)
 }
 
-fn check_fetches(order: &ClusterOrder, n: usize) -> Result<()> {
+fn check_fetches(order: &ClusterConfig, n: usize) -> Result<()> {
     let Some(fetches) = &order.fetches else { return Ok(()) };
     if fetches.len() != n || fetches.iter().any(|row| row.len() != n) {
         return Err(SimulationError::impossible(
@@ -419,7 +419,7 @@ fn listed(hosts: &[ListedHost], regions: &[Region]) -> Result<Places> {
     Ok(Places { names, numbers: (0..hosts.len() as u32).collect(), region_of, producers, pools })
 }
 
-fn without_lost_regions(places: Places, order: &ClusterOrder) -> Result<Places> {
+fn without_lost_regions(places: Places, order: &ClusterConfig) -> Result<Places> {
     let mut lost = vec![false; order.regions.len()];
     for name in &order.lost_regions {
         lost[region_number(&order.regions, name)?] = true;
@@ -447,7 +447,7 @@ fn without_lost_regions(places: Places, order: &ClusterOrder) -> Result<Places> 
 }
 
 /// The round trip of one link: the regions' mean, moved by the link's own share of the spread, both ways alike.
-fn link_rtt_s(order: &ClusterOrder, regions: (usize, usize), hosts: (u32, u32)) -> f64 {
+fn link_rtt_s(order: &ClusterConfig, regions: (usize, usize), hosts: (u32, u32)) -> f64 {
     let mean = order.rtt_s[regions.0][regions.1];
     let Some(spread) = &order.rtt_spread_s else { return mean };
     let (low, high) = (hosts.0.min(hosts.1), hosts.0.max(hosts.1));
@@ -459,9 +459,9 @@ fn link_rtt_s(order: &ClusterOrder, regions: (usize, usize), hosts: (u32, u32)) 
 mod tests {
     use super::*;
 
-    fn order(hosts: usize, topology: Topology) -> ClusterOrder {
+    fn order(hosts: usize, topology: Topology) -> ClusterConfig {
         let names = ["EU", "US", "AP"];
-        ClusterOrder {
+        ClusterConfig {
             hosts,
             topology,
             regions: names.iter().map(|n| Region { name: (*n).to_owned(), aliases: vec![format!("{n}-1")] }).collect(),
@@ -476,7 +476,7 @@ mod tests {
         cluster.producers[host].iter().map(|&peer| cluster.names[peer as usize].as_str()).collect()
     }
 
-    fn refused(order: &ClusterOrder) -> String {
+    fn refused(order: &ClusterConfig) -> String {
         Cluster::build(order).expect_err("impossible").to_string()
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::ClusterOrder;
+use crate::cluster::ClusterConfig;
 use crate::error::{Result, SimulationError};
 
 /// Mean durations of the stages, in seconds: those of the published tables, by what each is measured from.
@@ -115,7 +115,7 @@ impl Default for Parameters {
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     pub seed: u64,
-    pub cluster: ClusterOrder,
+    pub cluster: ClusterConfig,
     pub stages: Stages,
     #[serde(default)]
     pub parameters: Parameters,

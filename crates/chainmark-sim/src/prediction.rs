@@ -86,7 +86,7 @@ fn fetch_place(regions: usize, one: usize, other: usize) -> usize {
 
 /// Which batches to simulate.
 #[derive(Debug, Clone, Copy)]
-pub struct BatchOrder {
+pub struct BatchRequest {
     pub blocks_per_batch: usize,
     pub first_batch: usize,
     pub batches: usize,
@@ -108,7 +108,7 @@ pub struct Batches {
 ///
 /// # Errors
 /// The scenario is impossible, or no blocks were ordered.
-pub fn simulate(scenario: &Scenario, order: &BatchOrder) -> Result<Batches> {
+pub fn simulate(scenario: &Scenario, order: &BatchRequest) -> Result<Batches> {
     scenario.check()?;
     if order.blocks_per_batch == 0 || order.batches == 0 {
         return Err(SimulationError::impossible("no blocks were ordered", "order at least one block a batch"));

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::path::Path;
 
 use chainmark_sim::logs::order::{Format, HostFormat, Rotation};
-use chainmark_sim::logs::{ClusterLogs, LogOrder, Summary};
+use chainmark_sim::logs::{ClusterLogs, LogRequest, Summary};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 use proptest::prelude::*;
@@ -74,7 +74,7 @@ mod tempdir {
     }
 }
 
-fn write(order: &LogOrder, threads: usize) -> Written {
+fn write(order: &LogRequest, threads: usize) -> Written {
     let folder = tempdir::Folder::new();
     let json = serde_json::to_string(order).unwrap();
     let logs = ClusterLogs::new(&json, &folder.path().join("logs"), threads, false).unwrap();
@@ -237,7 +237,7 @@ fn compare(written: &Written, hosts: usize) {
     assert_eq!(written.summary.lines_after_truth, 0);
 }
 
-fn small(hosts: usize, slots: u64, seed: u64) -> LogOrder {
+fn small(hosts: usize, slots: u64, seed: u64) -> LogRequest {
     let mut order = logs_common::value_only(hosts, slots, seed);
     // Blocks often enough that short runs see something.
     order.chain.active_slots_coefficient = 0.2;
@@ -248,7 +248,7 @@ fn small(hosts: usize, slots: u64, seed: u64) -> LogOrder {
     order
 }
 
-fn orders() -> impl Strategy<Value = LogOrder> {
+fn orders() -> impl Strategy<Value = LogRequest> {
     let formats = prop_oneof![Just(Format::V10_5), Just(Format::V10_7), Just(Format::V10_4), Just(Format::Legacy)];
     let faults = proptest::sample::subsequence(FAULTS, 0..=5);
     let others = proptest::sample::subsequence(DESTRUCTIVE, 0..=2);

@@ -4,10 +4,10 @@ mod common;
 
 use std::collections::HashMap;
 
-use chainmark_sim::chain::{Absence, ChainOrder, ChainRun, Disturbances};
+use chainmark_sim::chain::{Absence, ChainConfig, ChainRun, Disturbances};
 use chainmark_sim::cluster::Cluster;
 use chainmark_sim::model::Scenario;
-use chainmark_sim::prediction::{BatchOrder, figure_names, simulate};
+use chainmark_sim::prediction::{BatchRequest, figure_names, simulate};
 use chainmark_sim::trace::{Block, BlockNumber, GENESIS, LoopTimes, Observer, Selection};
 use proptest::prelude::*;
 
@@ -91,11 +91,11 @@ impl Observer for Recorder {
     }
 }
 
-fn order(slots: u64, disturbances: Disturbances) -> ChainOrder {
-    ChainOrder { slots, slot_length_s: 1.0, active_slots_coefficient: 0.05, disturbances, retained_blocks: 0 }
+fn order(slots: u64, disturbances: Disturbances) -> ChainConfig {
+    ChainConfig { slots, slot_length_s: 1.0, active_slots_coefficient: 0.05, disturbances, retained_blocks: 0 }
 }
 
-fn lived(scenario: &Scenario, order: &ChainOrder) -> (ChainRun, Recorder) {
+fn lived(scenario: &Scenario, order: &ChainConfig) -> (ChainRun, Recorder) {
     let mut run = ChainRun::new(scenario, order).expect("the scenario is possible");
     let mut recorder = Recorder::default();
     for chunk in 1.. {
@@ -251,7 +251,7 @@ fn both_drivers_give_the_same_stages_within_their_errors() {
         adopt.push((adopted - fetched) as f64 / 1e9);
     }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let batches = BatchOrder { blocks_per_batch: 104, first_batch: 0, batches: 16, threads: 0 };
+    let batches = BatchRequest { blocks_per_batch: 104, first_batch: 0, batches: 16, threads: 0 };
     let done = simulate(&scenario, &batches).expect("possible");
     let names = figure_names();
     let q = scenario.parameters.slow_block_probability;
@@ -266,7 +266,7 @@ fn both_drivers_give_the_same_stages_within_their_errors() {
 
 #[test]
 fn parts_add_up_to_the_whole_for_every_centile_and_batch() {
-    let order = BatchOrder { blocks_per_batch: 30, first_batch: 0, batches: 4, threads: 0 };
+    let order = BatchRequest { blocks_per_batch: 30, first_batch: 0, batches: 4, threads: 0 };
     for hosts in [2, 7, 52] {
         let done = simulate(&common::value_only(hosts, 1), &order).expect("possible");
         let names = figure_names();
@@ -286,7 +286,7 @@ fn parts_add_up_to_the_whole_for_every_centile_and_batch() {
 #[test]
 fn threads_do_not_change_a_digit_and_batches_stand_alone() {
     let scenario = common::value_only(52, 9);
-    let order = |first_batch, batches, threads| BatchOrder { blocks_per_batch: 52, first_batch, batches, threads };
+    let order = |first_batch, batches, threads| BatchRequest { blocks_per_batch: 52, first_batch, batches, threads };
     let one = simulate(&scenario, &order(0, 8, 1)).expect("possible");
     let many = simulate(&scenario, &order(0, 8, 8)).expect("possible");
     assert_eq!(one, many);
@@ -307,7 +307,7 @@ fn estimate(done: &chainmark_sim::prediction::Batches, column: usize) -> (f64, f
 #[test]
 fn another_seed_gives_the_same_figures_within_their_standard_errors() {
     let names = figure_names();
-    let order = BatchOrder { blocks_per_batch: 52, first_batch: 0, batches: 32, threads: 0 };
+    let order = BatchRequest { blocks_per_batch: 52, first_batch: 0, batches: 32, threads: 0 };
     for bytes in [3_000.0, 89_000.0] {
         let runs: Vec<_> = (1..=8)
             .map(|seed| {

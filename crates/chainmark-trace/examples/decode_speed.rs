@@ -6,9 +6,9 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use chainmark_trace::books::HostBooks;
+use chainmark_trace::accounting::HostCounts;
 use chainmark_trace::control::Control;
-use chainmark_trace::host::{HostOrder, decode_host};
+use chainmark_trace::host::{HostRequest, decode_host};
 use chainmark_trace::reader::{Division, read_host};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -46,8 +46,8 @@ fn threads() -> usize {
     std::env::var("THREADS").ok().and_then(|told| told.parse().ok()).unwrap_or(1)
 }
 
-fn decode(files: &[PathBuf], out: &Path) -> Result<HostBooks, Box<dyn Error>> {
-    let order = HostOrder {
+fn decode(files: &[PathBuf], out: &Path) -> Result<HostCounts, Box<dyn Error>> {
+    let order = HostRequest {
         host: "host".to_owned(),
         files: files.to_vec(),
         threads: threads(),

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 pub use problem::Problem;
 pub use scout::{Findings, Name, Scout, Scouted};
 
-use crate::books::HostBooks;
+use crate::accounting::HostCounts;
 use crate::event::{Event, Fact};
 use crate::json::{self, Scanner, Span, plain_string, string, word_of};
 use crate::key;
@@ -179,7 +179,7 @@ impl Decoder {
     }
 
     /// The counts so far, without those of files.
-    pub fn books(&self) -> HostBooks {
+    pub fn books(&self) -> HostCounts {
         let mut books = self.core.tally.clone();
         for message in Message::ALL {
             let count = self.core.decoded[*message as usize];
@@ -212,7 +212,7 @@ struct Core {
     /// Lines of the last line's host, and how they are written.
     repeats: Repeats,
     shapes: Shapes,
-    tally: HostBooks,
+    tally: HostCounts,
     decoded: [u64; Message::ALL.len()],
     /// Where the last readable line went.
     routed: Routed,
@@ -232,7 +232,7 @@ impl Default for Core {
             peers: Peers::default(),
             repeats: Repeats::default(),
             shapes: Shapes::default(),
-            tally: HostBooks::default(),
+            tally: HostCounts::default(),
             decoded: [0; Message::ALL.len()],
             routed: Routed { route: Route::Ignore, known: None },
             last_name: (String::new(), 0),

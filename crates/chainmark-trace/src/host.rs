@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::books::HostBooks;
+use crate::accounting::HostCounts;
 use crate::control::Control;
 use crate::error::{ReadError, Result};
 use crate::event::{Event, Fact, Place};
 use crate::events_out::EventTable;
+use crate::lifecycle::{BlockLifecycles, LivesSummary};
 use crate::links::{Links, LinksSummary};
-use crate::lives::{Lives, LivesSummary};
 use crate::reader::{Division, read_host};
 use crate::rounds::Rounds;
 use crate::time_filter::TimeFilter;
@@ -29,7 +29,7 @@ const EARLIEST_ROUND_NS: i64 = 3_600_000_000_000;
 /// What is to be read, by which clock and rules, and where it goes.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HostOrder {
+pub struct HostRequest {
     pub host: String,
     pub files: Vec<PathBuf>,
     /// How many threads its files are divided among.
@@ -78,7 +78,7 @@ impl OrderError {
     }
 }
 
-impl HostOrder {
+impl HostRequest {
     /// # Errors
     /// A figure of the chain is one that no chain has.
     pub fn clock(&self) -> std::result::Result<Clock, OrderError> {
@@ -115,7 +115,7 @@ fn quiet_ns(clock: Clock) -> i64 {
 #[derive(Debug, Serialize)]
 pub struct HostSummary {
     pub host: String,
-    pub books: HostBooks,
+    pub books: HostCounts,
     /// What became of the decoded messages.
     pub usage: Usage,
     pub timeline: TimelineSummary,
@@ -132,7 +132,7 @@ pub struct HostSummary {
 ///
 /// # Errors
 /// A file cannot be read or written, or the reading was cancelled.
-pub fn decode_host(order: &HostOrder, clock: Clock, control: &Control) -> Result<HostSummary> {
+pub fn decode_host(order: &HostRequest, clock: Clock, control: &Control) -> Result<HostSummary> {
     let mut folds = Folds::new(order, clock)?;
     let division = Division::new(order.threads);
     let books = read_host(&order.files, division, control, &mut |event, place| folds.listen(event, place, control));
@@ -190,12 +190,12 @@ struct Folds {
 /// What one set of rules makes of a host's events.
 struct Tables {
     timeline: Timeline,
-    lives: Lives,
+    lives: BlockLifecycles,
 }
 
 impl Tables {
     fn new(clock: Clock, published: bool) -> Self {
-        Self { timeline: Timeline::new(clock, published), lives: Lives::new(published) }
+        Self { timeline: Timeline::new(clock, published), lives: BlockLifecycles::new(published) }
     }
 
     fn listen(&mut self, event: &Event<'_>, place: Place) -> Use {
@@ -237,7 +237,7 @@ impl Range {
     }
 
     /// A log neither begins nor ends with a line whose time is not believed.
-    fn correct(&self, books: &mut HostBooks) {
+    fn correct(&self, books: &mut HostCounts) {
         let (Some(believed), Some(disbelieved)) = (self.believed_ns, self.disbelieved_ns) else { return };
         if books.first_ns == Some(disbelieved.0) {
             books.first_ns = Some(believed.0);
@@ -249,7 +249,7 @@ impl Range {
 }
 
 impl Folds {
-    fn new(order: &HostOrder, clock: Clock) -> Result<Self> {
+    fn new(order: &HostRequest, clock: Clock) -> Result<Self> {
         let twice = order.published_slots_out.is_some() || order.published_lives_out.is_some();
         Ok(Self {
             filter: TimeFilter::new(quiet_ns(clock)),
@@ -330,10 +330,10 @@ fn least_median_greatest(mut times_ns: Vec<i64>) -> Option<[f64; 3]> {
 mod tests {
     use super::*;
 
-    type Change = fn(&mut HostOrder);
+    type Change = fn(&mut HostRequest);
 
-    fn order(change: impl FnOnce(&mut HostOrder)) -> HostOrder {
-        let mut order = HostOrder {
+    fn order(change: impl FnOnce(&mut HostRequest)) -> HostRequest {
+        let mut order = HostRequest {
             host: "node-7".to_owned(),
             files: Vec::new(),
             threads: 1,

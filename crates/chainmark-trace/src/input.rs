@@ -9,7 +9,7 @@ use flate2::bufread::MultiGzDecoder;
 use liblzma::bufread::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
 
-use crate::books::Container;
+use crate::accounting::Container;
 use crate::control::Control;
 use crate::error::{ReadError, Result};
 

@@ -1,6 +1,6 @@
 //! Logs of cardano-node: bytes to typed events, and one host's events to its slot records and the lives of its blocks.
 
-pub mod books;
+pub mod accounting;
 pub mod columns;
 pub mod control;
 pub mod decode;
@@ -11,8 +11,8 @@ pub mod host;
 pub mod input;
 pub mod json;
 pub mod key;
+pub mod lifecycle;
 pub mod links;
-pub mod lives;
 pub mod message;
 pub mod pages;
 pub mod reader;

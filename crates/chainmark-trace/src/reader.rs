@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use serde::Serialize;
 
-use crate::books::{Container, FileBook, HostBooks, KEPT, KEPT_TEXT, Malformed};
+use crate::accounting::{Container, FileCounts, HostCounts, KEPT, KEPT_TEXT, Malformed};
 use crate::control::Control;
 use crate::decode::{Decoder, Findings, Line, MAX_LINE, Name, Problem, Scout, Scouted};
 use crate::error::{ReadError, Result};
@@ -53,7 +53,7 @@ pub fn read_host(
     division: Division,
     control: &Control,
     listen: &mut dyn FnMut(&Event<'_>, Place),
-) -> Result<HostBooks> {
+) -> Result<HostCounts> {
     let mut reader = HostReader {
         decoder: Decoder::default(),
         division,
@@ -120,7 +120,7 @@ struct HostReader<'a> {
     listen: &'a mut dyn FnMut(&Event<'_>, Place),
     told: Told,
     kept: Vec<Malformed>,
-    files: Vec<FileBook>,
+    files: Vec<FileCounts>,
 }
 
 impl HostReader<'_> {
@@ -145,7 +145,7 @@ impl HostReader<'_> {
         let text_bytes = lines.pieces.text_bytes;
         let container = lines.pieces.input.container;
         let finished = lines.pieces.input.finish()?;
-        self.files.push(FileBook {
+        self.files.push(FileCounts {
             path: name.into_owned(),
             stored_bytes: finished.stored_bytes,
             text_bytes,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use chainmark_trace::control::Control;
 use chainmark_trace::error::ReadError;
-use chainmark_trace::host::{HostOrder, HostSummary, decode_host};
+use chainmark_trace::host::{HostRequest, HostSummary, decode_host};
 use common::{Row, Value, fresh_path, hash, read};
 
 fn line(at: &str, ns: &str, data: &str) -> String {
@@ -46,14 +46,14 @@ fn late_log() -> String {
 }
 
 /// A folder with the two logs, and the order to read them: the later one is named first.
-fn order() -> (PathBuf, HostOrder) {
+fn order() -> (PathBuf, HostRequest) {
     let folder = fresh_path();
     fs::create_dir(&folder).unwrap();
     let files = vec![folder.join("1-late"), folder.join("2-early")];
     fs::write(&files[0], late_log()).unwrap();
     fs::write(&files[1], early_log()).unwrap();
     let out = |name: &str| Some(folder.join(name));
-    let order = HostOrder {
+    let order = HostRequest {
         host: "node-7".to_owned(),
         files,
         threads: 1,
@@ -74,7 +74,7 @@ fn order() -> (PathBuf, HostOrder) {
     (folder, order)
 }
 
-fn run(order: &HostOrder, control: &Control) -> Result<HostSummary, ReadError> {
+fn run(order: &HostRequest, control: &Control) -> Result<HostSummary, ReadError> {
     decode_host(order, order.clock().unwrap(), control)
 }
 

@@ -1,7 +1,7 @@
 //! Whether an answer is right.
 
 use super::error::HttpError;
-use super::order::{CheckOrder, ExpectOrder, TypeName, check_pointer};
+use super::order::{CheckConfig, ExpectConfig, TypeName, check_pointer};
 use serde_json::Value;
 use serde_json::error::Category;
 
@@ -48,7 +48,7 @@ enum Condition {
 
 impl Expectation {
     /// `index` is the request's place in the order, for messages.
-    pub fn new(index: usize, order: &ExpectOrder) -> Result<Self, HttpError> {
+    pub fn new(index: usize, order: &ExpectConfig) -> Result<Self, HttpError> {
         let name = format!("requests[{index}].expect");
         let refuse = |member: &str, value: String, condition| {
             Err(HttpError::Value { name: format!("{name}.{member}"), value, condition })
@@ -129,7 +129,7 @@ fn cut(text: &str) -> String {
 }
 
 impl Check {
-    fn new(name: &str, order: &CheckOrder) -> Result<Self, HttpError> {
+    fn new(name: &str, order: &CheckConfig) -> Result<Self, HttpError> {
         check_pointer(&format!("{name}.checks"), &order.pointer)?;
         let condition = match (&order.is, order.kind, order.absent, &order.each) {
             (Some(value), None, None, None) => Condition::Is(value.clone()),
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     fn fault(expect: &str, body: &str) -> Option<Fault> {
-        let order: ExpectOrder = serde_json::from_str(expect).unwrap();
+        let order: ExpectConfig = serde_json::from_str(expect).unwrap();
         Expectation::new(0, &order).unwrap().find_fault(body.as_bytes())
     }
 
@@ -279,7 +279,7 @@ mod tests {
             r#"{"pointer":"/a","is":1,"type":"number"}"#,
             r#"{"pointer":"/a","each":{"pointer":"/b"}}"#,
         ] {
-            let order: ExpectOrder = serde_json::from_str(&format!(r#"{{"checks":[{check}]}}"#)).unwrap();
+            let order: ExpectConfig = serde_json::from_str(&format!(r#"{{"checks":[{check}]}}"#)).unwrap();
             assert!(Expectation::new(3, &order).unwrap_err().to_string().contains("requests[3].expect.checks"));
         }
     }

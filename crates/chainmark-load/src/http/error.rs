@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HttpError {
     #[error("the order for an HTTP load cannot be read: {reason}")]
-    Order { reason: String },
+    LoadConfig { reason: String },
     #[error("{name} is {value}; it must be {condition}")]
     Value { name: String, value: String, condition: &'static str },
     #[error("{url} is no URL that can be loaded: {reason}")]
@@ -28,14 +28,14 @@ pub enum HttpError {
     #[error("{what} was called on a load that {state}")]
     State { what: &'static str, state: &'static str },
     #[error("the counts of the load do not add up: {what}")]
-    Books { what: String },
+    RequestCounts { what: String },
 }
 
 impl HttpError {
     /// What to do about it, in one sentence.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Order { .. } => "see crates/chainmark-load/src/http/order.rs for what it holds",
+            Self::LoadConfig { .. } => "see crates/chainmark-load/src/http/order.rs for what it holds",
             Self::Value { .. } => "correct the order",
             Self::Url { .. } => {
                 "give http://host:port, https://host:port or unix:/path, and a path if all requests share one"
@@ -48,7 +48,7 @@ impl HttpError {
             Self::Histogram { .. } => "give the base64 text of an HdrHistogram in V2 form",
             Self::Share { .. } => "use the same version of chainmark for all generators",
             Self::State { .. } => "make a new object for each load",
-            Self::Books { .. } => "please report this: results that do not add up are not shown",
+            Self::RequestCounts { .. } => "please report this: results that do not add up are not shown",
         }
     }
 

@@ -1,7 +1,7 @@
 //! One HTTP load: made, started once, finished once.
 
 use super::error::{HttpError, refused};
-use super::order::Order;
+use super::order::LoadConfig;
 use super::plan::{Plan, allow_connections};
 use super::result::{Course, HttpResult};
 use super::series::Series;
@@ -45,7 +45,7 @@ pub struct HttpProgress {
 
 /// One HTTP load. Dropping it ends its threads.
 pub struct HttpLoad {
-    order: Order,
+    order: LoadConfig,
     plan: Mutex<Option<Plan>>,
     running: Mutex<Option<Running>>,
     state: Arc<RunState>,
@@ -70,7 +70,7 @@ struct Running {
 impl HttpLoad {
     /// # Errors
     /// An unusable order; nothing is resolved or dialled yet.
-    pub fn new(order: Order) -> Result<Self, HttpError> {
+    pub fn new(order: LoadConfig) -> Result<Self, HttpError> {
         let plan = Mutex::new(Some(Plan::new(&order)?));
         Ok(Self { order, plan, running: Mutex::default(), state: Arc::default() })
     }

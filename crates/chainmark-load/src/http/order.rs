@@ -17,17 +17,17 @@ const MAX_GENERATORS: u32 = 64;
 /// A whole order. Times are in seconds.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Order {
+pub struct LoadConfig {
     /// `http://host:port` or `https://host:port`, with a path that stands before that of each request; or
     /// `unix:/path/of/a/socket`.
     pub url: String,
     /// Sent with every request that does not set them itself; their values are in no message.
     #[serde(default)]
     pub headers: Vec<(String, String)>,
-    pub requests: Vec<RequestOrder>,
+    pub requests: Vec<RequestConfig>,
     /// What `requests` is made of, in its order, each part drawn by its weight; empty: all requests are one.
     #[serde(default)]
-    pub parts: Vec<PartOrder>,
+    pub parts: Vec<PartConfig>,
     /// How bodies are compressed.
     #[serde(default)]
     pub request_coding: Option<Coding>,
@@ -70,10 +70,10 @@ pub struct Order {
     #[serde(default)]
     pub max_records: u64,
     #[serde(default)]
-    pub tls: TlsOrder,
+    pub tls: TlsSettings,
     /// None: the target itself is connected to. Nothing else names a proxy, such as the environment.
     #[serde(default)]
-    pub proxy: Option<ProxyOrder>,
+    pub proxy: Option<ProxySettings>,
     /// 0: one, and more for many connections or a high rate.
     #[serde(default)]
     pub threads: u32,
@@ -117,7 +117,7 @@ impl Protocol {
 /// One request, and what is right as its answer.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RequestOrder {
+pub struct RequestConfig {
     pub method: String,
     pub path: String,
     #[serde(default)]
@@ -128,7 +128,7 @@ pub struct RequestOrder {
     #[serde(default)]
     pub repeatable: Option<bool>,
     #[serde(default)]
-    pub expect: ExpectOrder,
+    pub expect: ExpectConfig,
 }
 
 /// Which of several generators this is. Generator `i` of `n` has the requests `i`, `i + n`, `i + 2n`, … of the
@@ -157,7 +157,7 @@ impl Share {
 /// Requests that follow each other, and are measured by themselves as well.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PartOrder {
+pub struct PartConfig {
     /// How often they are asked, in relation to the other parts' weights.
     pub weight: f64,
     /// How many of them there are.
@@ -167,7 +167,7 @@ pub struct PartOrder {
 /// What is right as an answer.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ExpectOrder {
+pub struct ExpectConfig {
     /// Empty: any 2xx.
     #[serde(default)]
     pub status: Vec<u16>,
@@ -175,7 +175,7 @@ pub struct ExpectOrder {
     #[serde(default)]
     pub json: bool,
     #[serde(default)]
-    pub checks: Vec<CheckOrder>,
+    pub checks: Vec<CheckConfig>,
     /// Text that the body must hold.
     #[serde(default)]
     pub contains: Option<String>,
@@ -184,7 +184,7 @@ pub struct ExpectOrder {
 /// A condition on what `pointer` points at: exactly one of the other members.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CheckOrder {
+pub struct CheckConfig {
     /// A JSON pointer (RFC 6901); inside `each` from the element on.
     pub pointer: String,
     #[serde(default, deserialize_with = "even_null")]
@@ -195,7 +195,7 @@ pub struct CheckOrder {
     pub absent: Option<bool>,
     /// It is an array, each element of which passes this.
     #[serde(default)]
-    pub each: Option<Box<CheckOrder>>,
+    pub each: Option<Box<CheckConfig>>,
 }
 
 /// `"is": null` is a condition, not the lack of one.
@@ -294,7 +294,7 @@ pub struct GiveUp {
 /// A proxy that all connections go through: a tunnel to an `https` target; to an `http` one it passes each request on.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ProxyOrder {
+pub struct ProxySettings {
     /// `http://host:port`.
     pub url: String,
     /// The value of `Proxy-Authorization`; it is in no message.
@@ -305,7 +305,7 @@ pub struct ProxyOrder {
 /// How the server's certificate is judged.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TlsOrder {
+pub struct TlsSettings {
     /// PEM; none: what the system trusts.
     #[serde(default)]
     pub ca_file: Option<String>,
@@ -325,17 +325,18 @@ fn default_verify() -> bool {
     true
 }
 
-impl Default for TlsOrder {
+impl Default for TlsSettings {
     fn default() -> Self {
         Self { ca_file: None, verify: true, server_name: None, cert_file: None, key_file: None }
     }
 }
 
-impl Order {
+impl LoadConfig {
     /// # Errors
     /// It is not JSON, lacks a member, has one too many, or a value cannot be.
     pub fn from_json(text: &str) -> Result<Self, HttpError> {
-        let order: Self = serde_json::from_str(text).map_err(|error| HttpError::Order { reason: error.to_string() })?;
+        let order: Self =
+            serde_json::from_str(text).map_err(|error| HttpError::LoadConfig { reason: error.to_string() })?;
         order.check()?;
         Ok(order)
     }

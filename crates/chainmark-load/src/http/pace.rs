@@ -118,7 +118,7 @@ impl Thinking {
 
 #[cfg(test)]
 mod tests {
-    use super::super::order::PartOrder;
+    use super::super::order::PartConfig;
     use super::*;
 
     fn times(kind: ScheduleKind, rate_per_s: f64, thread: u64, threads: u64, until_ns: i64) -> Vec<(u64, i64)> {
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn parts_are_drawn_by_their_weights_and_all_of_their_requests() {
-        let part = |weight, requests| PartOrder { weight, requests };
+        let part = |weight, requests| PartConfig { weight, requests };
         let mix = Mix::new(&[part(1.0, 2), part(6.0, 3), part(3.0, 1)], 6);
         for drawing in [Drawing::Random, Drawing::Sequence] {
             let mut counts = [0u32; 6];

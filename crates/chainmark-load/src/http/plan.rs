@@ -3,7 +3,7 @@
 use super::body::Room;
 use super::course::Course;
 use super::error::{HttpError, refused};
-use super::order::{Drawing, GiveUp, Mode, Order, PartOrder, Protocol, ProxyOrder, Share};
+use super::order::{Drawing, GiveUp, LoadConfig, Mode, PartConfig, Protocol, ProxySettings, Share};
 use super::request::{Common, Request, connect_question};
 use super::target::{Address, Target};
 use super::tls::Tls;
@@ -65,8 +65,8 @@ pub(super) struct Mix {
 }
 
 impl Mix {
-    pub fn new(parts: &[PartOrder], requests: usize) -> Self {
-        let one = [PartOrder { weight: 1.0, requests }];
+    pub fn new(parts: &[PartConfig], requests: usize) -> Self {
+        let one = [PartConfig { weight: 1.0, requests }];
         let parts = if parts.is_empty() { &one } else { parts };
         let weights: f64 = parts.iter().map(|part| part.weight).sum();
         let (mut begin, mut weight) = (0, 0.0);
@@ -162,7 +162,7 @@ fn nanoseconds(time_s: f64) -> i64 {
 }
 
 impl Plan {
-    pub fn new(order: &Order) -> Result<Self, HttpError> {
+    pub fn new(order: &LoadConfig) -> Result<Self, HttpError> {
         let target = Target::parse(&order.url)?;
         let (headers, protocol) = (order.headers.as_slice(), order.protocol);
         let reading = order.proxy.as_ref().filter(|_| !target.tls);
@@ -239,7 +239,7 @@ impl Plan {
     }
 }
 
-fn proxy_of(order: &ProxyOrder, target: &Target, protocol: Protocol) -> Result<Target, HttpError> {
+fn proxy_of(order: &ProxySettings, target: &Target, protocol: Protocol) -> Result<Target, HttpError> {
     let proxy = Target::parse(&order.url)?;
     let refuse = |reason| Err(HttpError::Url { url: order.url.clone(), reason });
     if proxy.tls || proxy.socket_path.is_some() || !proxy.base_path.is_empty() {

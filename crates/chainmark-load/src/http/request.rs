@@ -3,7 +3,7 @@
 use super::check::Expectation;
 use super::coding::Coding;
 use super::error::HttpError;
-use super::order::{Protocol, ProxyOrder, RequestOrder};
+use super::order::{Protocol, ProxySettings, RequestConfig};
 use super::target::Target;
 use bytes::Bytes;
 
@@ -37,7 +37,7 @@ pub(super) struct Framed {
 
 impl Request {
     /// `index` is its place in the order, for messages.
-    pub fn new(index: usize, order: &RequestOrder, common: &Common, with_close: bool) -> Result<Self, HttpError> {
+    pub fn new(index: usize, order: &RequestConfig, common: &Common, with_close: bool) -> Result<Self, HttpError> {
         check(index, order)?;
         let content = Content::new(order, common);
         let form = match common.protocol {
@@ -78,7 +78,7 @@ pub(super) struct Common<'o> {
     pub coding: Option<Coding>,
     pub protocol: Protocol,
     /// It reads the requests, and passes them on.
-    pub proxy: Option<&'o ProxyOrder>,
+    pub proxy: Option<&'o ProxySettings>,
 }
 
 impl Common<'_> {
@@ -109,7 +109,7 @@ struct Content<'o> {
 }
 
 impl<'o> Content<'o> {
-    fn new(order: &'o RequestOrder, common: &Common<'o>) -> Self {
+    fn new(order: &'o RequestConfig, common: &Common<'o>) -> Self {
         let target = common.target;
         let own = |name: &str| order.headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name));
         let given =
@@ -177,7 +177,7 @@ fn is_host(name: &str) -> bool {
     name.eq_ignore_ascii_case("Host")
 }
 
-fn check(index: usize, order: &RequestOrder) -> Result<(), HttpError> {
+fn check(index: usize, order: &RequestConfig) -> Result<(), HttpError> {
     let refuse = |member: &str, value: &str, condition| {
         let name = format!("requests[{index}].{member}");
         Err(HttpError::Value { name, value: format!("{value:?}"), condition })
@@ -222,7 +222,7 @@ fn is_token(text: &str) -> bool {
 }
 
 /// What a proxy is asked before the first byte to a server with TLS.
-pub(super) fn connect_question(target: &Target, proxy: &ProxyOrder) -> Vec<u8> {
+pub(super) fn connect_question(target: &Target, proxy: &ProxySettings) -> Vec<u8> {
     let host = if target.host.contains(':') { format!("[{}]", target.host) } else { target.host.clone() };
     let authority = format!("{host}:{}", target.port);
     let who = proxy.authorization.as_ref().map_or(String::new(), |value| format!("Proxy-Authorization: {value}\r\n"));
@@ -233,7 +233,7 @@ pub(super) fn connect_question(target: &Target, proxy: &ProxyOrder) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn order(json: &str) -> RequestOrder {
+    fn order(json: &str) -> RequestConfig {
         serde_json::from_str(json).unwrap()
     }
 

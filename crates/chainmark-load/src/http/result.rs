@@ -5,7 +5,7 @@ use super::error::HttpError;
 use super::histogram::Times;
 use super::plan::Plan;
 use super::series::{Columns, Series};
-use super::tally::{Books, PartTally, Records, Whole};
+use super::tally::{PartTally, Records, RequestCounts, Whole};
 use super::worker::End;
 use crate::clock::NS_PER_S;
 use serde::Serialize;
@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 /// The result of one step.
 #[derive(Debug, Clone, Serialize)]
 pub struct HttpResult {
-    pub books: Books,
-    pub warm_up: Books,
+    pub books: RequestCounts,
+    pub warm_up: RequestCounts,
     /// Wall nanoseconds since 1970 of the step's begin.
     pub started_ns: i64,
     /// How long the window really was: giving up and stopping shorten it.
@@ -94,7 +94,7 @@ fn seconds(time_ns: i64) -> f64 {
 /// What became of the requests of one part of a mix.
 #[derive(Debug, Clone, Serialize)]
 pub struct PartTold {
-    pub books: Books,
+    pub books: RequestCounts,
     /// Right answers.
     pub latency: Times,
     /// By kind; only those that were met.

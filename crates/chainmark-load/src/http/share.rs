@@ -2,7 +2,7 @@
 
 use super::classes::{Class, Kind};
 use super::error::HttpError;
-use super::order::Order;
+use super::order::LoadConfig;
 use super::pace::{Pace, draw};
 use super::plan::{Load, Plan};
 use super::result::{Course, Generator, HttpResult};
@@ -62,7 +62,7 @@ impl Outcome {
 ///
 /// # Errors
 /// The order cannot be, or the counts do not add up.
-pub fn merge(order: &Order, begin_ns: i64, outcomes: Vec<Outcome>) -> Result<HttpResult, HttpError> {
+pub fn merge(order: &LoadConfig, begin_ns: i64, outcomes: Vec<Outcome>) -> Result<HttpResult, HttpError> {
     let plan = Plan::new(order)?;
     let count = outcomes.len();
     let mut course = Course { started_ns: begin_ns, end_ns: 0, why: End::Time, threads: 0 };
@@ -172,12 +172,12 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn order(mode: &serde_json::Value, share: &serde_json::Value, threads: u32) -> Order {
+    fn order(mode: &serde_json::Value, share: &serde_json::Value, threads: u32) -> LoadConfig {
         let order = json!({
             "url": "http://127.0.0.1:1", "requests": [{"method": "GET", "path": "/"}], "mode": mode, "duration_s": 0.4,
             "share": share, "threads": threads, "seed": 3,
         });
-        Order::from_json(&order.to_string()).unwrap()
+        LoadConfig::from_json(&order.to_string()).unwrap()
     }
 
     proptest! {

@@ -16,7 +16,7 @@ const UNSENT: u8 = KINDS.len() as u8 + 1;
 
 /// Where the requests of a phase have gone: `due = ok + failed + unsent`, `sent = ok + failed`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Books {
+pub struct RequestCounts {
     pub due: u64,
     /// Handed to a connection.
     pub sent: u64,
@@ -26,7 +26,7 @@ pub struct Books {
     pub unsent: u64,
 }
 
-impl Books {
+impl RequestCounts {
     fn add(&mut self, other: &Self) {
         self.due += other.due;
         self.sent += other.sent;
@@ -80,7 +80,7 @@ impl Records {
 /// What became of a part's requests in the window; right answers' latencies.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct PartTally {
-    pub books: Books,
+    pub books: RequestCounts,
     pub failed: [u64; KINDS.len()],
     pub latency: Recorder,
 }
@@ -118,7 +118,7 @@ pub(super) struct Tally {
     common: Arc<Common>,
     is_open: bool,
     /// Of the warm-up, of the window.
-    pub books: [Books; 2],
+    pub books: [RequestCounts; 2],
     pub classes: Classes,
     parts: Vec<PartTally>,
     failed_latency: Recorder,
@@ -148,7 +148,7 @@ impl Tally {
         Self {
             common,
             is_open: matches!(plan.load, Load::Open { .. }),
-            books: [Books::default(); 2],
+            books: [RequestCounts::default(); 2],
             classes: Classes::default(),
             parts: vec![PartTally::default(); plan.mix.size()],
             failed_latency: Recorder::default(),
@@ -303,7 +303,7 @@ pub(super) struct Part {
 /// The sums over threads, or over generators.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Whole {
-    pub books: [Books; 2],
+    pub books: [RequestCounts; 2],
     pub classes: Classes,
     pub parts: Vec<PartTally>,
     pub latency: Recorder,
@@ -383,7 +383,7 @@ impl Whole {
     /// Counts a request of which nobody knows what became of it: as one that failed, in the second in which it was due.
     pub fn lose(&mut self, ended: &Ended, class: u32, second: &mut Second) {
         let kind = self.classes.kind(class);
-        let one = Books { due: 1, sent: 1, failed: 1, ..Books::default() };
+        let one = RequestCounts { due: 1, sent: 1, failed: 1, ..RequestCounts::default() };
         let latency_ns = ended.end_ns - ended.due_ns;
         self.classes.count(class, ended.phase, ended.end_ns);
         self.books[ended.phase].add(&one);
@@ -410,10 +410,10 @@ impl Whole {
             equal(&format!("{name}: failed, all classes"), books.failed, self.classes.total(phase))?;
         }
         let [warm_up, window] = &self.books;
-        let mut parts = Books::default();
+        let mut parts = RequestCounts::default();
         self.parts.iter().for_each(|part| parts.add(&part.books));
         if !self.parts.is_empty() && parts != *window {
-            return Err(HttpError::Books { what: format!("window, its parts: {window:?}, {parts:?}") });
+            return Err(HttpError::RequestCounts { what: format!("window, its parts: {window:?}, {parts:?}") });
         }
         equal("ok, latencies", window.ok, latency)?;
         equal("ok + failed, all latencies", window.ok + window.failed, latency_all)?;
@@ -427,7 +427,7 @@ impl Whole {
 }
 
 fn equal(what: &str, one: u64, other: u64) -> Result<(), HttpError> {
-    if one == other { Ok(()) } else { Err(HttpError::Books { what: format!("{what}: {one}, {other}") }) }
+    if one == other { Ok(()) } else { Err(HttpError::RequestCounts { what: format!("{what}: {one}, {other}") }) }
 }
 
 /// The kinds of failures as records number them, right and unsent included.
@@ -446,8 +446,8 @@ mod tests {
     /// In the warm-up one right answer; in the window seven, two failures and one that was never sent.
     fn sound() -> Whole {
         let mut whole = Whole::default();
-        whole.books[0] = Books { due: 1, sent: 1, ok: 1, failed: 0, unsent: 0 };
-        whole.books[1] = Books { due: 10, sent: 9, ok: 7, failed: 2, unsent: 1 };
+        whole.books[0] = RequestCounts { due: 1, sent: 1, ok: 1, failed: 0, unsent: 0 };
+        whole.books[1] = RequestCounts { due: 10, sent: 9, ok: 7, failed: 2, unsent: 1 };
         let class = whole.classes.number(Class::new(Kind::Timeout, None, String::new()));
         whole.classes.count(class, 1, 0);
         whole.classes.count(class, 1, 0);

@@ -1,7 +1,7 @@
 //! TLS for connections to `https` targets.
 
 use super::error::HttpError;
-use super::order::{Protocol, TlsOrder};
+use super::order::{Protocol, TlsSettings};
 use super::target::Target;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
@@ -25,7 +25,7 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    pub fn new(order: &TlsOrder, target: &Target, protocol: Protocol) -> Result<Self, HttpError> {
+    pub fn new(order: &TlsSettings, target: &Target, protocol: Protocol) -> Result<Self, HttpError> {
         let name = order.server_name.as_ref().unwrap_or(&target.host).clone();
         let server_name = ServerName::try_from(name.clone()).map_err(|_| HttpError::Value {
             name: "tls.server_name".into(),
@@ -75,7 +75,7 @@ struct Identity {
 }
 
 impl Identity {
-    fn of(order: &TlsOrder) -> Result<Option<Self>, HttpError> {
+    fn of(order: &TlsSettings) -> Result<Option<Self>, HttpError> {
         let Some(name) = order.cert_file.clone() else { return Ok(None) };
         let key_name = order.key_file.as_ref().unwrap_or(&name);
         let refuse =
@@ -99,7 +99,7 @@ struct Trusting {
 }
 
 impl Trusting {
-    fn new(order: &TlsOrder, provider: Arc<CryptoProvider>) -> Result<Self, HttpError> {
+    fn new(order: &TlsSettings, provider: Arc<CryptoProvider>) -> Result<Self, HttpError> {
         let mut store = RootCertStore::empty();
         let mut listed = Vec::new();
         let source_name = order.ca_file.clone().unwrap_or_else(|| "this system".into());

@@ -2,7 +2,7 @@
 
 use crate::server::{Server, read_request, with_length, write};
 use crate::{closed, make, open, order, post, run};
-use chainmark_load::http::{HttpLoad, Order, Outcome, merge};
+use chainmark_load::http::{HttpLoad, LoadConfig, Outcome, merge};
 use serde_json::{Value, json};
 use std::io::BufReader;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -192,7 +192,7 @@ fn generators_that_begin_together_give_one_result_of_one_schedule() {
         loads.iter().for_each(|load| load.start_at(Some(begin_ns)).unwrap());
         let outcomes = loads.iter().map(|load| serde_json::to_string(&load.finish_share().unwrap()).unwrap());
         let outcomes = outcomes.map(|text| Outcome::from_json(&text).unwrap()).collect();
-        let result = merge(&Order::from_json(&order.to_string()).unwrap(), begin_ns, outcomes).unwrap();
+        let result = merge(&LoadConfig::from_json(&order.to_string()).unwrap(), begin_ns, outcomes).unwrap();
         assert_eq!((result.books.ok, result.started_ns), (result.books.due, begin_ns), "{kind}");
         assert_eq!((result.generators.len(), result.threads, result.ended), (3, 3, "time"));
         assert!((result.window_s - 0.4).abs() < 1e-9);

@@ -6,7 +6,7 @@ mod loops;
 mod secure;
 mod server;
 
-use chainmark_load::http::{HttpLoad, HttpResult, Order};
+use chainmark_load::http::{HttpLoad, HttpResult, LoadConfig};
 use serde_json::{Value, json};
 
 /// An order of short steps, to be changed where a test wants something else.
@@ -30,7 +30,7 @@ fn post(path: &str, expect: Value) -> Value {
 }
 
 fn make(order: &Value) -> HttpLoad {
-    HttpLoad::new(Order::from_json(&order.to_string()).unwrap()).unwrap()
+    HttpLoad::new(LoadConfig::from_json(&order.to_string()).unwrap()).unwrap()
 }
 
 /// Runs it to its end; that its sums are right is checked within.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cluster::Cluster;
 use crate::error::{Result, SimulationError};
-use crate::logs::order::LogOrder;
+use crate::logs::order::LogRequest;
 use crate::logs::text::Stamp;
 
 const NETWORK_MAGIC: u64 = 42;
@@ -19,7 +19,7 @@ const KES_EVOLUTIONS_MAX: u64 = 62;
 ///
 /// # Errors
 /// A file cannot be written.
-pub fn write(directory: &Path, order: &LogOrder, cluster: &Cluster) -> Result<()> {
+pub fn write(directory: &Path, order: &LogRequest, cluster: &Cluster) -> Result<()> {
     write_json(&directory.join("genesis").join("genesis.shelley.json"), &genesis(order, cluster))?;
     write_json(&directory.join("topology.json"), &topology(cluster))?;
     write_json(&directory.join("meta.json"), &json!({ "meta": meta(order, cluster) }))
@@ -35,14 +35,14 @@ fn write_json(path: &Path, content: &Value) -> Result<()> {
     std::fs::write(path, text).map_err(storage)
 }
 
-fn system_start(order: &LogOrder) -> String {
+fn system_start(order: &LogRequest) -> String {
     let mut out = Vec::new();
     Stamp::default().push(&mut out, order.system_start_ns);
     out.push(b'Z');
     String::from_utf8_lossy(&out).into_owned()
 }
 
-fn genesis(order: &LogOrder, cluster: &Cluster) -> Value {
+fn genesis(order: &LogRequest, cluster: &Cluster) -> Value {
     let chain = &order.chain;
     json!({
         "activeSlotsCoeff": chain.active_slots_coefficient,
@@ -80,7 +80,7 @@ fn topology(cluster: &Cluster) -> Value {
 }
 
 /// As ordered, with what only the cluster knows: every host has a pool, and every block should reach all of them.
-fn meta(order: &LogOrder, cluster: &Cluster) -> Map<String, Value> {
+fn meta(order: &LogRequest, cluster: &Cluster) -> Map<String, Value> {
     let mut meta = order.meta.clone();
     let adoptions = json!([{
         "tag": "CBlock",

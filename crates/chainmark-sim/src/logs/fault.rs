@@ -3,7 +3,7 @@
 use crate::chain::{Absence, Disturbances};
 use crate::cluster::Cluster;
 use crate::error::{Result, SimulationError};
-use crate::logs::order::{LogOrder, host_number};
+use crate::logs::order::{LogRequest, host_number};
 use crate::random::{Draws, Purpose};
 use crate::trace::NEVER;
 
@@ -289,7 +289,7 @@ struct Written<'a> {
 ///
 /// # Errors
 /// An unknown kind or host, a time or value that is none.
-pub fn read(order: &LogOrder, cluster: &Cluster) -> Result<Vec<Fault>> {
+pub fn read(order: &LogRequest, cluster: &Cluster) -> Result<Vec<Fault>> {
     let end_ns = order.slot_start_ns(order.slots);
     let mut faults = Vec::new();
     for (number, text) in order.faults.iter().enumerate() {
@@ -451,7 +451,7 @@ fn seconds(text: &str) -> Option<f64> {
 }
 
 /// What the faults mean for the network itself.
-pub fn disturbances(faults: &[Fault], order: &LogOrder) -> Disturbances {
+pub fn disturbances(faults: &[Fault], order: &LogRequest) -> Disturbances {
     let end_ns = order.slot_start_ns(order.slots);
     let mut disturbances = Disturbances::default();
     for fault in faults {
@@ -495,10 +495,10 @@ fn merged(mut absences: Vec<Absence>) -> Vec<Absence> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{ClusterOrder, Region, Topology};
+    use crate::cluster::{ClusterConfig, Region, Topology};
 
     fn cluster(hosts: usize) -> Cluster {
-        let order = ClusterOrder {
+        let order = ClusterConfig {
             hosts,
             topology: Topology::TorusDense,
             regions: vec![Region { name: "EU".to_owned(), aliases: Vec::new() }],

@@ -9,7 +9,7 @@ use crate::logs::event::{Action, Event, Heard};
 use crate::logs::fault::{Fault, Kind};
 use crate::logs::frame::{Frames, Link, address, links};
 use crate::logs::message::Message;
-use crate::logs::order::{Format, LogOrder, Rotation};
+use crate::logs::order::{Format, LogRequest, Rotation};
 use crate::logs::resources::Resources;
 use crate::logs::rows::{BlockRows, SlotRows};
 use crate::logs::sink::Sink;
@@ -101,7 +101,7 @@ pub struct Host {
 
 /// What a host is made from.
 pub struct Setup<'a> {
-    pub order: &'a LogOrder,
+    pub order: &'a LogRequest,
     pub cluster: &'a Cluster,
     pub format: Format,
     pub faults: Vec<Fault>,

@@ -17,10 +17,10 @@ mod host;
 mod message;
 pub mod order;
 mod plan;
+mod render;
 mod resources;
 mod rows;
 mod run;
-mod say;
 mod shared;
 mod sink;
 mod text;
@@ -28,5 +28,5 @@ mod transactions;
 mod truth;
 mod write;
 
-pub use order::{Format, LogOrder};
+pub use order::{Format, LogRequest};
 pub use run::{ClusterLogs, Progress, Summary};

@@ -108,7 +108,7 @@ pub struct Workload {
 /// All that a set of logs is made from.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LogOrder {
+pub struct LogRequest {
     pub scenario: Scenario,
     pub slots: u64,
     pub chain: Chain,
@@ -129,7 +129,7 @@ pub struct LogOrder {
     pub meta: Map<String, Value>,
 }
 
-impl LogOrder {
+impl LogRequest {
     /// Read an order and check what can be checked without the cluster.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::chain::{ChainOrder, ChainRun, Disturbances};
+use crate::chain::{ChainConfig, ChainRun, Disturbances};
 use crate::cluster::Cluster;
 use crate::error::{Result, SimulationError};
 use crate::logs::blocks::{Blocks, hex_text};
@@ -14,7 +14,7 @@ use crate::logs::documents;
 use crate::logs::event::{Heard, Listener};
 use crate::logs::fault::{self, Fault};
 use crate::logs::host::{Host, Setup};
-use crate::logs::order::LogOrder;
+use crate::logs::order::LogRequest;
 use crate::logs::shared::Shared;
 use crate::logs::sink::Sink;
 use crate::logs::transactions::Transactions;
@@ -106,7 +106,7 @@ impl Summary {
 
 /// Logs of a cluster that are to be written to a folder.
 pub struct ClusterLogs {
-    order: LogOrder,
+    order: LogRequest,
     directory: PathBuf,
     threads: usize,
     replace: bool,
@@ -119,7 +119,7 @@ impl ClusterLogs {
     /// # Errors
     /// The order is impossible.
     pub fn new(order_json: &str, directory: &Path, threads: usize, replace: bool) -> Result<Self> {
-        let order = LogOrder::from_json(order_json)?;
+        let order = LogRequest::from_json(order_json)?;
         Ok(Self { order, directory: directory.to_owned(), threads, replace, progress: Progress::default() })
     }
 
@@ -250,8 +250,8 @@ fn storage(path: &Path) -> impl Fn(std::io::Error) -> SimulationError + use<> {
     move |source| SimulationError::Storage { path: path.clone(), source }
 }
 
-fn chain_order(order: &LogOrder, disturbances: &Disturbances) -> ChainOrder {
-    ChainOrder {
+fn chain_order(order: &LogRequest, disturbances: &Disturbances) -> ChainConfig {
+    ChainConfig {
         slots: order.slots,
         slot_length_s: order.chain.slot_length_s,
         active_slots_coefficient: order.chain.active_slots_coefficient,
@@ -281,7 +281,7 @@ struct Counted {
 
 /// Everything while it is being written.
 struct Scribe<'a> {
-    order: &'a LogOrder,
+    order: &'a LogRequest,
     progress: &'a Progress,
     pool: rayon::ThreadPool,
     cluster: Cluster,

@@ -2,7 +2,7 @@
 
 use crate::chain::ChainRun;
 use crate::logs::blocks::Blocks;
-use crate::logs::order::LogOrder;
+use crate::logs::order::LogRequest;
 use crate::logs::transactions::Transactions;
 use crate::random::Draws;
 
@@ -11,7 +11,7 @@ pub const FROM_FORGE: u16 = u16::MAX;
 
 /// What all hosts share while they plan and write.
 pub struct Shared<'a> {
-    pub order: &'a LogOrder,
+    pub order: &'a LogRequest,
     pub run: &'a ChainRun,
     pub blocks: &'a Blocks,
     pub transactions: &'a Transactions,

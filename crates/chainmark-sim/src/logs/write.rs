@@ -9,8 +9,8 @@ use crate::logs::fault::Kind;
 use crate::logs::host::{Host, Mempool};
 use crate::logs::message::Message;
 use crate::logs::order::{Format, Rotation};
+use crate::logs::render;
 use crate::logs::resources::Resources;
-use crate::logs::say;
 use crate::logs::shared::Shared;
 use crate::logs::text::Stamp;
 use crate::logs::truth::{Adoption, LOOP_STAGES, Stage};
@@ -239,7 +239,7 @@ impl Host {
             out.extend_from_slice(frames.head(message).unwrap_or_default());
             self.data(&mut Pen(&mut out), event, message, clock_ns, usage.as_ref(), shared);
             out.extend_from_slice(frames.tail(message));
-            out.extend_from_slice(say::thread(frames, message, event.link));
+            out.extend_from_slice(render::thread(frames, message, event.link));
         }
         self.out = out;
         let copies = self.end_line(start, event, Some(message), shared);

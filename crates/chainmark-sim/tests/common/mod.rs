@@ -1,6 +1,6 @@
 //! Scenarios that several tests share.
 
-use chainmark_sim::cluster::{ClusterOrder, Region, Topology};
+use chainmark_sim::cluster::{ClusterConfig, Region, Topology};
 use chainmark_sim::model::{Parameters, Scenario, Stages};
 
 pub fn regions() -> Vec<Region> {
@@ -12,7 +12,7 @@ pub fn value_only(hosts: usize, seed: u64) -> Scenario {
     let region = [[0.000_198, 0.090_17, 0.2729], [0.090_17, 0.000_254, 0.2], [0.2729, 0.2, 0.000_149]];
     Scenario {
         seed,
-        cluster: ClusterOrder {
+        cluster: ClusterConfig {
             hosts,
             topology: Topology::TorusDense,
             regions: regions(),

@@ -3,15 +3,15 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-use chainmark_sim::logs::LogOrder;
+use chainmark_sim::logs::LogRequest;
 use chainmark_sim::logs::order::{Chain, Compression, Workload};
 
 /// 2026-02-05T18:52:16Z.
 pub const SYSTEM_START_NS: i64 = 1_770_317_536_000_000_000;
 
 /// The benchmark cluster under full blocks of simple payments.
-pub fn value_only(hosts: usize, slots: u64, seed: u64) -> LogOrder {
-    LogOrder {
+pub fn value_only(hosts: usize, slots: u64, seed: u64) -> LogRequest {
+    LogRequest {
         scenario: common::value_only(hosts, seed),
         slots,
         chain: Chain { slot_length_s: 1.0, active_slots_coefficient: 0.05, epoch_slots: 8000, security_parameter: 40 },

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::books::{HostBooks, MAX_ADDRESSES, MAX_NAMES, count_name};
+use crate::accounting::{HostCounts, MAX_ADDRESSES, MAX_NAMES, count_name};
 use crate::decode::fields::Fields;
 use crate::event::{Fact, Peer};
 use crate::json::{Key, string};
@@ -23,7 +23,7 @@ pub(super) fn count_host(names: &mut BTreeMap<String, u64>, last: &mut (String, 
     *last = (host, 1);
 }
 
-impl HostBooks {
+impl HostCounts {
     /// A fetch tells the host's own end of the connection.
     #[inline(always)]
     pub(super) fn count_address(&mut self, fact: &Fact<'_>) {

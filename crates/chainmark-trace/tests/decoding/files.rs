@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::log_lines::{Folder, fact, gzip, line, line_at, name_of, quoted, read, read_text, xz, zstd};
-use chainmark_trace::books::Container;
+use chainmark_trace::accounting::Container;
 use chainmark_trace::control::Control;
 use chainmark_trace::error::ReadError;
 use chainmark_trace::reader::{Division, read_host, scan_head};

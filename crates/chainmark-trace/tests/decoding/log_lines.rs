@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use chainmark_trace::books::{Container, HostBooks};
+use chainmark_trace::accounting::{Container, HostCounts};
 use chainmark_trace::control::Control;
 use chainmark_trace::event::{Event, Place};
 use chainmark_trace::reader::{Division, read_host};
@@ -67,7 +67,7 @@ pub fn told(event: &Event<'_>) -> String {
 }
 
 /// The events of the files as text with their places, and the counts; the same however the reading is divided.
-pub fn read(files: &[PathBuf]) -> (Vec<(String, Place)>, HostBooks) {
+pub fn read(files: &[PathBuf]) -> (Vec<(String, Place)>, HostCounts) {
     let found = read_divided(files, Division::new(1));
     assert_eq!(found, read_divided(files, Division::new(2)));
     assert_eq!(found, read_divided(files, Division::new(3)));
@@ -78,7 +78,7 @@ pub fn read(files: &[PathBuf]) -> (Vec<(String, Place)>, HostBooks) {
     found
 }
 
-pub fn read_divided(files: &[PathBuf], division: Division) -> (Vec<(String, Place)>, HostBooks) {
+pub fn read_divided(files: &[PathBuf], division: Division) -> (Vec<(String, Place)>, HostCounts) {
     let mut events = Vec::new();
     let mut listen = |event: &Event<'_>, place| events.push((told(event), place));
     let books = read_host(files, division, &Control::default(), &mut listen).expect("the files can be read");
@@ -86,7 +86,7 @@ pub fn read_divided(files: &[PathBuf], division: Division) -> (Vec<(String, Plac
 }
 
 /// What `text` tells as a file of its own.
-pub fn read_text(text: &[u8]) -> (Vec<String>, HostBooks) {
+pub fn read_text(text: &[u8]) -> (Vec<String>, HostCounts) {
     let folder = Folder::new();
     let (events, books) = read(&[folder.write("log", text)]);
     (events.into_iter().map(|(event, _)| event).collect(), books)

@@ -7,7 +7,7 @@ const ERROR_MAX_NS: u64 = 60_000_000_000;
 
 /// Packets by what became of them. Every packet that was read is in exactly one class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Books {
+pub struct PacketCounts {
     pub read: u64,
     pub read_bytes: u64,
     pub delivered: u64,
@@ -28,7 +28,7 @@ pub struct Books {
     pub resets: u64,
 }
 
-impl Books {
+impl PacketCounts {
     /// Whether every packet is in exactly one class.
     pub fn balanced(&self) -> bool {
         let ended = self.delivered + self.lost + self.no_route + self.cut + self.queue_full + self.write_failed;
@@ -75,7 +75,7 @@ pub struct ErrorSummary {
 /// The state of a switch at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
-    pub books: Books,
+    pub books: PacketCounts,
     /// Packets that a device dropped before the switch could read them.
     pub unread: u64,
     pub error: ErrorSummary,
@@ -89,11 +89,11 @@ pub struct Stats {
 mod tests {
     use super::*;
 
-    type Count = fn(&mut Books) -> &mut u64;
+    type Count = fn(&mut PacketCounts) -> &mut u64;
 
     #[test]
     fn each_class_can_break_the_sum_and_what_is_no_packet_of_others_cannot() {
-        let sound = Books {
+        let sound = PacketCounts {
             read: 36,
             delivered: 1,
             lost: 2,
@@ -103,7 +103,7 @@ mod tests {
             write_failed: 6,
             not_ipv4: 7,
             queued: 8,
-            ..Books::default()
+            ..PacketCounts::default()
         };
         assert!(sound.balanced());
         let classes: [Count; 9] = [
@@ -122,6 +122,6 @@ mod tests {
             *class(&mut books) += 1;
             assert!(!books.balanced(), "{number}");
         }
-        assert!(Books { resets: 9, read_bytes: 1, delivered_bytes: 1, ..sound }.balanced());
+        assert!(PacketCounts { resets: 9, read_bytes: 1, delivered_bytes: 1, ..sound }.balanced());
     }
 }

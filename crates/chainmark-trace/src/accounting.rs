@@ -27,7 +27,7 @@ pub enum Container {
 
 /// One file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FileBook {
+pub struct FileCounts {
     pub path: String,
     pub stored_bytes: u64,
     /// Bytes after decompression.
@@ -55,8 +55,8 @@ pub struct Malformed {
 
 /// One host: its files in time order and the classes of their lines.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct HostBooks {
-    pub files: Vec<FileBook>,
+pub struct HostCounts {
+    pub files: Vec<FileCounts>,
     pub raw_lines: u64,
     /// Lines with a readable envelope, in the published reports "emitted".
     pub objects: u64,
@@ -99,7 +99,7 @@ pub struct HostBooks {
     pub local_addresses: BTreeMap<String, u64>,
 }
 
-impl HostBooks {
+impl HostCounts {
     /// The time of a line, in the order of the lines.
     #[inline(always)]
     pub(crate) fn count_time(&mut self, at_ns: i64) {
@@ -155,10 +155,10 @@ pub(crate) fn count_name(counts: &mut BTreeMap<String, u64>, name: &str, most: u
 mod tests {
     use super::*;
 
-    type Change = fn(&mut HostBooks);
+    type Change = fn(&mut HostCounts);
 
-    fn sound() -> HostBooks {
-        let file = |lines| FileBook {
+    fn sound() -> HostCounts {
+        let file = |lines| FileCounts {
             path: String::new(),
             stored_bytes: 0,
             text_bytes: 0,
@@ -169,7 +169,7 @@ mod tests {
             wrapper: Wrapper::None,
             damage: None,
         };
-        HostBooks {
+        HostCounts {
             files: vec![file(20), file(8)],
             raw_lines: 28,
             objects: 18,
@@ -183,7 +183,7 @@ mod tests {
             malformed_body: 1,
             decoded_by_message: BTreeMap::from([("ForgedBlock".to_owned(), 4), ("AddedToCurrentChain".to_owned(), 5)]),
             ignored_by_message: BTreeMap::from([("Peers".to_owned(), 6)]),
-            ..HostBooks::default()
+            ..HostCounts::default()
         }
     }
 

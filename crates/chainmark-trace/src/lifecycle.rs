@@ -92,7 +92,7 @@ struct Reached {
 }
 
 #[derive(Debug)]
-struct Life {
+struct BlockLifecycle {
     block: Hash,
     role: Role,
     slot: Option<u64>,
@@ -117,7 +117,7 @@ struct Life {
     withheld: u64,
 }
 
-impl Life {
+impl BlockLifecycle {
     fn new(block: Hash, role: Role) -> Self {
         Self {
             block,
@@ -209,10 +209,10 @@ pub struct LivesSummary {
 }
 
 /// The lives of one host's blocks, made from its events in the order of its files.
-pub struct Lives {
+pub struct BlockLifecycles {
     published: bool,
     by_block: FxHashMap<Hash, u32>,
-    lives: Vec<Life>,
+    lives: Vec<BlockLifecycle>,
     /// Slot and time of the last event of each phase of the forge loop, for the last rounds by their slots; the
     /// published analysis has one for all of them.
     loops: Vec<[(u64, i64); LOOP_PHASES]>,
@@ -222,7 +222,7 @@ pub struct Lives {
     recovered: u64,
 }
 
-impl Lives {
+impl BlockLifecycles {
     pub fn new(published: bool) -> Self {
         Self {
             published,
@@ -297,16 +297,16 @@ impl Lives {
         }
     }
 
-    fn insert(&mut self, life: Life) {
+    fn insert(&mut self, life: BlockLifecycle) {
         self.by_block.insert(life.block, self.lives.len() as u32);
         self.lives.push(life);
     }
 
     /// The life of a block that must have begun: otherwise one in error begins. One in error takes no more events,
     /// unless the line that it lacks may still come.
-    fn known(&mut self, block: Hash, fault: Fault) -> Option<&mut Life> {
+    fn known(&mut self, block: Hash, fault: Fault) -> Option<&mut BlockLifecycle> {
         if !self.by_block.contains_key(&block) {
-            self.insert(Life::new(block, Role::Error(fault)));
+            self.insert(BlockLifecycle::new(block, Role::Error(fault)));
         }
         let life = &mut self.lives[self.by_block[&block] as usize];
         let takes = match life.role {
@@ -354,7 +354,7 @@ impl Lives {
                 known
             }
             None => {
-                self.insert(Life::new(block, Role::Forger));
+                self.insert(BlockLifecycle::new(block, Role::Forger));
                 self.lives.len() as u32 - 1
             }
         };
@@ -384,7 +384,7 @@ impl Lives {
                 known
             }
             None => {
-                self.insert(Life::new(block, Role::Observer));
+                self.insert(BlockLifecycle::new(block, Role::Observer));
                 self.lives.len() as u32 - 1
             }
         };
@@ -487,7 +487,7 @@ impl Lives {
     /// # Errors
     /// The file cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
-        let mut order: Vec<&Life> = self.lives.iter().collect();
+        let mut order: Vec<&BlockLifecycle> = self.lives.iter().collect();
         order.sort_unstable_by_key(|life| (life.block_no.is_none(), life.block_no, life.block));
         let mut table = Table::create(path, &fields(), GROUP_ROWS)?;
         for life in order {
@@ -498,11 +498,11 @@ impl Lives {
 }
 
 /// By the published rules the first line of a stage counts, otherwise the first time.
-fn reach(life: &mut Life, by_time: bool, stage: Stage, at_ns: i64, place: Place) -> bool {
+fn reach(life: &mut BlockLifecycle, by_time: bool, stage: Stage, at_ns: i64, place: Place) -> bool {
     if by_time { life.reach(stage, at_ns, place) } else { life.reach_once(stage, at_ns, place) }
 }
 
-fn write_row(table: &mut Table, life: &Life) -> Result<()> {
+fn write_row(table: &mut Table, life: &BlockLifecycle) -> Result<()> {
     table.text(BLOCK, hex(&life.block));
     table.text(ROLE, Text::from(life.role.name()));
     if let Role::Error(fault) = life.role {

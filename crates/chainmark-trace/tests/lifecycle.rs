@@ -3,13 +3,13 @@
 mod common;
 
 use chainmark_trace::event::{Event, Fact, Hash, Peer, Place};
-use chainmark_trace::lives::{Lives, LivesSummary};
+use chainmark_trace::lifecycle::{BlockLifecycles, LivesSummary};
 use common::{Row, Value, fresh_path, hash, read};
 use proptest::prelude::*;
 
 /// The events come one nanosecond after the other, from 1 on, on lines of the same number in file 3.
 fn fold_by(facts: &[Fact<'_>], published: bool) -> (Vec<Row>, LivesSummary) {
-    let mut lives = Lives::new(published);
+    let mut lives = BlockLifecycles::new(published);
     for (place, fact) in (1..).zip(facts) {
         lives.listen(&Event { at_ns: place as i64, fact: *fact }, Place { file: 3, line: place });
     }
@@ -287,7 +287,7 @@ fn the_request_that_was_answered_is_told_with_the_size() {
 
 /// The life that the events tell in this order of their lines, each of its own time, and how many were of use late.
 fn displaced(facts: &[Fact<'_>], order: &[usize], published: bool) -> (Row, u64) {
-    let mut lives = Lives::new(published);
+    let mut lives = BlockLifecycles::new(published);
     for (place, &number) in (1..).zip(order) {
         lives.listen(&Event { at_ns: number as i64 + 1, fact: facts[number] }, Place { file: 0, line: place });
     }
