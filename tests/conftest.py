@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from chainmark.lab.machine import USE, Use
+from chainmark.lab.machine import USE, MachineUse
 
 import tests.property_examples  # noqa: F401 - chooses the examples of every property test
 from tests.begin import place
 from tests.support import Lab
 
 # Tests of behaviour run several networks at a time on purpose; their commands inherit this.
-os.environ[USE] = Use.SHARED
+os.environ[USE] = MachineUse.SHARED
 # Thousands of runs are sealed here, and no test cuts the power: waiting for the disk is most of what many of them take.
 os.fsync = lambda fd: None
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

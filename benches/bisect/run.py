@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chainmark.stats.change_place import Row, Seen, search
+from chainmark.stats.change_place import SearchedRevisions, SearchedRuns, search
 
 REVISIONS, NOT_BUILDING = 40, 2
 ROUNDS_FIRST, MOST_RUNS = 3, 300
@@ -58,8 +58,8 @@ def searched(seed: int, noise: float, effect: float, way: str) -> Found:
         return (math.log1p(effect) if place >= change else 0.0) + deviation()
 
     ends = [place for turn in range(ROUNDS_FIRST) for place in ((0, REVISIONS), (REVISIONS, 0))[turn % 2]]
-    first = Seen(np.array(ends), np.zeros(len(ends), dtype=int), np.array([run(place) for place in ends]))
-    row = Row(REVISIONS, skipped)
+    first = SearchedRuns(np.array(ends), np.zeros(len(ends), dtype=int), np.array([run(place) for place in ends]))
+    row = SearchedRevisions(REVISIONS, skipped)
     seen = search(row, first, run, MOST_RUNS)
     answer = row.answer(row.chances(seen))
     is_right = None if answer is None else answer.before < change <= answer.at

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benches.measured import Ran, run
 
 from chainmark.core.progress import Silent
-from chainmark.lab.synthetic import SyntheticOrder, synthetic
+from chainmark.lab.synthetic import SyntheticRequest, synthetic
 from chainmark.systems.base import load_system
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +37,7 @@ def make_runs(folder: Path, hosts: int, slots: int) -> list[str]:
     identifiers = []
     for seed, version in enumerate(VERSIONS, start=1):
         logs = folder / f"logs-{version}"
-        order = SyntheticOrder(folder=logs, slots=slots, hosts=hosts, seed=seed, compression="zstd")
+        order = SyntheticRequest(folder=logs, slots=slots, hosts=hosts, seed=seed, compression="zstd")
         synthetic(load_system("cardano")).synthesise(order, Silent())
         ran = _chainmark(ROOT, ["ingest", "cardano", str(logs), "--as", version, "--json"], folder)
         identifiers.append(json.loads(ran.output)["run_id"])

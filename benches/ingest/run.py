@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benches.measured import Ran, run, warm
 
 from chainmark.core.progress import Silent
-from chainmark.lab.synthetic import SyntheticOrder, synthetic
+from chainmark.lab.synthetic import SyntheticRequest, synthetic
 from chainmark.systems.base import load_system
 
 # What a slot of one host is long under the default load.
@@ -31,7 +31,7 @@ BYTES_PER_SLOT = 16_000
 def write_logs(folder: Path, gigabytes: float, hosts: int, compression: str) -> int:
     """Write logs of about that size; the bytes of their text."""
     slots = max(60, round(gigabytes * 1e9 / (hosts * BYTES_PER_SLOT)))
-    order = SyntheticOrder(folder=folder, slots=slots, hosts=hosts, compression=compression)
+    order = SyntheticRequest(folder=folder, slots=slots, hosts=hosts, compression=compression)
     return synthetic(load_system("cardano")).synthesise(order, Silent()).text_bytes
 
 

@@ -23,7 +23,7 @@ import polars as pl
 from arch.bootstrap import StationaryBootstrap
 
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.metric import Better, Kind, Metric, Population, Table, Weighting
+from chainmark.core.metric import Better, Kind, Metric, MetricGroup, Population, Weighting
 from chainmark.stats.bootstrap import RESAMPLES, optimal_block_length
 from chainmark.stats.centiles import FloatArray
 from chainmark.stats.samples import ParquetSamples
@@ -58,7 +58,7 @@ def _catalogue() -> Catalogue:
         description="A benchmark's metric.",
         source=["benchmark"],
     )
-    tables = [Table(id="all", title="All")]
+    tables = [MetricGroup(id="all", title="All")]
     return Catalogue(system="x", title="X", populations=[population], tables=tables, metrics=[metric])
 
 

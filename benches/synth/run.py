@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chainmark._native import ClusterLogs
-from chainmark.lab.synthetic import SyntheticOrder
+from chainmark.lab.synthetic import SyntheticRequest
 from chainmark.systems.cardano.synth import log_order, resolve
 
 
@@ -55,7 +55,7 @@ CASES = (
 
 def write(case: Case, folder: Path) -> Measured:
     """Write the logs of one case; run in a process of its own, whose memory is then this case's."""
-    order = SyntheticOrder(folder=folder, slots=case.slots, hosts=case.hosts, compression=case.compression)
+    order = SyntheticRequest(folder=folder, slots=case.slots, hosts=case.hosts, compression=case.compression)
     content = json.dumps(log_order(resolve(order), order))
     begin = time.perf_counter()
     summary = json.loads(ClusterLogs(content, str(folder), case.threads, False).run() or "{}")

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benches.measured import run, warm
 
 from chainmark.core.progress import Silent
-from chainmark.lab.synthetic import SyntheticOrder, synthetic
+from chainmark.lab.synthetic import SyntheticRequest, synthetic
 from chainmark.systems.base import load_system
 
 HERE = Path(__file__).resolve().parent
@@ -68,7 +68,7 @@ def peers() -> Path:
 def generate(folder: Path, megabytes: int) -> list[Path]:
     """Logs of four hosts under the default load."""
     slots = max(100, megabytes * 10**6 // (HOSTS * BYTES_PER_SLOT))
-    order = SyntheticOrder(folder=folder, slots=slots, hosts=HOSTS)
+    order = SyntheticRequest(folder=folder, slots=slots, hosts=HOSTS)
     synthetic(load_system("cardano")).synthesise(order, Silent())
     files = sorted(folder.glob("node-*/stdout*"))
     for path in files:

@@ -37,8 +37,8 @@ from chainmark.systems.cardano.published.results import PublishedReport, ReportS
 from chainmark.systems.cardano.published.text import worded
 from chainmark.systems.cardano.trails.document import trail_document
 from chainmark.systems.cardano.trails.follower import Follower
-from chainmark.systems.cardano.trails.story import Story
 from chainmark.systems.cardano.trails.tails import tails_of
+from chainmark.systems.cardano.trails.trace import BlockTrace
 from chainmark.systems.cardano.trails.trail import trails_of
 from chainmark.systems.cardano.verified.document import verification_document
 from chainmark.systems.cometbft.saturation.document import SaturationReport
@@ -119,7 +119,7 @@ def followed() -> Comparison:
 
 
 @cache
-def story(name: str) -> Story:
+def story(name: str) -> BlockTrace:
     """The life of one block; ``b3`` has a rival, ``b4`` a host that does not tell of a stage."""
     run, _ = _followable()
     return Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).story(key_of(name))

@@ -8,8 +8,8 @@ from typing import Any
 
 from chainmark.core.progress import Silent
 from chainmark.lab.importing import Importer
-from chainmark.lab.protocols import ImportOrder
-from chainmark.lab.synthetic import SyntheticOrder, synthetic
+from chainmark.lab.protocols import ImportRequest
+from chainmark.lab.synthetic import SyntheticRequest, synthetic
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import importable
@@ -40,14 +40,14 @@ Samples = dict[str, dict[Key, float]]
 def generate(folder: Path, **changes: Any) -> Path:
     """Write a small cluster's logs."""
     order = {"slots": 240, "seed": 5, "hosts": 6, "settings": SETTINGS, **changes}
-    synthetic(load_system("cardano")).synthesise(SyntheticOrder(folder=folder, **order), Silent())
+    synthetic(load_system("cardano")).synthesise(SyntheticRequest(folder=folder, **order), Silent())
     return folder
 
 
 def ingest(source: Path, store: Path, *, published: bool = False, **changes: Any) -> SealedRun:
     """Take its logs in."""
     importer = Importer(Store(store), importable(load_system("cardano")))
-    return importer.make(ImportOrder(source=source, published_rules=published, **changes), Silent()).run
+    return importer.make(ImportRequest(source=source, published_rules=published, **changes), Silent()).run
 
 
 def metric_ids(run: SealedRun) -> dict[str, str]:

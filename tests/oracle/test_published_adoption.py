@@ -8,13 +8,13 @@ import pytest
 
 from chainmark.core.progress import Silent
 from chainmark.lab.profiles import read_profile
-from chainmark.systems.capabilities import ModelOrder, ModelSource
+from chainmark.systems.capabilities import ModelRequest, ModelSource
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.evidence import FITTED_UNTIL, LATE, distinct_runs, evidence
 from chainmark.systems.cardano.explain import explain
 from chainmark.systems.cardano.figures import ADOPTION
 from chainmark.systems.cardano.formula import fit_formula, formulas
-from chainmark.systems.cardano.model.results import Evidence
+from chainmark.systems.cardano.model.results import ModelRecord
 from chainmark.systems.cardano.predict import predict
 
 pytestmark = pytest.mark.shared_data
@@ -28,11 +28,11 @@ def reports(shared_data: Path) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def found(reports: list[Path]) -> Evidence:
-    return evidence(reports, ModelOrder(), Silent(), SYSTEM.catalogue())
+def found(reports: list[Path]) -> ModelRecord:
+    return evidence(reports, ModelRequest(), Silent(), SYSTEM.catalogue())
 
 
-def test_every_run_counts_once(found: Evidence) -> None:
+def test_every_run_counts_once(found: ModelRecord) -> None:
     assert {row.group: row.runs for row in found.rows if row.method == "model"} == {
         "Plutus, ≤ 10.2 (fitted)": 14,
         "Plutus, from 10.3": 9,
@@ -42,7 +42,7 @@ def test_every_run_counts_once(found: Evidence) -> None:
 
 
 @pytest.mark.parametrize("group", ["Plutus, from 10.3", "value-only, from 10.3"])
-def test_releases_that_nothing_was_fitted_to_are_predicted(found: Evidence, group: str) -> None:
+def test_releases_that_nothing_was_fitted_to_are_predicted(found: ModelRecord, group: str) -> None:
     """The target: 1.5 % root mean square over the body of the curve, and no bias to speak of."""
     row = next(row for row in found.rows if (row.group, row.method) == (group, "model"))
     body = row.root_mean_square[BODY]
@@ -50,13 +50,13 @@ def test_releases_that_nothing_was_fitted_to_are_predicted(found: Evidence, grou
     assert all(abs(error) < 0.01 for error in row.mean[BODY]), row.mean
 
 
-def test_the_model_beats_the_same_as_last_time(found: Evidence) -> None:
+def test_the_model_beats_the_same_as_last_time(found: ModelRecord) -> None:
     overall = {(row.group, row.method): row.overall for row in found.rows}
     for group in ("Plutus, from 10.3", "value-only, from 10.3"):
         assert overall[group, "model"] < overall[group, "previous run"]
 
 
-def test_late_hosts_of_a_releases_other_runs_explain_its_last_host(found: Evidence) -> None:
+def test_late_hosts_of_a_releases_other_runs_explain_its_last_host(found: ModelRecord) -> None:
     """No stage tells of them; another run of the release does. The target: 2 %, where the model alone is off by 3.4."""
     squares = dict.fromkeys(("model", LATE), 0.0)
     runs = dict.fromkeys(squares, 0)
@@ -85,7 +85,7 @@ def test_the_shipped_formula_is_what_the_older_reports_give(reports: list[Path])
 def test_late_hosts_that_no_stage_shows_are_flagged(reports: list[Path]) -> None:
     """10.6-pre published a far longer maximum with unchanged stages."""
     path = next(path for path in reports if path.name == "release-10.6.0-pre.plutus.json")
-    told = explain(ModelSource("report", document=path), ModelOrder(), Silent(), SYSTEM.catalogue())
+    told = explain(ModelSource("report", document=path), ModelRequest(), Silent(), SYSTEM.catalogue())
     assert not told.explained
     assert "1.00 adoption came later than the stages explain: model −1" in told.sentence
 
@@ -96,7 +96,7 @@ def test_the_published_topology_is_the_dense_torus(shared_data: Path) -> None:
     figures = []
     for topology in ("torus-dense", str(path)):
         profile = SYSTEM.profile(read_profile("cardano/plutus", [f'network.topology="{topology}"']))
-        told = predict(ModelSource("p", profile=profile), ModelOrder(blocks=64), Silent(), SYSTEM.catalogue())
+        told = predict(ModelSource("p", profile=profile), ModelRequest(blocks=64), Silent(), SYSTEM.catalogue())
         figures.append({row.metric_id: row.cells[0].modelled.value for row in told.rows})
     assert figures[0] == figures[1]
 
@@ -108,6 +108,6 @@ def test_the_shipped_profiles_are_the_release_that_they_name(reports: list[Path]
     profile = SYSTEM.profile(read_profile(f"cardano/{name}"))
     assert profile.stages == measured.stages()
     assert profile.workload.block_bytes == measured.block_bytes
-    told = predict(ModelSource("p", profile=profile), ModelOrder(), Silent(), SYSTEM.catalogue())
+    told = predict(ModelSource("p", profile=profile), ModelRequest(), Silent(), SYSTEM.catalogue())
     values = {row.metric_id: row.cells[0].modelled.value for row in told.rows}
     assert all(abs(values[metric] / measured.values[metric] - 1.0) < 0.03 for metric in ADOPTION[BODY])

@@ -13,7 +13,7 @@ from chainmark.compare.split import PartEffect
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.evidence import FITTED_UNTIL, distinct_runs
 from chainmark.systems.cardano.figures import ADOPTION, Figures
-from chainmark.systems.cardano.split.parts import NETWORK, NODE, UNTOLD
+from chainmark.systems.cardano.split.parts import NETWORK, NODE, UNREPORTED
 from chainmark.systems.cardano.split.stages import stage_split
 
 pytestmark = pytest.mark.shared_data
@@ -86,7 +86,7 @@ def test_what_the_stages_leave_untold_is_within_the_stated_error_on_later_releas
 ) -> None:
     """Coefficients and errors are of runs up to 10.2: their 90 % intervals must hold on those from 10.3 on."""
     later = [run for run in runs if run.workload == workload and run.started >= FITTED_UNTIL]
-    untold = [_effects(first, second, metric)[UNTOLD.id] for first, second in pairwise(later)]
+    untold = [_effects(first, second, metric)[UNREPORTED.id] for first, second in pairwise(later)]
     held = [abs(_moved(one)) <= one.half_width for one in untold]
     assert len(held) >= 8
     assert sum(held) >= 0.8 * len(held), [(_moved(one), one.half_width) for one in untold]

@@ -22,7 +22,7 @@ from chainmark.systems.cardano.published.entries import published_of
 from chainmark.systems.cardano.published.printed import printed_report
 from chainmark.systems.cardano.published.results import PublishedReport, ReportStyle
 from chainmark.systems.cardano.published.text import worded
-from chainmark.systems.cardano.published.values import Change, org_change, org_value, typst_change, typst_value
+from chainmark.systems.cardano.published.values import PrintedChange, org_change, org_value, typst_change, typst_value
 
 pytestmark = pytest.mark.shared_data
 TYPST_RELEASES = ("10.5.4", "10.6.2", "10.7.1", "11.0.1")
@@ -39,7 +39,7 @@ class Printed:
     label: str
     base: str
     value: str
-    change: Change
+    change: PrintedChange
 
 
 def _printed(shared_data: Path, *, typst: bool) -> Iterator[Printed]:
@@ -52,7 +52,7 @@ def _printed(shared_data: Path, *, typst: bool) -> Iterator[Printed]:
                     continue
                 base, *values = row["values"]
                 for value, delta, percent in zip(values, row["delta"], row["delta_pct"], strict=True):
-                    yield Printed(path.stem, row["metric"], base, value, Change(delta, percent))
+                    yield Printed(path.stem, row["metric"], base, value, PrintedChange(delta, percent))
 
 
 def _widths(shared_data: Path) -> dict[str, int]:

@@ -29,7 +29,7 @@ from pydantic import BaseModel
 from chainmark.capacity.model import Target
 from chainmark.core.progress import Progress, Silent
 from chainmark.lab.loading import LoadTest, Tester
-from chainmark.lab.protocols import ServedSystem, ServiceOrder
+from chainmark.lab.protocols import ServedSystem, ServiceRequest
 from chainmark.store.runs import Store
 from chainmark.systems.http import SYSTEM
 from chainmark.systems.http.profile import HttpProfile
@@ -379,11 +379,11 @@ def known_profile(**sections: Any) -> HttpProfile:
 
 def known_test(store: Store, server: LoadServer, progress: Progress | None = None, **sections: Any) -> LoadTest:
     """Such a load test, made of this server."""
-    return made(store, SYSTEM, known_profile(**sections), ServiceOrder(Target("known", server.url)), progress)
+    return made(store, SYSTEM, known_profile(**sections), ServiceRequest(Target("known", server.url)), progress)
 
 
 def made(
-    store: Store, system: ServedSystem, profile: BaseModel, order: ServiceOrder, progress: Progress | None = None
+    store: Store, system: ServedSystem, profile: BaseModel, order: ServiceRequest, progress: Progress | None = None
 ) -> LoadTest:
     """A load test of one server. What else this machine does is no matter of the servers that are known."""
     return Tester(store, system, watching=None).make(profile, [order], 1, progress or Silent())

@@ -9,7 +9,7 @@ import pytest
 
 from chainmark.core.manifest import GateStatus, Status
 from chainmark.store.runs import SealedRun
-from chainmark.systems.cometbft.profile import Network
+from chainmark.systems.cometbft.profile import NodeNetwork
 
 from tests.support import ANYHOW, QUICK, Lab, changed
 
@@ -52,7 +52,7 @@ def test_other_shapes_of_network_and_load(lab: Lab, settings: tuple[str, ...]) -
     assert run.manifest.status is Status.VALID
     account = run.manifest.counts["transactions"]
     assert account["committed"] == account["offered"] > 0
-    shape = Network.model_validate(run.manifest.profile["network"])
+    shape = NodeNetwork.model_validate(run.manifest.profile["network"])
     hosts = run.samples("host_second")
     assert hosts["host"].n_unique() == shape.nodes
     assert hosts.group_by("host").agg(pl.col("node_peers").max())["node_peers"].to_numpy().min() >= 1

@@ -26,7 +26,7 @@ from chainmark.network import emulation
 from chainmark.network.emulation import EmulationPlan, available, emulated_links
 from chainmark.network.leftovers import remove_leftovers
 from chainmark.network.namespaces import OWNER_VARIABLE, Namespace, claimed_network, host_device, start_ticks
-from chainmark.network.netem import Bridge, Line, close_sockets, tc_tree
+from chainmark.network.netem import Bridge, LinkDirection, close_sockets, tc_tree
 from chainmark.network.processes import ProcessGroup
 from chainmark.network.round_trips import measured_round_trips, round_trip_gate
 from chainmark.network.zones import load_zone_table
@@ -205,7 +205,7 @@ def test_the_kernel_takes_packets_to_each_address_to_its_own_class() -> None:
     with claimed_network() as network:
         addresses = [str(network[number]) for number in (1, 2, 3)]
         bridge = Bridge(addresses, str(network[254]), host_device(network))
-        lines = [Line(address, 0.01, 0.05, 0.01, 1_000_000) for address in addresses[1:]]
+        lines = [LinkDirection(address, 0.01, 0.05, 0.01, 1_000_000) for address in addresses[1:]]
         space = bridge.namespaces[0]
         for command in tc_tree(lines):
             done = subprocess.run(space.command(["tc", *command.split()]), capture_output=True, text=True, check=False)

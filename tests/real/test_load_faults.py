@@ -15,7 +15,7 @@ from chainmark.core.errors import EnvironmentFailure, ExitCode, UsageError
 from chainmark.core.load_report import ErrorEntry, StepEntry
 from chainmark.core.progress import Silent
 from chainmark.lab.loading import LoadTest
-from chainmark.lab.protocols import ServedSystem, ServiceOrder
+from chainmark.lab.protocols import ServedSystem, ServiceRequest
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.http import SYSTEM as HTTP
 from chainmark.systems.mesh import SYSTEM as MESH
@@ -158,7 +158,7 @@ def test_a_limit_that_only_the_rate_breaks_is_said_so(tmp_path: Path) -> None:
 def _refused(store: Path, system: ServedSystem, target: Target) -> EnvironmentFailure:
     profile = known_profile() if system is HTTP else system.profile({"system": "mesh", "name": "known"})
     with pytest.raises(EnvironmentFailure) as caught:
-        made(Store(store), system, profile, ServiceOrder(target))
+        made(Store(store), system, profile, ServiceRequest(target))
     assert "\n" not in caught.value.message
     assert caught.value.hint
     assert Store(store).unfinished() == []
@@ -190,7 +190,7 @@ def test_a_certificate_that_is_wrong(system: ServedSystem, tmp_path: Path) -> No
         assert server.asked.total() == 0
         right = Target("t", server.url, Tls(ca_file=str(certificate), server_name="mesh.example"))
         if system is HTTP:
-            HTTP.prepare(known_profile(), ServiceOrder(right), Silent())
+            HTTP.prepare(known_profile(), ServiceRequest(right), Silent())
             assert server.asked["/work"] == 1
 
 

@@ -15,13 +15,23 @@ import pytest
 import chainmark as cm
 from chainmark.capacity.engine import GENERATOR_LIMIT, native_engine
 from chainmark.capacity.generators import Generators, Process
-from chainmark.capacity.model import Endpoint, Level, LevelKind, Outcome, Phase, Request, StepOrder, StepResult, Target
+from chainmark.capacity.model import (
+    Endpoint,
+    LevelKind,
+    LoadLevel,
+    Phase,
+    Request,
+    StepOutcome,
+    StepRequest,
+    StepResult,
+    Target,
+)
 from chainmark.capacity.sla import judge
 from chainmark.capacity.step import run_step
 from chainmark.core.manifest import GateStatus
 from chainmark.core.progress import Silent
 from chainmark.lab import loading
-from chainmark.lab.protocols import ServiceOrder
+from chainmark.lab.protocols import ServiceRequest
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.http import SYSTEM
 
@@ -50,9 +60,9 @@ class Killing:
         return Reply(after_s=0.002)
 
 
-def _order(url: str, kind: LevelKind, level: float, duration_s: float = 1.0) -> StepOrder:
+def _order(url: str, kind: LevelKind, level: float, duration_s: float = 1.0) -> StepRequest:
     target = Target("known", url)
-    return StepOrder(target, WORK, Level(kind, level), warm_up_s=0.2, duration_s=duration_s, max_records=100_000)
+    return StepRequest(target, WORK, LoadLevel(kind, level), warm_up_s=0.2, duration_s=duration_s, max_records=100_000)
 
 
 def _due_ns(result: StepResult) -> bytes:
@@ -104,7 +114,7 @@ def test_a_killed_process_takes_its_part_with_it_and_is_named(kind: LevelKind) -
             assert result.books.due + result.warm_up.due == pytest.approx(due, abs=2)
             assert result.books.failed == pytest.approx(result.books.due / 2, abs=1)
         step = judge(result, known_profile().agreement("work"), Phase.PROBE)
-        assert step.outcome is Outcome.GENERATOR_LIMITED
+        assert step.outcome is StepOutcome.GENERATOR_LIMITED
         again = run_step(_order(server.url, kind, order.level.value), make_engine=generators.make)
         assert (again.books.failed, [one.lost for one in again.generators]) == (0, ["", ""])
 
@@ -144,7 +154,7 @@ def test_a_run_that_lost_a_generator_is_invalid_and_says_so(tmp_path: Path) -> N
     killing = Killing(60, lambda: os.kill(places[0].pid, signal.SIGKILL))
     tester = loading.Tester(Store(tmp_path), SYSTEM, watching=None, generators=lambda _: Generators(places))
     with serving(killing) as server:
-        order = ServiceOrder(Target("known", server.url))
+        order = ServiceRequest(Target("known", server.url))
         test = tester.make(known_profile(**FIXED), [order], 1, Silent())
     (run,) = test.runs
     assert (run.manifest.status.value, _generator_gate(run)) == ("invalid", GateStatus.FAIL)

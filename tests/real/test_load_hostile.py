@@ -15,7 +15,7 @@ import pytest
 from chainmark.capacity.model import Target, Tls
 from chainmark.core.errors import ChainmarkError, ExitCode
 from chainmark.core.progress import Silent
-from chainmark.lab.protocols import ServedSystem, Service, ServiceOrder
+from chainmark.lab.protocols import ServedSystem, Service, ServiceRequest
 from chainmark.systems.http import SYSTEM as HTTP
 from chainmark.systems.mesh import SYSTEM as MESH
 
@@ -36,7 +36,7 @@ SYSTEMS: dict[str, tuple[ServedSystem, dict[str, Any]]] = {
 def _prepared(system: str, target: Target, **sections: Any) -> Service:
     served, own = SYSTEMS[system]
     content = {"system": system, "name": "probe", "steps": {"timeout_s": TIMEOUT_S}, **own, **sections}
-    return served.prepare(served.profile(content), ServiceOrder(target), Silent())
+    return served.prepare(served.profile(content), ServiceRequest(target), Silent())
 
 
 def _refused(system: str, target: Target) -> ChainmarkError:

@@ -13,7 +13,7 @@ from chainmark.capacity.measured import Finished
 from chainmark.capacity.model import Target, Tls
 from chainmark.capacity.probing import Prober
 from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.lab.protocols import ServiceOrder
+from chainmark.lab.protocols import ServiceRequest
 from chainmark.store.runs import Store
 from chainmark.systems.http import SYSTEM as HTTP
 
@@ -144,7 +144,7 @@ def test_the_protocol_is_chosen_once_and_part_of_the_workload(tmp_path: Path) ->
 
     def workload(server: Http2Server, version: str, name: str) -> tuple[Any, Any, list[str]]:
         profile = known_profile(**common, steps={"http_version": version})
-        order = ServiceOrder(Target("known", server.url, tls if server.tls else Tls()))
+        order = ServiceRequest(Target("known", server.url, tls if server.tls else Tls()))
         test = made(Store(tmp_path / name), HTTP, profile, order)
         facts = [fact.value for fact in test.report.targets[0].facts if fact.label == "Protocol"]
         kept = test.runs[0].manifest.workload
@@ -173,6 +173,6 @@ def test_a_server_that_does_not_agree_to_http_2(tmp_path: Path) -> None:
         profile = known_profile(steps={"http_version": 2})
         target = Target("known", server.url, Tls(ca_file=str(certificate), server_name="localhost"))
         with pytest.raises(EnvironmentFailure, match="does not agree to HTTP/2"):
-            made(Store(tmp_path / "store"), HTTP, profile, ServiceOrder(target))
+            made(Store(tmp_path / "store"), HTTP, profile, ServiceRequest(target))
     with pytest.raises(UsageError, match=r"`steps\.streams` needs HTTP/2"):
         known_profile(steps={"streams": 4})

@@ -17,9 +17,9 @@ from chainmark.core.load_report import EndpointEntry
 from chainmark.core.progress import Silent
 from chainmark.core.verdict import Verdict
 from chainmark.lab import loading
-from chainmark.lab.loading import LoadTest, at_levels_of, fixed_levels_of, kept_corpus
+from chainmark.lab.loading import LoadTest, at_levels_of, fixed_levels_of, recorded_corpus
 from chainmark.lab.profiles import read_profile
-from chainmark.lab.protocols import ServiceOrder
+from chainmark.lab.protocols import ServiceRequest
 from chainmark.report.layouts import document_of
 from chainmark.store.runs import Store
 from chainmark.systems.mesh import SYSTEM
@@ -50,7 +50,7 @@ def test_everything_that_a_live_chain_offers(simd: MeshServer, tmp_path: Path) -
     offered += ["network_list", "network_options", "mempool"]
     fixed = {**PROFILE["fixed"], "clients": {endpoint: [2] for endpoint in offered}}
     profile = SYSTEM.profile({**PROFILE, "fixed": fixed})
-    test = made(Store(tmp_path), SYSTEM, profile, ServiceOrder(Target("simd", simd.url)))
+    test = made(Store(tmp_path), SYSTEM, profile, ServiceRequest(Target("simd", simd.url)))
     (target,) = test.report.targets
     assert [one.id for one in target.endpoints] == offered
     for endpoint in target.endpoints:
@@ -77,7 +77,7 @@ SEARCH = {"kinds": ["clients"], "clients_first": 4, "clients_last": 4, "times": 
 def _searched(store: Store, server: MeshServer) -> LoadTest:
     profile = SYSTEM.profile({**PROFILE, "search": SEARCH, "fixed": {**PROFILE["fixed"], "shares": [0.5]}})
     pinned = store.root / "pinned.json"
-    return made(store, SYSTEM, profile, ServiceOrder(Target("first", server.url), endpoints=CHOSEN, pinned=pinned))
+    return made(store, SYSTEM, profile, ServiceRequest(Target("first", server.url), endpoints=CHOSEN, pinned=pinned))
 
 
 def test_the_next_release_is_asked_the_same_and_compared(rosetta_example: MeshServer, tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ def test_the_next_release_is_asked_the_same_and_compared(rosetta_example: MeshSe
     levels = fixed_levels_of(former)
     assert levels == {"rates": {}, "clients": {"block": [2.0]}}
     profile = at_levels_of(SYSTEM, SYSTEM.profile({**PROFILE, "search": {**SEARCH, "kinds": []}}), former)
-    corpus = kept_corpus(former)
-    second = made(store, SYSTEM, profile, ServiceOrder(Target("second", rosetta_example.url), "next", CHOSEN, corpus))
+    corpus = recorded_corpus(former)
+    second = made(store, SYSTEM, profile, ServiceRequest(Target("second", rosetta_example.url), "next", CHOSEN, corpus))
     assert second.report.corpus_hash == first.report.corpus_hash
     assert fixed_levels_of(second.runs[0]) == levels
     comparison = compare([former], second.runs, history=store.sealed(), tool_version="test")
@@ -105,7 +105,7 @@ def test_the_heaviest_accounts_of_a_live_chain(simd: MeshServer, tmp_path: Path)
     fixed = ["search.kinds=[]", "fixed.clients.account_balance=[2]", "fixed.duration_s=1"]
     drawn = ["corpus.settled_blocks=0", "corpus.blocks=10", "corpus.largest=2"]
     profile = SYSTEM.profile(read_profile("mesh/huge-address", [*short, *fixed, *drawn]))
-    test = made(Store(tmp_path), SYSTEM, profile, ServiceOrder(Target("simd", simd.url)))
+    test = made(Store(tmp_path), SYSTEM, profile, ServiceRequest(Target("simd", simd.url)))
     (target,) = test.report.targets
     (endpoint,) = target.endpoints
     assert (endpoint.id, endpoint.requests, endpoint.agreement.p99_s) == ("account_balance", 2, 10.0)
@@ -128,7 +128,7 @@ def test_a_server_that_was_pruned_meanwhile_is_compared_with_a_warning(tmp_path:
     runs = []
     for pruned_below in (0, 80):
         with serving(chain(pruned_below=pruned_below)) as url:
-            order = ServiceOrder(Target("one", url), endpoints=("network_status",))
+            order = ServiceRequest(Target("one", url), endpoints=("network_status",))
             runs.append(made(store, SYSTEM, profile, order).runs[0])
     comparison = compare(runs[:1], runs[1:], history=store.sealed(), tool_version="test")
     (difference,) = [one for one in comparison.condition_differences if one.id == "pruning"]
@@ -173,7 +173,7 @@ def test_rows_of_a_file_as_far_as_they_are_answered(rosetta_example: MeshServer,
     assert told["requests"]["/block"] == {"rows": 1}
     assert {one["endpoint"] for one in told["refused"]} >= {"/block", "/account/balance"}
     service = SYSTEM.prepare(
-        SYSTEM.profile(PROFILE), ServiceOrder(Target("t", rosetta_example.url), corpus=path), Silent()
+        SYSTEM.profile(PROFILE), ServiceRequest(Target("t", rosetta_example.url), corpus=path), Silent()
     )
     assert service.corpus_hash == told["hash"]
     with pytest.raises(chainmark.ChainmarkError, match="there is no file or folder"):

@@ -20,8 +20,8 @@ from chainmark.core.progress import Silent
 from chainmark.systems.mesh import bodies
 from chainmark.systems.mesh.bodies import READS
 from chainmark.systems.mesh.client import MeshClient, WrongCertificate
-from chainmark.systems.mesh.corpus import CorpusOrder, sample
-from chainmark.systems.mesh.discovery import Offering, Server, discover
+from chainmark.systems.mesh.corpus import CorpusRequest, sample
+from chainmark.systems.mesh.discovery import DiscoveredServer, Offering, discover
 from chainmark.systems.mesh.pinned import Corpus
 
 from tests.real.http2_server import serving_http2
@@ -31,13 +31,13 @@ ALL_OF_THEM = 1_000
 JSON = {"Content-Type": "application/json"}
 
 
-def _sampled(url: str, order: CorpusOrder) -> tuple[Server, Corpus]:
+def _sampled(url: str, order: CorpusRequest) -> tuple[DiscoveredServer, Corpus]:
     with MeshClient(url) as client:
         server = discover(client)
         return server, sample(server, client, order, Silent())
 
 
-def _offers(server: Server) -> dict[str, str]:
+def _offers(server: DiscoveredServer) -> dict[str, str]:
     return {offer.endpoint.id: offer.state.value for offer in server.offers}
 
 
@@ -84,7 +84,7 @@ def test_metadata_with_the_implementations_own_options(simd: MeshServer) -> None
     ).json()
     with MeshClient(simd.url) as client:
         server = discover(client, metadata_options=made["options"])
-        corpus = sample(server, client, CorpusOrder(settled_blocks=1), Silent())
+        corpus = sample(server, client, CorpusRequest(settled_blocks=1), Silent())
     assert server.offer(bodies.CONSTRUCTION_METADATA).state is Offering.OFFERED
     found = corpus.endpoint("construction_metadata")
     assert found is not None
@@ -94,7 +94,7 @@ def test_metadata_with_the_implementations_own_options(simd: MeshServer) -> None
 def test_a_corpus_of_a_live_chain(simd: MeshServer, tmp_path: Path) -> None:
     # The first blocks hold the transfers; all of them are looked at and kept, however many they are.
     newest = simd.transacted
-    order = CorpusOrder(
+    order = CorpusRequest(
         seed=7,
         settled_blocks=0,
         newest_index=newest,
@@ -123,7 +123,7 @@ def test_a_corpus_of_a_live_chain(simd: MeshServer, tmp_path: Path) -> None:
 def test_a_corpus_of_a_chain_that_was_reset(simd: MeshServer, tmp_path: Path) -> None:
     """Same network, other blocks: a load test with the old corpus would measure errors."""
     with running_simd(tmp_path, transfers=False) as other:
-        _, corpus = _sampled(other.url, CorpusOrder(settled_blocks=0))
+        _, corpus = _sampled(other.url, CorpusRequest(settled_blocks=0))
     with MeshClient(simd.url) as client:
         server = discover(client)
         wrong = corpus.check_against(server, client, Silent())
@@ -135,7 +135,7 @@ def test_a_corpus_of_a_chain_that_was_reset(simd: MeshServer, tmp_path: Path) ->
 
 
 def test_what_the_example_offers(rosetta_example: MeshServer) -> None:
-    server, corpus = _sampled(rosetta_example.url, CorpusOrder(settled_blocks=0, per_stratum=5))
+    server, corpus = _sampled(rosetta_example.url, CorpusRequest(settled_blocks=0, per_stratum=5))
     states = _offers(server)
     offered = {"network_status", "network_list", "network_options", "block", "block_transaction"}
     assert {name for name, state in states.items() if state == "offered"} == offered
@@ -149,7 +149,7 @@ def test_what_the_example_offers(rosetta_example: MeshServer) -> None:
     assert block is not None
     assert {stratum.name for stratum in block.strata} == {"old/small", "recent/small", "recent/large"}
     assert block.asked == 60
-    assert _sampled(rosetta_example.url, CorpusOrder(settled_blocks=0, per_stratum=5))[1].hash == corpus.hash
+    assert _sampled(rosetta_example.url, CorpusRequest(settled_blocks=0, per_stratum=5))[1].hash == corpus.hash
 
 
 def test_the_example_panics_over_a_block_by_hash_alone(rosetta_example: MeshServer) -> None:

@@ -22,7 +22,7 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Status
 from chainmark.core.times import NS
 from chainmark.core.verdict import Verdict
-from chainmark.network.prometheus_api import KeptAnswers, LiveServer, Prometheus, ServerError, read_kept
+from chainmark.network.prometheus_api import KeptAnswers, LiveServer, Prometheus, ServerError, read_recorded
 from chainmark.stats.extrapolated_rate import extrapolated_rate
 from chainmark.store.runs import SealedRun, Store
 
@@ -192,7 +192,7 @@ def test_a_partial_answer_makes_the_run_invalid(imported: Imported, here: Here, 
     kept = tmp_path / "prometheus"
     shutil.copytree(imported.run.path / "raw" / "prometheus", kept)
     first = kept / "0001.json.zst"
-    content = read_kept(first)
+    content = read_recorded(first)
     content["answer"]["warnings"] = ["store-3 did not answer"]
     first.write_bytes(zstandard.compress(json.dumps(content).encode()))
     told = here.run("ingest", "cometbft", str(kept), code=4).stderr

@@ -40,7 +40,7 @@ CONCEPTS = {
     "cardano": "slot slots forge forged forger forging ledger utxo plutus praos leadership chaindb genesis locli stake "
     "trail trails story stories neighbour",
     "cometbft": "abci validator validators proposer tendermint pbts timeout_commit kvstore mempool rpc saturated "
-    "old_rule old_verdict mempools",
+    "old_rule old_verdict ten_percent_rule ten_percent_verdict mempools",
     "mesh": "rosetta mesh coin coins account_balance construction",
     "http": "",
     "benchmark": "",

@@ -164,9 +164,9 @@ mod tests {
     fn every_ordered_pair_is_measured_as_often_as_asked() {
         let ends: Vec<End> = (1..4).map(|last| (None, Ipv4Addr::new(127, 66, 0, last))).collect();
         let measurement = Measurement { pings: 5, rate_per_s: 10_000, patience: Duration::from_secs(5) };
-        let found = measure(&ends, measurement).unwrap();
-        assert_eq!(found.len(), 6);
-        for pair in found {
+        let result = measure(&ends, measurement).unwrap();
+        assert_eq!(result.len(), 6);
+        for pair in result {
             assert_eq!(pair.len(), 5);
             assert!(pair.iter().all(|&ns| ns > 0 && ns < 1_000_000_000));
         }

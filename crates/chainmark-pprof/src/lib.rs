@@ -76,8 +76,8 @@ impl<'a> Reader<'a> {
     }
 
     fn text(&self, place: i64) -> Result<&'a str, ProfileError> {
-        let found = usize::try_from(place).ok().and_then(|place| self.profile.string_table.get(place));
-        found.map(String::as_str).ok_or_else(|| ProfileError::Format(format!("it has no text {place}")))
+        let result = usize::try_from(place).ok().and_then(|place| self.profile.string_table.get(place));
+        result.map(String::as_str).ok_or_else(|| ProfileError::Format(format!("it has no text {place}")))
     }
 
     fn locate(&mut self) -> Result<(), ProfileError> {
@@ -163,13 +163,13 @@ mod tests {
 
     #[test]
     fn equal_stacks_are_added_and_inlined_calls_are_calls() {
-        let found = read(&profile().encode_to_vec()).unwrap();
+        let result = read(&profile().encode_to_vec()).unwrap();
         let named: Vec<Vec<&str>> =
-            found.stacks.iter().map(|stack| stack.iter().map(|at| found.functions[*at].as_str()).collect()).collect();
+            result.stacks.iter().map(|stack| stack.iter().map(|at| result.functions[*at].as_str()).collect()).collect();
         assert_eq!(named, [vec!["main", "work", "inlined"], vec!["main", "0x2a"]]);
-        assert_eq!(found.values, [[15], [1]]);
-        assert_eq!(found.kinds, [("cpu".to_owned(), "nanoseconds".to_owned())]);
-        assert_eq!(found.duration_ns, 1000);
+        assert_eq!(result.values, [[15], [1]]);
+        assert_eq!(result.kinds, [("cpu".to_owned(), "nanoseconds".to_owned())]);
+        assert_eq!(result.duration_ns, 1000);
     }
 
     #[test]

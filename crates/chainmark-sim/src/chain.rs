@@ -560,8 +560,8 @@ impl ChainRun {
     }
 
     fn announce(&mut self, now: u64, host: u32, block: BlockNumber, observer: &mut impl Observer) {
-        let told = self.hosts[host as usize].told;
-        let fork = if self.ring.remembers(told) { self.ring.common_ancestor(told, block) } else { GENESIS };
+        let reported = self.hosts[host as usize].told;
+        let fork = if self.ring.remembers(reported) { self.ring.common_ancestor(reported, block) } else { GENESIS };
         let mut news = Vec::new();
         let mut next = block;
         while next != fork && self.ring.remembers(next) && !self.ring.known(next, host).announced {
@@ -570,7 +570,7 @@ impl ChainRun {
         }
         news.reverse();
         self.hosts[host as usize].told = block;
-        let mut rollback = (fork != told).then_some(fork);
+        let mut rollback = (fork != reported).then_some(fork);
         for (behind, &number) in news.iter().enumerate() {
             self.ring.known_mut(number, host).announced = true;
             self.tell_peers(now + behind as u64 * CATCH_UP_STEP_NS, host, number, rollback.take(), observer);
@@ -637,19 +637,19 @@ impl ChainRun {
         if self.offline(link.host, now) {
             return;
         }
-        let (told, tip) = (self.hosts[link.host as usize].told, self.hosts[host as usize].tip);
-        if !self.ring.remembers(told) {
+        let (reported, tip) = (self.hosts[link.host as usize].told, self.hosts[host as usize].tip);
+        if !self.ring.remembers(reported) {
             return;
         }
-        let fork = self.ring.common_ancestor(told, tip);
-        let (mut missed, mut next) = (Vec::new(), told);
+        let fork = self.ring.common_ancestor(reported, tip);
+        let (mut missed, mut next) = (Vec::new(), reported);
         while next != fork && self.ring.remembers(next) {
             missed.push(next);
             next = self.ring.block(next).parent;
         }
         let number = self.cluster.numbers[host as usize];
         let peer = self.cluster.numbers[link.host as usize];
-        let service = self.timing.header(self.draws(told), number, peer);
+        let service = self.timing.header(self.draws(reported), number, peer);
         for (behind, &block) in missed.iter().rev().enumerate() {
             let arrives = now + half_ns(link.rtt_s) + service + behind as u64 * CATCH_UP_STEP_NS;
             self.plan(arrives, host, block, Kind::Header { place });

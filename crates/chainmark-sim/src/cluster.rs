@@ -432,8 +432,8 @@ fn without_lost_regions(places: Places, order: &ClusterConfig) -> Result<Places>
             next += 1;
         }
     }
-    let kept = |host: &usize| number[*host].is_some();
-    let hosts: Vec<usize> = (0..places.names.len()).filter(kept).collect();
+    let retained = |host: &usize| number[*host].is_some();
+    let hosts: Vec<usize> = (0..places.names.len()).filter(retained).collect();
     Ok(Places {
         names: hosts.iter().map(|&host| places.names[host].clone()).collect(),
         numbers: hosts.iter().map(|&host| places.numbers[host]).collect(),

@@ -42,14 +42,14 @@ impl Transport {
         let window = &mut self.windows[link.link as usize];
         let idle_s = sent_ns.saturating_sub(window.idle_since_ns) as f64 / NS;
         let grown = window.segments - p.initial_window_segments;
-        let kept = if grown <= 0.0 || idle_s > 60.0 * p.window_memory_s {
+        let retained = if grown <= 0.0 || idle_s > 60.0 * p.window_memory_s {
             0.0
         } else if p.window_memory_s.is_infinite() {
             grown
         } else {
             grown * (-idle_s / p.window_memory_s).exp2()
         };
-        let now = p.initial_window_segments + kept;
+        let now = p.initial_window_segments + retained;
         let rounds = rounds(now, segments);
         let bytes_ns = (bytes as f64 / p.bandwidth_bytes_per_s * NS) as u64;
         window.segments = (now + segments).min(p.window_limit_segments);

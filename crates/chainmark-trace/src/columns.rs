@@ -467,14 +467,14 @@ mod tests {
             let rows: Vec<Row> = rows
                 .into_iter()
                 .map(|(one, two, three, four, five, six, name)| {
-                    let told = |column: u8| columns & (1 << column) != 0;
+                    let reported = |column: u8| columns & (1 << column) != 0;
                     (
-                        one.filter(|_| told(0)),
-                        two.filter(|_| told(1)),
-                        three.filter(|_| told(2)),
-                        four.filter(|_| told(3)),
-                        five.filter(|_| told(4)),
-                        six.filter(|_| told(5)),
+                        one.filter(|_| reported(0)),
+                        two.filter(|_| reported(1)),
+                        three.filter(|_| reported(2)),
+                        four.filter(|_| reported(3)),
+                        five.filter(|_| reported(4)),
+                        six.filter(|_| reported(5)),
                         name,
                     )
                 })
@@ -518,12 +518,12 @@ mod tests {
             for (group, rows) in rows.chunks(group_rows).enumerate() {
                 let integers: Vec<i64> = rows.iter().filter_map(|row| row.0).collect();
                 let column = reader.metadata().row_group(group).column(0);
-                let told = column.statistics().and_then(|told| Some((told.min_bytes_opt()?, told.max_bytes_opt()?)));
-                let told = told.map(|(least, greatest)| {
+                let reported = column.statistics().and_then(|reported| Some((reported.min_bytes_opt()?, reported.max_bytes_opt()?)));
+                let reported = reported.map(|(least, greatest)| {
                     [least, greatest].map(|bytes| i64::from_le_bytes(bytes.try_into().unwrap()))
                 });
                 let expected = integers.iter().min().zip(integers.iter().max()).map(|(&one, &other)| [one, other]);
-                prop_assert_eq!(told, expected);
+                prop_assert_eq!(reported, expected);
             }
             fs::remove_dir_all(folder).unwrap();
         }

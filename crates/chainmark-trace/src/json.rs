@@ -314,30 +314,30 @@ impl<'a> Scanner<'a> {
 
     /// The value of the last member called `key` of the object `object`, which was scanned before.
     pub fn member(self, object: Span, key: Key) -> Span {
-        let mut found = Span::default();
+        let mut result = Span::default();
         if object.lead(self.text) == b'{' {
             // What was scanned before has no fault.
             let _ = self.object(object.start(), |scanner, member, at| {
                 let end = scanner.value(at, 1)?;
                 if is_key(scanner.text, member, key) {
-                    found = Span::new(at, end);
+                    result = Span::new(at, end);
                 }
                 Ok(end)
             });
         }
-        found
+        result
     }
 
     /// The value of the only member of `object`, which was scanned before; none if it has none, or several.
     pub fn only_member(self, object: Span) -> Option<Span> {
-        let (mut found, mut count) = (None, 0);
+        let (mut result, mut count) = (None, 0);
         let _ = self.object(object.start(), |scanner, _, at| {
             let end = scanner.value(at, 1)?;
             count += 1;
-            found = Some(Span::new(at, end));
+            result = Some(Span::new(at, end));
             Ok(end)
         });
-        found.filter(|_| count == 1)
+        result.filter(|_| count == 1)
     }
 }
 

@@ -362,7 +362,7 @@ impl BlockLifecycles {
         let life = &mut self.lives[number as usize];
         (life.slot, life.block_no, life.parent) = (Some(slot), Some(block_no), Some(parent));
         // The published analysis takes whatever it saw last, also from a round before.
-        life.loop_ns = round.map(|(told, told_ns)| if told == slot || !by_time { told_ns } else { NEVER });
+        life.loop_ns = round.map(|(reported, told_ns)| if reported == slot || !by_time { told_ns } else { NEVER });
         life.reach(Stage::Forged, at_ns, place);
         self.forged_in.push((slot, number));
         Use::Used

@@ -36,7 +36,7 @@ impl Generation {
 
     /// How many of the row are not behind the message; none if that is far from its end.
     fn place(&self, message: &Message) -> Option<usize> {
-        let later = self.row.iter().rev().take(NEAR).take_while(|told| *told > message).count();
+        let later = self.row.iter().rev().take(NEAR).take_while(|reported| *reported > message).count();
         (later < NEAR).then(|| self.row.len() - later)
     }
 
@@ -125,8 +125,8 @@ mod tests {
         fn in_any_order_a_message_is_a_repetition_if_it_was_told(
             messages in prop::collection::vec((1_i64..200, 0_u64..3), 0..600),
         ) {
-            let mut told = FxHashSet::default();
-            let expected: Vec<bool> = messages.iter().map(|message| !told.insert(*message)).collect();
+            let mut reported = FxHashSet::default();
+            let expected: Vec<bool> = messages.iter().map(|message| !reported.insert(*message)).collect();
             prop_assert_eq!(repeated(&messages), expected);
         }
     }

@@ -96,14 +96,14 @@ mod tests {
     /// Of every line, in the order in which it is decided: its number and whether its time is believed.
     fn decided(times: &[i64]) -> Vec<(u64, bool)> {
         let mut filter = TimeFilter::new(LIMIT);
-        let mut found = Vec::new();
-        let mut tell = |_: &Event<'_>, place: Place, believed: bool| found.push((place.line, believed));
+        let mut result = Vec::new();
+        let mut tell = |_: &Event<'_>, place: Place, believed: bool| result.push((place.line, believed));
         for (line, &at_ns) in (0..).zip(times) {
             let event = Event { at_ns, fact: Fact::TransactionRejected };
             filter.take(&event, Place { file: 0, line }, &mut tell);
         }
         filter.end(&mut tell);
-        found
+        result
     }
 
     fn disbelieved(times: &[i64]) -> Vec<u64> {
@@ -135,8 +135,8 @@ mod tests {
         let mut gap: Vec<i64> = (0..100).collect();
         gap.extend(5_000..5_100);
         gap.extend(700..800);
-        let found = decided(&gap);
-        assert_eq!(found, (0..300).map(|line| (line, true)).collect::<Vec<_>>());
+        let result = decided(&gap);
+        assert_eq!(result, (0..300).map(|line| (line, true)).collect::<Vec<_>>());
         // With a wrong line among those that confirm it.
         gap[103] += 86_400;
         gap[106] -= 86_400;

@@ -20,8 +20,8 @@ from chainmark.api.context import (
 )
 from chainmark.api.experimenting import MOST_RUNS, is_over
 from chainmark.compare.bisect import (
-    Followed,
     Known,
+    SearchTarget,
     archived,
     differs,
     followed_of,
@@ -41,10 +41,10 @@ from chainmark.core.progress import Progress
 from chainmark.core.times import utc_now
 from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict
-from chainmark.lab.bisecting import GOOD, Bisection, Bisector, BisectOrder, is_evidence, read_search
+from chainmark.lab.bisecting import GOOD, Bisection, Bisector, BisectRequest, is_evidence, read_search
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import LaunchableSystem
-from chainmark.lab.revisions import Line, commits_between, diffstat, versions_between
+from chainmark.lab.revisions import RevisionLine, commits_between, diffstat, versions_between
 from chainmark.lab.schedules import forth_and_back
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
@@ -121,7 +121,7 @@ def bisect(
             )
         system, resolved = resolve_launchable(profile, settings)
         line = _line(system, good, bad, None if repo is None else Path(repo))
-        order = BisectOrder(
+        order = BisectRequest(
             repo=None if repo is None else str(Path(repo).resolve()),
             metric=metric,
             most_runs=most_runs or MOST_IN_ALL,
@@ -140,13 +140,13 @@ def _refuse_with_resume(resume: str, given: Mapping[str, object]) -> None:
         raise UsageError(f"`{resume}` already has its settings", f"omit `{wrong[0]}` when you resume")
 
 
-def _line(system: LaunchableSystem, good: str, bad: str, repo: Path | None) -> Line:
+def _line(system: LaunchableSystem, good: str, bad: str, repo: Path | None) -> RevisionLine:
     if repo is not None:
         return commits_between(repo, good, bad)
     return versions_between(system.title, versioned(system).published_versions((good, bad)), good, bad)
 
 
-def _check_metrics(system: LaunchableSystem, order: BisectOrder) -> None:
+def _check_metrics(system: LaunchableSystem, order: BisectRequest) -> None:
     """Refuse a metric that no run has before anything is run."""
     catalogue = system.catalogue()
     catalogue.with_margins(order.margins)
@@ -187,7 +187,7 @@ class _Search:
             finally:
                 remove_live(made.folder.path)
 
-    def _show(self, place: int, followed: Followed | None = None) -> None:
+    def _show(self, place: int, followed: SearchTarget | None = None) -> None:
         """Show the path so far, and the revision that is tried now."""
         made = self.made
         revisions = made.record.revisions
@@ -265,7 +265,7 @@ class _Search:
         asked = self.made.record.order.metric
         return decided.finding.verdict is Verdict.PASS if asked is None else is_equal(judgement_of(decided, asked))
 
-    def _narrowed(self, followed: Followed, archive: Spread | None) -> Known:
+    def _narrowed(self, followed: SearchTarget, archive: Spread | None) -> Known:
         """Measure what halves the probability until the answer is sure, or no more runs are allowed."""
         made = self.made
         for step in steps_of(made, followed, archive):
@@ -279,7 +279,7 @@ class _Search:
             equal = made.equal
             self._show(place, followed)
             if not made.prepare(place):
-                self._tell_skipped(place)
+                self._report_skipped(place)
             elif made.equal == equal:
                 self._pair(known, place)
 
@@ -292,11 +292,11 @@ class _Search:
             run = made.make(one)
             if one == place and (reason := self._says_nothing(known.followed, run, place)):
                 made.skip(place, reason)
-                self._tell_skipped(place)
+                self._report_skipped(place)
                 return
-        self._tell(Known.of(made, known.followed, known.row.archive), place)
+        self._report_step(Known.of(made, known.followed, known.row.archive), place)
 
-    def _says_nothing(self, followed: Followed, run: SealedRun, place: int) -> str:
+    def _says_nothing(self, followed: SearchTarget, run: SealedRun, place: int) -> str:
         """Why a revision cannot be measured, as its runs show; "" where it can."""
         if followed.metric is None or followed.value(run) is not None:
             return ""
@@ -304,11 +304,11 @@ class _Search:
             return f"its run has no {followed.name}"
         return self.made.fails_again(place)
 
-    def _tell_skipped(self, place: int) -> None:
+    def _report_skipped(self, place: int) -> None:
         made = self.made
         self.listener.tell(f"{made.record.revisions[place].title} is skipped: {made.record.skipped[place]}")
 
-    def _tell(self, known: Known, place: int) -> None:
+    def _report_step(self, known: Known, place: int) -> None:
         """Which step it is, how far it is decided, and how many runs are likely left."""
         made, likely = self.made, known.row.likely(known.found)
         pairs = len(made.of(place, len(made.record.visits) - 1))

@@ -15,7 +15,7 @@ from chainmark.capacity.generators import MOST, Elsewhere, Generators
 from chainmark.core.errors import ChainmarkError, UsageError
 from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
-from chainmark.lab.protocols import ImportableSystem, ImportOrder, SpreadSystem
+from chainmark.lab.protocols import ImportableSystem, ImportRequest, SpreadSystem
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 
@@ -53,7 +53,7 @@ def machines_at(address: str | None, listener: Relay) -> Iterator[Machines | Non
 
 @contextmanager
 def machines_for(
-    system: ImportableSystem, order: ImportOrder, on: str | None, listener: Relay
+    system: ImportableSystem, order: ImportRequest, on: str | None, listener: Relay
 ) -> Iterator[Machines | None]:
     """The workers for an import; None where none were asked for, or the source is not one for them."""
     address = cluster_address(on)

@@ -18,7 +18,7 @@ from chainmark.core.profiles import NO_PROFILES, profile_kinds
 from chainmark.core.progress import LiveListener, LiveSource, Progress, begin_step
 from chainmark.lab.profiles import read_profile
 from chainmark.lab.protocols import LaunchableSystem, ProfiledSystem, System, installed_for, pinned
-from chainmark.lab.schedules import Step, Total
+from chainmark.lab.schedules import PlannedRun, Total
 from chainmark.store.paths import data_directory
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
@@ -69,7 +69,7 @@ class Relay:
         """The stage stands at ``fraction``."""
         self._pass("update", fraction, detail)
 
-    def begin(self, step: Step, number: int, total: Total, left_s: float | None = None) -> None:
+    def begin(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> None:
         """A run begins."""
         self._pass("begin", step, number, total, left_s)
 
@@ -81,7 +81,7 @@ class Relay:
         """A scenario of a qualification begins, or cannot be run."""
         self._pass("scenario", scenario, lacking)
 
-    def again(self, step: Step, because: str) -> None:
+    def again(self, step: PlannedRun, because: str) -> None:
         """A run is made once more."""
         self._pass("again", step, because)
 

@@ -37,7 +37,7 @@ from chainmark.core.progress import Progress
 from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import enumerated
-from chainmark.lab.experimenting import Experiment, Experimenter, is_evidence, read_record
+from chainmark.lab.experimenting import Experimenter, OpenExperiment, is_evidence, read_record
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import LaunchableSystem, ProfiledSystem
 from chainmark.lab.schedules import Arm
@@ -123,8 +123,8 @@ def experiment(
         }
         system, arms = _arms(profile, sides, listener)
         length = ExperimentLength(most=repeat or max(most_runs, FIRST_LOOK), stops_early=repeat is None)
-        _tell_of_one_build(system, arms, listener)
-        _tell_of_one_run_a_side(system, arms[0], length, kept, listener)
+        _warn_of_equal_builds(system, arms, listener)
+        _warn_of_single_runs(system, arms[0], length, kept, listener)
         accepted = _accepted(margins, system, arms[0], kept, listener)
         made = Experimenter(kept, system).begin(
             arms,
@@ -246,7 +246,7 @@ def _arms(
     resolved = {side: resolve_launchable(profile, settings) for side, (_, settings) in sides.items()}
     profiles = [profile for _, profile in resolved.values()]
     system, _ = next(iter(resolved.values()))
-    _tell_of_different_workloads(system.workload(profiles[0]), system.workload(profiles[1]), listener)
+    _warn_of_different_workloads(system.workload(profiles[0]), system.workload(profiles[1]), listener)
     arms = []
     for side, (version, _) in sides.items():
         own = resolved[side][1]
@@ -254,7 +254,7 @@ def _arms(
     return system, arms
 
 
-def _resumed(reference: str, more: int, store: Store, listener: Relay) -> Experiment:
+def _resumed(reference: str, more: int, store: Store, listener: Relay) -> OpenExperiment:
     record = read_record(find_experiment(store, reference))
     system = launchable(load_system(record.system))
     for arm in record.arms.values():
@@ -262,7 +262,7 @@ def _resumed(reference: str, more: int, store: Store, listener: Relay) -> Experi
     return Experimenter(store, system).resume(reference, more, listener)
 
 
-def _until_decided(made: Experiment, store: Store, listener: Relay, *, why: bool = False) -> Document:
+def _until_decided(made: OpenExperiment, store: Store, listener: Relay, *, why: bool = False) -> Document:
     """Go on round by round; what was interrupted can be resumed."""
     with machine_to_itself(listener), made.folder.locked():
         made.folder.write(made.record)
@@ -279,7 +279,7 @@ def _until_decided(made: Experiment, store: Store, listener: Relay, *, why: bool
     return compared(made.sides(), store, How(accepted=Accepted(made.record.margins), why=why))
 
 
-def _take_profiles(made: Experiment, listener: Relay) -> None:
+def _take_profiles(made: OpenExperiment, listener: Relay) -> None:
     """The further runs; what keeps them from being made does not keep the verdict."""
     try:
         made.take_profiles()
@@ -287,7 +287,7 @@ def _take_profiles(made: Experiment, listener: Relay) -> None:
         listener.say(f"warning: no profiles were collected: {error.message}")
 
 
-def _check_evidence(made: Experiment) -> None:
+def _check_evidence(made: OpenExperiment) -> None:
     """Refuse to compare where the machine left one side without any run.
 
     Raises:
@@ -304,7 +304,7 @@ def _check_evidence(made: Experiment) -> None:
     )
 
 
-def _is_over(made: Experiment, store: Store, listener: Relay) -> bool:
+def _is_over(made: OpenExperiment, store: Store, listener: Relay) -> bool:
     """Whether the verdict has been decided, or will hardly be."""
     is_added = made.rounds >= made.record.length.most
     if made.rounds < FIRST_LOOK or not made.record.length.stops_early or (is_added and made.rounds < made.most):
@@ -342,7 +342,7 @@ def is_over(found: Decided, most: int, listener: Relay) -> bool:
     return True
 
 
-def _tell_of_one_run_a_side(
+def _warn_of_single_runs(
     system: LaunchableSystem, arm: Arm, length: ExperimentLength, store: Store, listener: Relay
 ) -> None:
     """Say before the runs which metrics they cannot decide: those whose margin lies inside the assumed noise."""
@@ -358,7 +358,7 @@ def _tell_of_one_run_a_side(
         )
 
 
-def _tell_of_one_build(system: LaunchableSystem, arms: Sequence[Arm], listener: Relay) -> None:
+def _warn_of_equal_builds(system: LaunchableSystem, arms: Sequence[Arm], listener: Relay) -> None:
     """Say before the runs that two names are of one build: whoever forgot to commit or to build wants to know now."""
     binaries = {subject.version: subject.binary_sha256 for subject, _ in system.installed()}
     left, right = (binaries.get(arm.version) for arm in arms)
@@ -368,7 +368,7 @@ def _tell_of_one_build(system: LaunchableSystem, arms: Sequence[Arm], listener: 
         listener.say(f"warning: {names} are the same build: the comparison will be an A/A")
 
 
-def _tell_of_different_workloads(
+def _warn_of_different_workloads(
     baseline: Mapping[str, object], candidate: Mapping[str, object], listener: Relay
 ) -> None:
     """Say before the runs what the comparison will say after them."""

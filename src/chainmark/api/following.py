@@ -11,7 +11,7 @@ from chainmark.api.runs import RunReference, open_run
 from chainmark.report.document import Document
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
-from chainmark.systems.capabilities import FollowOrder, followable, of_hosts
+from chainmark.systems.capabilities import FollowRequest, followable, of_hosts
 
 
 def block(
@@ -43,7 +43,7 @@ def block(
     """
     kept = store_at(store)
     sealed = open_run(run, kept).sealed
-    order = FollowOrder(str(key), trail, tuple(hosts), None if lines is None else Path(lines))
+    order = FollowRequest(str(key), trail, tuple(hosts), None if lines is None else Path(lines))
     document = followable(load_system(sealed.manifest.subject.system)).follow(sealed, order)
     return noted(document, [sealed], kept)
 

@@ -25,10 +25,10 @@ from chainmark.core.secrets import without_password
 from chainmark.core.storage import storage_errors
 from chainmark.core.verdict import Verdict, worst
 from chainmark.lab.corpora import CorpusSystem, KeptCorpus, WrongRequest
-from chainmark.lab.loading import LoadTest, Tester, at_levels_of, kept_corpus
+from chainmark.lab.loading import LoadTest, Tester, at_levels_of, recorded_corpus
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.profiles import apply_setting
-from chainmark.lab.protocols import ServedSystem, ServiceOrder
+from chainmark.lab.protocols import ServedSystem, ServiceRequest
 from chainmark.network.server_watch import BY_ADDRESS, ServerSources
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
@@ -167,9 +167,9 @@ def load(
     listener = relay(progress, cancel)
     with tempfile.TemporaryDirectory(prefix="chainmark-load-") as folder:
         pinned = Path(folder) / "corpus.json"
-        requests = corpus or (kept_corpus(former[0]) if former else None)
+        requests = corpus or (recorded_corpus(former[0]) if former else None)
         orders = [
-            ServiceOrder(
+            ServiceRequest(
                 target=target,
                 version=version,
                 endpoints=tuple(endpoints),
@@ -250,7 +250,7 @@ def _requiring(system: ServedSystem, profile: BaseModel, path: Path) -> BaseMode
 
 
 def _repeated(
-    tester: Tester, profile: BaseModel, orders: Sequence[ServiceOrder], *, repeat: int, seed: int, progress: Progress
+    tester: Tester, profile: BaseModel, orders: Sequence[ServiceRequest], *, repeat: int, seed: int, progress: Progress
 ) -> list[LoadTest]:
     made: list[LoadTest] = []
     for repetition in range(repeat):
@@ -259,7 +259,7 @@ def _repeated(
             # Every repetition asks the same, at the same levels.
             first = made[0].runs[0]
             profile = at_levels_of(tester.system, profile, first)
-            kept = kept_corpus(first)
+            kept = recorded_corpus(first)
             asked = [replace(order, corpus=kept or order.corpus, pinned=None) for order in orders]
         made.append(tester.make(profile, asked, seed + repetition, progress, repetition=repetition + 1))
         if made[-1].interrupted:
@@ -325,7 +325,7 @@ def corpus(
     chosen += [f'{system}.network="{network}"'] if network else []
     for setting in [*chosen, *as_settings(settings)]:
         content = apply_setting(content, setting)
-    order = ServiceOrder(_server(url, ca_file, insecure, access, http_version), corpus=source, pinned=Path(path))
+    order = ServiceRequest(_server(url, ca_file, insecure, access, http_version), corpus=source, pinned=Path(path))
     with hidden_in_errors([order.target.access]):
         return keeper.keep_corpus(keeper.profile(content), order, relay(progress, cancel))
 

@@ -25,7 +25,7 @@ from chainmark.core.profiles import NO_PROFILES
 from chainmark.core.progress import Progress
 from chainmark.core.times import RANGE_HINT, time_range
 from chainmark.lab.importing import Importer
-from chainmark.lab.protocols import Attachment, ChoosingSystem, ImportOrder
+from chainmark.lab.protocols import ChoosingSystem, ExistingNetwork, ImportRequest
 from chainmark.lab.running import Lab
 from chainmark.lab.schedules import LONE_SIDE, Arm
 from chainmark.store.runs import Store
@@ -114,7 +114,7 @@ def attach(
     system, resolved = resolve_profile(profile, settings)
     listener = relay(progress, cancel)
     listener.stage(f"connecting to {units.plural(len(nodes), 'node')}")
-    there = attachable(system).attached(resolved, Attachment(tuple(nodes), tuple(metrics), label))
+    there = attachable(system).attached(resolved, ExistingNetwork(tuple(nodes), tuple(metrics), label))
     arm = Arm(LONE_SIDE, there.install("").version, resolved)
     made = Lab(store_at(store), there).repeat(arm, repeat, seed, listener, keep_homes=False)
     return [Run(one) for one in made]
@@ -176,7 +176,7 @@ def ingest(
         raise UsageError(
             f"`--from`, `--to` and `--duration` apply only to a server, and `{source}` is not one", RANGE_HINT
         )
-    order = ImportOrder(
+    order = ImportRequest(
         source=str(source) if is_url else Path(source),
         version=version,
         settings=tuple(as_settings(settings)),

@@ -13,11 +13,11 @@ from chainmark.api.runs import RunReference, open_run
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.lab.profiles import shipped_profiles
-from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticOrder, synthetic
+from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticRequest, synthetic
 from chainmark.report.document import Document
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system, system_names
-from chainmark.systems.capabilities import Change, ModelledSystem, ModelOrder, ModelSource, modelled
+from chainmark.systems.capabilities import ModelledSystem, ModelRequest, ModelSource, WhatIf, modelled
 
 SOURCES_HINT = (
     "a source is a published report's path, a profile (shipped or a .toml file), or a run (`chainmark runs list`)"
@@ -63,10 +63,10 @@ def predict(
         'prediction'
     """
     system, found = model_source(source, version, settings, store)
-    asked = tuple(Change(key, amount) for key, amount in changes)
+    asked = tuple(WhatIf(key, amount) for key, amount in changes)
     listener = relay(progress, cancel)
     with machines_at(cluster_address(on), listener) as machines:
-        order = ModelOrder(asked, together=together, blocks=blocks, seed=seed, threads=threads, machines=machines)
+        order = ModelRequest(asked, together=together, blocks=blocks, seed=seed, threads=threads, machines=machines)
         document = system.predict(found, order, listener)
     return noted(document, _measured(found), store_at(store))
 
@@ -97,7 +97,7 @@ def explain(
     """
     listener = relay(progress, cancel)
     with machines_at(cluster_address(on), listener) as machines:
-        order = ModelOrder(blocks=blocks, seed=seed, threads=threads, machines=machines)
+        order = ModelRequest(blocks=blocks, seed=seed, threads=threads, machines=machines)
         if len(sources) == 1 and not Path(str(sources[0])).is_dir():
             system, found = model_source(sources[0], version, None, store)
             return noted(system.explain(found, order, listener), _measured(found), store_at(store))
@@ -105,7 +105,7 @@ def explain(
 
 
 def _evidence(
-    sources: Sequence[RunReference | Path], version: str | None, order: ModelOrder, listener: Relay
+    sources: Sequence[RunReference | Path], version: str | None, order: ModelRequest, listener: Relay
 ) -> Document:
     """The record of a model against many reports."""
     if version is not None:
@@ -172,7 +172,7 @@ def synth(
         >>> made.hosts, made.faults[0].fault
         (3, 'crash')
     """
-    order = SyntheticOrder(
+    order = SyntheticRequest(
         folder=Path(folder),
         slots=slots,
         seed=seed,

@@ -16,7 +16,7 @@ from chainmark.capacity.model import Tls
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.lab.loading import Tester
-from chainmark.lab.matrix import MatrixMade, MatrixOrder, MatrixTester, read_plan, with_targets
+from chainmark.lab.matrix import MatrixMade, MatrixRequest, MatrixTester, read_plan, with_targets
 from chainmark.report.layouts import document_of
 from chainmark.store.experiments import find_experiment
 from chainmark.store.runs import Store
@@ -89,7 +89,7 @@ def load_plan(
     tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
     servers = targets_of(targets, tls, access)
     named = {target.name: target.url for target in servers}
-    order = MatrixOrder(with_targets(read, named), seed=seed, tls=tls, version=version, corpus=corpus)
+    order = MatrixRequest(with_targets(read, named), seed=seed, tls=tls, version=version, corpus=corpus)
     order = replace(order, settings=tuple(as_settings(settings)), endpoints=tuple(endpoints), like=like or "")
     accesses = {target.name: target.access for target in servers}
     with hidden_in_errors([access, *accesses.values()]), generators_at(on, listener) as generators:

@@ -12,7 +12,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.progress import Silent
 from chainmark.core.tool import tool_version
 from chainmark.lab.importing import Importer
-from chainmark.lab.protocols import ImportOrder
+from chainmark.lab.protocols import ImportRequest
 from chainmark.lab.stages import has_stages, stages_of
 from chainmark.report.document import Document
 from chainmark.store.files import write_bytes
@@ -114,7 +114,7 @@ def printed_sides(reference: str, store: Store) -> list[list[SealedRun]]:
     reader = _reader(file.path)
     importer = Importer(store, importable(reader))
     versions = reader.columns(file.path) if file.version is None else [file.version]
-    orders = [ImportOrder(source=file.path, version=version) for version in versions]
+    orders = [ImportRequest(source=file.path, version=version) for version in versions]
     return [[made.run for made in importer.make_all(order, Silent())] for order in orders]
 
 

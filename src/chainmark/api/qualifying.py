@@ -41,8 +41,8 @@ from chainmark.lab.hardware import machine_facts
 from chainmark.lab.protocols import ImportableSystem, QualifiableSystem, pinned
 from chainmark.lab.qa_plans import read_plan
 from chainmark.lab.qualifying import QaMade, Qualifier
-from chainmark.lab.scenarios import QaOrder, ScenarioMade
-from chainmark.lab.sweeping import Sweep, Sweeper, SweepOrder, SweepTest, order_told
+from chainmark.lab.scenarios import QaRequest, ScenarioMade
+from chainmark.lab.sweeping import Sweep, Sweeper, SweepRequest, SweepTest, order_description
 from chainmark.network.host import host_facts
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
@@ -124,7 +124,7 @@ def saturation(
     if asked:
         resolved = pinned(lab, resolved)
         names = installed(lab, asked, listener, resolved)
-        order = SweepOrder(tuple(names[version] for version in asked), repeat, seed, adaptive, keep_homes, resume)
+        order = SweepRequest(tuple(names[version] for version in asked), repeat, seed, adaptive, keep_homes, resume)
         made = Sweeper(store_at(store), lab).make(resolved, order, listener)
     measured = [lab.swept_version(version, runs) for version, runs in (made.runs if made else {}).items() if runs]
     test = _test(lab, resolved, made, seed=seed, adaptive=adaptive)
@@ -160,7 +160,7 @@ def _test(
         tool_version=tool_version(),
         seed=seed,
         tolerance=system.sweep_plan(profile).tolerance,
-        order=order_told(system.sweep_plan(profile), adaptive=adaptive) if made else "",
+        order=order_description(system.sweep_plan(profile), adaptive=adaptive) if made else "",
         machine=machine_facts(runs[0].manifest.host if runs else host_facts()) if made else [],
         interrupted=made.interrupted if made else False,
     )
@@ -314,16 +314,16 @@ class _Explains:
 
 def _order(
     system: QualifiableSystem, versions: tuple[str | None, str | None], plan: str, seed: int, settings: Sequence[str]
-) -> QaOrder:
+) -> QaRequest:
     baseline, candidate = versions
     if baseline is None or candidate is None:
         raise UsageError(
             "a qualification requires two versions", "for example `--baseline v0.38.17 --candidate v1.0.1`"
         )
-    return QaOrder(read_plan(system, plan), baseline, candidate, seed, tuple(settings))
+    return QaRequest(read_plan(system, plan), baseline, candidate, seed, tuple(settings))
 
 
-def _resumed(qualifier: Qualifier, resume: str, versions: Mapping[str, str | None]) -> QaOrder:
+def _resumed(qualifier: Qualifier, resume: str, versions: Mapping[str, str | None]) -> QaRequest:
     """What was ordered when it began; what is named again must be the same."""
     ordered = qualifier.ordered(resume)
     known = {"baseline": ordered.baseline, "candidate": ordered.candidate}
@@ -386,6 +386,6 @@ def _swept(system: SaturableSystem, one: ScenarioMade, made: QaMade) -> Attachme
         tool_version=tool_version(),
         seed=made.order.seed,
         tolerance=plan.tolerance,
-        order=order_told(plan),
+        order=order_description(plan),
     )
     return system.saturation(test, versions)

@@ -202,7 +202,7 @@ def _days(candidates: Iterable[SealedRun], found: Iterable[Matched], date: str) 
 
 
 @dataclass(frozen=True)
-class Part:
+class WorkloadPart:
     """One workload: the candidate's first run, by which it is found, and what is shown of all sides' runs."""
 
     run_id: str
@@ -210,19 +210,21 @@ class Part:
     manifests: Sequence[Manifest]
 
 
-def _parts(system: PublishingSystem, found: Sequence[Matched], days: Mapping[str, str]) -> list[Part]:
+def _parts(system: PublishingSystem, found: Sequence[Matched], days: Mapping[str, str]) -> list[WorkloadPart]:
     """What each workload of the candidate looks like in the published reports, with all baselines that have it."""
     sides: dict[str, list[list[SealedRun]]] = {}
     for pair in (pair for one in found for pair in one.pairs):
         runs = sealed_runs(pair.candidate)
         sides.setdefault(runs[0].run_id, [runs]).insert(-1, sealed_runs(pair.baseline))
     return [
-        Part(name, system.published_part(own, days, tool_version()), [run.manifest for side in own for run in side])
+        WorkloadPart(
+            name, system.published_part(own, days, tool_version()), [run.manifest for side in own for run in side]
+        )
         for name, own in sides.items()
     ]
 
 
-def _result(found: Matched, parts: Sequence[Part], store: Store, how: How) -> ByWorkload:
+def _result(found: Matched, parts: Sequence[WorkloadPart], store: Store, how: How) -> ByWorkload:
     """The comparisons with one baseline."""
     labels = {part.run_id: part.published.workload() for part in parts}
     told = list(labels.values())

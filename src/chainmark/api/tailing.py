@@ -22,8 +22,8 @@ from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.core.times import nanoseconds_of_duration
 from chainmark.lab.importing import Importer
-from chainmark.lab.protocols import ImportOrder
-from chainmark.lab.tailing import Tail
+from chainmark.lab.protocols import ImportRequest
+from chainmark.lab.tailing import FileTail
 from chainmark.report.blocks import Table
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
@@ -73,7 +73,7 @@ def follow(
         ['block', 'host']
     """
     able = growing(load_system(system))
-    order = ImportOrder(
+    order = ImportRequest(
         source=Path(source),
         version=version,
         settings=tuple(as_settings(settings)),
@@ -83,7 +83,7 @@ def follow(
     kept = store_at(store)
     limit_s = None if lasts is None else nanoseconds_of_duration(lasts) / 1e9
     order = able.to_follow(order)
-    with Tail(order.path) as tail, storage_errors(kept.root):
+    with FileTail(order.path) as tail, storage_errors(kept.root):
         kept.root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="following-", dir=kept.root) as folder:
             # A log without a name of its own is called after its folder.
@@ -113,7 +113,7 @@ class _Follower:
     def __init__(
         self,
         system: GrowingLogSystem,
-        order: ImportOrder,
+        order: ImportRequest,
         writer: ZstdWriter,
         window: Path,
         show: Callable[[Table], None] | None,
@@ -123,7 +123,7 @@ class _Follower:
         self._lines: deque[bytes] = deque()
         self._bytes = 0
 
-    def run(self, tail: Tail, limit_s: float | None) -> None:
+    def run(self, tail: FileTail, limit_s: float | None) -> None:
         """Follow the log until the time is up or somebody interrupts, which ends the following and not the reading."""
         stop = threading.Event()
         # Another thread reads, because an interruption is raised in this one: no line may fall between two steps.
@@ -137,7 +137,7 @@ class _Follower:
                 stop.set()
             reading.result()
 
-    def _follow(self, tail: Tail, stop: threading.Event, limit_s: float | None) -> None:
+    def _follow(self, tail: FileTail, stop: threading.Event, limit_s: float | None) -> None:
         end_s = math.inf if limit_s is None else time.monotonic() + limit_s
         while not stop.is_set() and time.monotonic() < end_s:
             self._take(tail.read())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from chainmark.capacity.agreement import Sla
-from chainmark.capacity.model import GiveUp, Outcome, Step
+from chainmark.capacity.model import GiveUp, Step, StepOutcome
+from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import share_interval
 from chainmark.stats.estimable import fewest_for_upper_bound
 
@@ -46,13 +46,13 @@ def rate_for_enough(sla: Sla, share: float, usual_s: float) -> float:
     return requests_wanted(sla) * _RESERVE / (share * usual_s)
 
 
-def lengthened_seconds(step: Step, sla: Sla, usual_s: float, longest_s: float, share: float = 1.0) -> float:
+def extended_seconds(step: Step, sla: Sla, usual_s: float, longest_s: float, share: float = 1.0) -> float:
     """How long to measure where this step was inconclusive: four times as long, or until there are enough requests.
 
     ``share``: of the requests, those of the endpoint that is asked least.
     """
     enough_s = step_seconds(step.result.due_per_s * share, sla, usual_s, longest_s)
-    few = any(limit.outcome is Outcome.INCONCLUSIVE and limit.name.value != "samples" for limit in step.limits)
+    few = any(limit.outcome is StepOutcome.INCONCLUSIVE and limit.name.value != "samples" for limit in step.limits)
     longer_s = max(usual_s, step.result.window_s) * LENGTHENING if few else usual_s
     return min(longest_s, max(enough_s, longer_s))
 

@@ -24,7 +24,7 @@ _FLAT_WITHIN = 0.1
 _ROSE_FROM_SHARE = 0.7
 _LOAD_GREW = 2.0
 # What is told beside the first.
-_TOLD_BESIDE = 2
+_LISTED_NEXT = 2
 _LEAST_BESIDE_SHARE = 0.05
 
 Sort = Literal["gauge", "counter", "waiting"]
@@ -46,7 +46,7 @@ class LevelSeen:
 
 
 @dataclass(frozen=True)
-class Use:
+class ResourceUse:
     """What was used of one resource.
 
     Attributes:
@@ -69,7 +69,7 @@ class Use:
     highest: float = 0.0
 
 
-def bent_first(kind: Kind, levels: Sequence[LevelSeen], uses: Sequence[Use]) -> BentEntry:
+def bent_first(kind: Kind, levels: Sequence[LevelSeen], uses: Sequence[ResourceUse]) -> BentEntry:
     """What was exhausted first, at the latest at the first level that missed the agreement.
 
     In this order: what has a known limit and reached it; what much of the load waited at; what stays as it is while
@@ -99,7 +99,9 @@ def bent_first(kind: Kind, levels: Sequence[LevelSeen], uses: Sequence[Use]) -> 
     return _nothing(kind, missed, told, uses)
 
 
-def _first_full(told: Sequence[LevelSeen], seen: Sequence[LevelSeen], uses: Sequence[Use]) -> tuple[Use, float] | None:
+def _first_full(
+    told: Sequence[LevelSeen], seen: Sequence[LevelSeen], uses: Sequence[ResourceUse]
+) -> tuple[ResourceUse, float] | None:
     """Which resource, and from which level on."""
     found = []
     for place, use in enumerate(uses):
@@ -123,8 +125,8 @@ def _no_more_answers(at: LevelSeen, levels: Iterable[LevelSeen]) -> bool:
 
 
 def _first_waiting(
-    kind: Kind, told: Sequence[LevelSeen], seen: Sequence[LevelSeen], uses: Sequence[Use]
-) -> tuple[Use, float] | None:
+    kind: Kind, told: Sequence[LevelSeen], seen: Sequence[LevelSeen], uses: Sequence[ResourceUse]
+) -> tuple[ResourceUse, float] | None:
     """At which most of the load waits, where that is much of it, and from which level on."""
     found = []
     for place, use in enumerate(uses):
@@ -145,7 +147,9 @@ def _at_once(kind: Kind, one: LevelSeen) -> float:
     return one.level if kind == "clients" else 0.0
 
 
-def _first_flat(levels: Sequence[LevelSeen], missed: float, uses: Sequence[Use]) -> tuple[Use, float, float] | None:
+def _first_flat(
+    levels: Sequence[LevelSeen], missed: float, uses: Sequence[ResourceUse]
+) -> tuple[ResourceUse, float, float] | None:
     """What grew with the load, and then no more: from which level on, and at which value."""
     found = []
     for place, use in enumerate(uses):
@@ -174,12 +178,12 @@ def _first_flat(levels: Sequence[LevelSeen], missed: float, uses: Sequence[Use])
     return use, level, middle
 
 
-def _is_count(use: Use) -> bool:
+def _is_count(use: ResourceUse) -> bool:
     """Whether it counts something whose limit is not known; rates and bytes stay wherever a server is full."""
     return use.sort == "gauge" and not use.shares and not use.unit.startswith("bytes")
 
 
-def _is_bounded(use: Use, middle: float) -> bool:
+def _is_bounded(use: ResourceUse, middle: float) -> bool:
     """Whether it stays because it can be no more.
 
     What is in use on average stays wherever a server is full. What is bounded stays at the most that was ever seen, and
@@ -191,7 +195,7 @@ def _is_bounded(use: Use, middle: float) -> bool:
     return middle >= FULL_SHARE * use.highest > 0.0
 
 
-def _exhausted(kind: Kind, use: Use, level: float, uses: Sequence[Use]) -> BentEntry:
+def _exhausted(kind: Kind, use: ResourceUse, level: float, uses: Sequence[ResourceUse]) -> BentEntry:
     where = level_text(kind, level)
     share = units.plain_percent(min(1.0, use.shares[level]), decimals=0)
     amount = _amount(use.used[level], use.unit)
@@ -207,13 +211,13 @@ def _exhausted(kind: Kind, use: Use, level: float, uses: Sequence[Use]) -> BentE
     return _bent(kind, "exhausted", use, level, told + _beside(use, level, uses))
 
 
-def _held_up(kind: Kind, use: Use, level: float, uses: Sequence[Use]) -> BentEntry:
+def _held_up(kind: Kind, use: ResourceUse, level: float, uses: Sequence[ResourceUse]) -> BentEntry:
     waiting = _amount(use.used[max(use.used)], use.unit)
     told = f"{use.label} held the server up from {level_text(kind, level)} on: {waiting} {use.unit} waited for it"
     return _bent(kind, "waiting", use, level, told + _beside(use, level, uses))
 
 
-def _stays(kind: Kind, flat: tuple[Use, float, float], last: float, uses: Sequence[Use]) -> BentEntry:
+def _stays(kind: Kind, flat: tuple[ResourceUse, float, float], last: float, uses: Sequence[ResourceUse]) -> BentEntry:
     use, level, value = flat
     times = units.tidy(last / level, 2)
     of = f" of {_amount(use.limit, use.unit)}" if use.limit is not None else ""
@@ -222,7 +226,7 @@ def _stays(kind: Kind, flat: tuple[Use, float, float], last: float, uses: Sequen
     return _bent(kind, "flat", use, level, f"{told}, while the load grew {times}-fold" + _beside(use, level, uses))
 
 
-def _nothing(kind: Kind, missed: float | None, told: Sequence[LevelSeen], uses: Sequence[Use]) -> BentEntry:
+def _nothing(kind: Kind, missed: float | None, told: Sequence[LevelSeen], uses: Sequence[ResourceUse]) -> BentEntry:
     sentence = "nothing of what was watched was exhausted"
     if missed is None and told:
         sentence = f"no level missed the agreement, and {sentence}"
@@ -234,11 +238,13 @@ def _nothing(kind: Kind, missed: float | None, told: Sequence[LevelSeen], uses: 
     return BentEntry(kind=kind, finding="nothing", sentence=sentence)
 
 
-def _bent(kind: Kind, finding: Literal["exhausted", "waiting", "flat"], use: Use, level: float, told: str) -> BentEntry:
+def _bent(
+    kind: Kind, finding: Literal["exhausted", "waiting", "flat"], use: ResourceUse, level: float, told: str
+) -> BentEntry:
     return BentEntry(kind=kind, finding=finding, resource=use.label, level=level, sentence=told)
 
 
-def _beside(first: Use, level: float, uses: Sequence[Use]) -> str:
+def _beside(first: ResourceUse, level: float, uses: Sequence[ResourceUse]) -> str:
     """What else was used there: the processors, and what was fullest after the first."""
     others = [one for one in uses if one is not first and one.label != first.label and level in one.shares]
     fuller = sorted(others, key=lambda one: (not one.is_cpu, -one.shares[level]))
@@ -247,7 +253,7 @@ def _beside(first: Use, level: float, uses: Sequence[Use]) -> str:
         for one in fuller
         if one.is_cpu or one.shares[level] >= _LEAST_BESIDE_SHARE
     ]
-    return f"; {', '.join(told[:_TOLD_BESIDE])}" if told else ""
+    return f"; {', '.join(told[:_LISTED_NEXT])}" if told else ""
 
 
 _OWN = "the server's "
@@ -289,7 +295,7 @@ def _levels_of(chosen: Mapping[float, Sequence[StepEntry]]) -> Iterator[LevelSee
         yield LevelSeen(level, median(step.ok_per_s for step in steps), 2 * fails > len(steps), limited)
 
 
-def _use_of(resource: ResourceEntry, chosen: Mapping[float, Sequence[StepEntry]]) -> Use:
+def _use_of(resource: ResourceEntry, chosen: Mapping[float, Sequence[StepEntry]]) -> ResourceUse:
     """The medians of each level's steps."""
     uses = {one.step: one for one in resource.uses}
     used, shares, limit = {}, {}, None
@@ -301,4 +307,4 @@ def _use_of(resource: ResourceEntry, chosen: Mapping[float, Sequence[StepEntry]]
         if told := [one.share for one in here if one.share is not None]:
             shares[level] = median(told)
     highest = max((one.highest for one in resource.uses), default=0.0)
-    return Use(resource.label, resource.unit, resource.sort, used, shares, limit, resource.is_cpu, highest)
+    return ResourceUse(resource.label, resource.unit, resource.sort, used, shares, limit, resource.is_cpu, highest)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from chainmark.capacity.model import Level, LevelKind, Phase
+from chainmark.capacity.model import LevelKind, LoadLevel, Phase
 
 Points = tuple[tuple[float, float], ...]
 
@@ -32,14 +32,14 @@ class Ramp:
         return Phase.RAMP
 
     @property
-    def start(self) -> Level:
+    def start(self) -> LoadLevel:
         """Where it begins, and what is asked during the warm-up."""
-        return Level(self.kind, self.first)
+        return LoadLevel(self.kind, self.first)
 
     @property
-    def peak(self) -> Level:
+    def peak(self) -> LoadLevel:
         """The most that is asked."""
-        return Level(self.kind, self.last)
+        return LoadLevel(self.kind, self.last)
 
     @property
     def length_s(self) -> float:
@@ -79,14 +79,14 @@ class Spike:
         return Phase.SPIKE
 
     @property
-    def start(self) -> Level:
+    def start(self) -> LoadLevel:
         """Where it begins, and what is asked during the warm-up."""
-        return Level(self.kind, self.base)
+        return LoadLevel(self.kind, self.base)
 
     @property
-    def peak(self) -> Level:
+    def peak(self) -> LoadLevel:
         """The most that is asked."""
-        return Level(self.kind, self.top)
+        return LoadLevel(self.kind, self.top)
 
     @property
     def over_s(self) -> float:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 
-from chainmark.capacity.agreement import Sla
-from chainmark.capacity.model import Level, Outcome, Phase, Step
+from chainmark.capacity.model import LoadLevel, Phase, Step, StepOutcome
+from chainmark.capacity.service_level import Sla
 from chainmark.network.server_series import Readings
 from chainmark.stats.trend import Trend, trend_of
 
@@ -40,7 +40,7 @@ class Drift:
     """
 
     what: Drifting
-    level: Level
+    level: LoadLevel
     started_ns: int
     window_s: float
     begin: float | None
@@ -48,7 +48,7 @@ class Drift:
     low: float | None
     high: float | None
     limit: float | None
-    outcome: Outcome
+    outcome: StepOutcome
 
 
 def drifts_of(steps: Sequence[Step], sla: Sla) -> list[Drift]:
@@ -112,10 +112,10 @@ def _relative(what: Drifting, step: Step, trend: Trend | None, limit: float | No
 def _drift(what: Drifting, step: Step, trend: Trend | None, unit: float, limit: float | None) -> Drift:
     of_step = (what, step.level, step.result.started_ns, step.result.window_s)
     if trend is None:
-        outcome = Outcome.PASS if limit is None else Outcome.INCONCLUSIVE
+        outcome = StepOutcome.PASS if limit is None else StepOutcome.INCONCLUSIVE
         return Drift(*of_step, None, None, None, None, limit, outcome)
     low, high = (end / unit for end in trend.rise_interval)
-    outcome = Outcome.PASS
+    outcome = StepOutcome.PASS
     if limit is not None and high > limit:
-        outcome = Outcome.FAIL if low > limit else Outcome.INCONCLUSIVE
+        outcome = StepOutcome.FAIL if low > limit else StepOutcome.INCONCLUSIVE
     return Drift(*of_step, trend.begin, trend.rise / unit, low, high, limit, outcome)

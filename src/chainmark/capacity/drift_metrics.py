@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from chainmark.capacity.drift import Drift, Drifting
-from chainmark.capacity.loadtest import Found
+from chainmark.capacity.loadtest import EndpointResult
 from chainmark.capacity.metrics import ATTEMPT, ERROR_FLOOR, FAILED, LATENCY_NOISE, level_name
-from chainmark.capacity.model import Endpoint, Level
+from chainmark.capacity.model import Endpoint, LoadLevel
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.metric import Better, Kind, Metric, Population
@@ -24,7 +24,7 @@ _WORDS = {Drifting.P50: "median latency", Drifting.P99: "p99 latency", Drifting.
 Drifts = Mapping[str, Sequence[Drift]]
 
 
-def with_drifts(catalogue: Catalogue, found: Iterable[Found], drifts: Drifts) -> Catalogue:
+def with_drifts(catalogue: Catalogue, found: Iterable[EndpointResult], drifts: Drifts) -> Catalogue:
     """The catalogue with the metrics of these drifts, which are given by the endpoint's id.
 
     What the agreement limits decides a comparison; the rest is shown.
@@ -43,7 +43,7 @@ def with_drifts(catalogue: Catalogue, found: Iterable[Found], drifts: Drifts) ->
     )
 
 
-def drift_samples(found: Iterable[Found], drifts: Drifts) -> dict[str, pl.DataFrame]:
+def drift_samples(found: Iterable[EndpointResult], drifts: Drifts) -> dict[str, pl.DataFrame]:
     """One row a long step; null of what is not known well enough to be compared."""
     samples = {}
     for one in found:
@@ -60,9 +60,9 @@ def drift_samples(found: Iterable[Found], drifts: Drifts) -> dict[str, pl.DataFr
     return samples
 
 
-def _measured(drifts: Iterable[Drift]) -> dict[Level, dict[Drifting, bool]]:
+def _measured(drifts: Iterable[Drift]) -> dict[LoadLevel, dict[Drifting, bool]]:
     """What drifted at each level, and whether that is limited, in a total order."""
-    found: dict[Level, dict[Drifting, bool]] = {}
+    found: dict[LoadLevel, dict[Drifting, bool]] = {}
     for one in drifts:
         found.setdefault(one.level, {})[one.what] = one.limit is not None
     return {level: dict(sorted(found[level].items())) for level in sorted(found)}
@@ -77,16 +77,16 @@ def _value(drift: Drift) -> float | None:
     return drift.rise if is_errors else 1.0 + drift.rise
 
 
-def _population_id(endpoint_id: str, level: Level) -> str:
+def _population_id(endpoint_id: str, level: LoadLevel) -> str:
     return f"{endpoint_id}_soak_at_{level_name(level)}"
 
 
-def _metric_id(endpoint_id: str, level: Level, what: Drifting) -> str:
+def _metric_id(endpoint_id: str, level: LoadLevel, what: Drifting) -> str:
     name = _population_id(endpoint_id, level)
     return f"{name}_rise_of_{FAILED}" if what is Drifting.ERRORS else f"{name}_{what}_{END}"
 
 
-def _metric(endpoint: Endpoint, level: Level, what: Drifting, *, is_limited: bool) -> Metric:
+def _metric(endpoint: Endpoint, level: LoadLevel, what: Drifting, *, is_limited: bool) -> Metric:
     own: dict[str, Any] = {
         "id": _metric_id(endpoint.id, level, what),
         "unit": "fraction",

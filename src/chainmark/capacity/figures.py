@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from chainmark.capacity.model import Condition, LevelKind, Phase, Step
+from chainmark.capacity.model import LevelKind, Phase, Step, StepCondition
 from chainmark.core.load_report import Centile, Centiles, ConditionEntry, FixedLevel, Kind, StepEntry, StepFigures
 from chainmark.stats.estimable import has_upper_bound
 
@@ -49,8 +49,8 @@ def centiles_of_due(step: StepFigures, conditions: Sequence[ConditionEntry]) -> 
     measured = {one.name: one.measured for one in conditions if one.measured is not None and not one.part}
     return Centiles(
         p50=_of_due(step, 0.5, step.p50_s),
-        p95=_of_due(step, 0.95, measured.get(Condition.P95.value, step.p95_s)),
-        p99=_of_due(step, 0.99, measured.get(Condition.P99.value, step.p99_s)),
+        p95=_of_due(step, 0.95, measured.get(StepCondition.P95.value, step.p95_s)),
+        p99=_of_due(step, 0.99, measured.get(StepCondition.P99.value, step.p99_s)),
     )
 
 
@@ -67,7 +67,7 @@ def fixed_levels(steps: Sequence[StepEntry]) -> list[FixedLevel]:
     """What the steps at fixed levels gave, level by level; what was interrupted or had to wait is left out."""
     found: dict[tuple[Kind, float], list[StepEntry]] = {}
     for step in steps:
-        if step.phase == Phase.FIXED.value and not step.partial and step.reason != Condition.WAITED.value:
+        if step.phase == Phase.FIXED.value and not step.partial and step.reason != StepCondition.WAITED.value:
             found.setdefault((step.kind, step.level), []).append(step)
     order = [kind.value for kind in LevelKind]
     return [_fixed_level(found[key]) for key in sorted(found, key=lambda key: (order.index(key[0]), key[1]))]

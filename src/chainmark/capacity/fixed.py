@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from chainmark.capacity.model import Level, LevelKind, Phase
+from chainmark.capacity.model import LevelKind, LoadLevel, Phase
 from chainmark.capacity.plan import rounded
 from chainmark.capacity.search import Ask
 
@@ -12,7 +12,9 @@ from chainmark.capacity.search import Ask
 SHARES = (0.5, 0.8)
 
 
-def fixed_levels(kind: LevelKind, capacities: Sequence[float], shares: Sequence[float] = SHARES) -> tuple[Level, ...]:
+def fixed_levels(
+    kind: LevelKind, capacities: Sequence[float], shares: Sequence[float] = SHARES
+) -> tuple[LoadLevel, ...]:
     """The same levels for all sides: shares of the least capacity, so that no side is overloaded.
 
     Args:
@@ -27,10 +29,10 @@ def fixed_levels(kind: LevelKind, capacities: Sequence[float], shares: Sequence[
         values = {max(1.0, float(int(least * share))) for share in shares}
     else:
         values = {rounded(least * share) for share in shares}
-    return tuple(Level(kind, value) for value in sorted(values))
+    return tuple(LoadLevel(kind, value) for value in sorted(values))
 
 
-def fixed_asks(levels: Iterable[Level], times: int) -> tuple[Ask, ...]:
+def fixed_asks(levels: Iterable[LoadLevel], times: int) -> tuple[Ask, ...]:
     """The levels, measured so often each, there and back: a drift of the server meets all of them alike."""
     upwards = tuple(levels)
     rounds = (upwards if turn % 2 == 0 else upwards[::-1] for turn in range(times))

@@ -7,14 +7,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from chainmark.capacity.agreement import Sla
 from chainmark.capacity.course import Course
 from chainmark.capacity.fixed import fixed_asks, fixed_levels
-from chainmark.capacity.model import Endpoint, Gone, Level, LevelKind, Step, Target
+from chainmark.capacity.model import Endpoint, Gone, LevelKind, LoadLevel, Step, Target
 from chainmark.capacity.plan import SearchPlan
 from chainmark.capacity.recovering import CourseStep
-from chainmark.capacity.recovery import Looks, Recovery
-from chainmark.capacity.search import REPETITIONS, Answer, Ask, Interrupted, StoppedBy, search
+from chainmark.capacity.recovery import HealthProbes, Recovery
+from chainmark.capacity.search import REPETITIONS, Ask, Interrupted, SearchResult, StoppedBy, search
+from chainmark.capacity.service_level import Sla
 from chainmark.capacity.step import StepRunner, StepSettings
 from chainmark.capacity.witness import Watching
 from chainmark.core import units
@@ -23,7 +23,7 @@ from chainmark.network.server_series import Watched
 
 
 @dataclass(frozen=True)
-class Server:
+class TargetServer:
     """A target with what is asked of it."""
 
     target: Target
@@ -42,7 +42,7 @@ class FixedPlan:
     """
 
     shares: tuple[float, ...] = (0.5, 0.8)
-    levels: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
+    levels: Mapping[str, tuple[LoadLevel, ...]] = field(default_factory=dict)
     times: int = 3
     duration_s: float = 10.0
 
@@ -65,15 +65,15 @@ class LoadPlan:
 
 
 @dataclass
-class Found:
+class EndpointResult:
     """What one endpoint of one server gave. ``looks``: what was asked between its steps, in no figure."""
 
     endpoint: Endpoint
     agreement: Sla
-    answers: dict[LevelKind, Answer] = field(default_factory=dict)
+    answers: dict[LevelKind, SearchResult] = field(default_factory=dict)
     fixed: list[Step] = field(default_factory=list)
     courses: list[CourseStep] = field(default_factory=list)
-    looks: Looks = field(default_factory=Looks)
+    looks: HealthProbes = field(default_factory=HealthProbes)
 
     def steps(self) -> list[Step]:
         """All steps, in the order in which they were run."""
@@ -88,13 +88,13 @@ class Found:
 class ServerResult:
     """What one server gave, endpoint by endpoint, and what was read of it meanwhile."""
 
-    server: Server
-    found: list[Found] = field(default_factory=list)
+    server: TargetServer
+    found: list[EndpointResult] = field(default_factory=list)
     watched: Watched = field(default_factory=Watched)
 
 
 @dataclass
-class LoadResult:
+class LoadTestResult:
     """What all servers gave.
 
     Attributes:
@@ -112,12 +112,12 @@ MakeRunner = Callable[[Target, Endpoint, Sla, StepSettings, Progress], StepRunne
 
 
 def run_load_test(
-    servers: Sequence[Server],
+    servers: Sequence[TargetServer],
     plan: LoadPlan,
     progress: Progress | None = None,
     make_runner: MakeRunner = StepRunner,
     watching: Watch | None = None,
-) -> LoadResult:
+) -> LoadTestResult:
     """Measure every endpoint of every server. Ctrl-C, or a server that goes away, ends it with what was measured.
 
     The servers take turns from endpoint to endpoint, and from step to step at fixed levels, so that a machine that
@@ -133,7 +133,7 @@ def run_load_test(
     Raises:
         UsageError, EnvironmentFailure: a step could not be run.
     """
-    result = LoadResult([ServerResult(server) for server in servers])
+    result = LoadTestResult([ServerResult(server) for server in servers])
     endpoints = {one.id: one for server in servers for one in server.endpoints}
     listener = _Whole(progress or Silent(), len(endpoints))
     recovery = Recovery()
@@ -161,12 +161,12 @@ def _sharing(recovery: Recovery, make_runner: MakeRunner, watching: Watch | None
     return make
 
 
-def _in_words(answer: Answer, kind: LevelKind) -> str:
+def _in_words(answer: SearchResult, kind: LevelKind) -> str:
     """What a search found, for whoever follows it."""
     if answer.capacity is None:
         found = f"nothing was decided ({kind})"
     else:
-        found = str(Level(kind, answer.capacity)) if answer.capacity else f"no level passed ({kind})"
+        found = str(LoadLevel(kind, answer.capacity)) if answer.capacity else f"no level passed ({kind})"
     return f"{found}, stopped by {answer.stopped_by}, {units.plural(len(answer.steps), 'step')}"
 
 
@@ -209,16 +209,16 @@ class _EndpointTest:
     """One endpoint on all servers that have it."""
 
     def __init__(
-        self, endpoint_id: str, result: LoadResult, plan: LoadPlan, progress: Progress, make_runner: MakeRunner
+        self, endpoint_id: str, result: LoadTestResult, plan: LoadPlan, progress: Progress, make_runner: MakeRunner
     ) -> None:
         self.plan = plan
         self.progress = progress
         self.make_runner = make_runner
-        self.parts: list[tuple[Target, Found]] = []
+        self.parts: list[tuple[Target, EndpointResult]] = []
         for one in result.servers:
             endpoint = next((each for each in one.server.endpoints if each.id == endpoint_id), None)
             if endpoint is not None:
-                found = Found(endpoint, plan.agreement(endpoint_id))
+                found = EndpointResult(endpoint, plan.agreement(endpoint_id))
                 one.found.append(found)
                 self.parts.append((one.server.target, found))
 
@@ -255,7 +255,7 @@ class _EndpointTest:
                 finally:
                     found.courses += [CourseStep(course, step) for step in steps]
 
-    def _runner(self, target: Target, found: Found, settings: StepSettings | None = None) -> StepRunner:
+    def _runner(self, target: Target, found: EndpointResult, settings: StepSettings | None = None) -> StepRunner:
         settings = settings or self.plan.settings
         runner = self.make_runner(target, found.endpoint, found.agreement, settings, self.progress)
         return replace(runner, looks=found.looks)
@@ -271,7 +271,7 @@ class _EndpointTest:
                     found.fixed += [interrupted.step] if interrupted.step else []
                     raise
 
-    def _levels(self) -> tuple[Level, ...]:
+    def _levels(self) -> tuple[LoadLevel, ...]:
         """Given ones; else shares of the least capacity, in requests per second where that was looked for."""
         endpoint_id = self.parts[0][1].endpoint.id
         if endpoint_id in self.plan.fixed.levels:

@@ -17,7 +17,7 @@ class _Measured(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
-class Books(_Measured):
+class RequestCounts(_Measured):
     """Every request in one class: due = ok + failed + unsent; sent = ok + failed."""
 
     due: int
@@ -27,17 +27,19 @@ class Books(_Measured):
     unsent: int
 
     @model_validator(mode="after")
-    def _adds_up(self) -> Books:
+    def _adds_up(self) -> RequestCounts:
         ended = self.ok + self.failed
         if self.due != ended + self.unsent or self.sent != ended:
             raise EnvironmentFailure(f"the load engine's books of {self.due} requests do not add up: {self}")
         return self
 
-    def __add__(self, other: Books) -> Books:
-        return Books(**{name: getattr(self, name) + getattr(other, name) for name in Books.model_fields})
+    def __add__(self, other: RequestCounts) -> RequestCounts:
+        return RequestCounts(
+            **{name: getattr(self, name) + getattr(other, name) for name in RequestCounts.model_fields}
+        )
 
 
-NO_REQUESTS = Books(due=0, sent=0, ok=0, failed=0, unsent=0)
+NO_REQUESTS = RequestCounts(due=0, sent=0, ok=0, failed=0, unsent=0)
 
 
 class Latencies(_Measured):
@@ -85,7 +87,7 @@ class ErrorClass(_Measured):
     first_s: float
 
 
-class Series(_Measured):
+class StepSeries(_Measured):
     """Columns, one value a second of the step, warm-up and draining included.
 
     Attributes:
@@ -151,7 +153,7 @@ class Records(_Measured):
 class PartFigures(_Measured):
     """What became of the window's requests to one endpoint of a mix; ``latency`` of right answers, errors by kind."""
 
-    books: Books
+    books: RequestCounts
     latency: Latencies
     errors: dict[Failure, int]
 
@@ -200,8 +202,8 @@ class Finished(_Measured):
         records: of single requests, or None.
     """
 
-    books: Books
-    warm_up: Books
+    books: RequestCounts
+    warm_up: RequestCounts
     started_ns: int
     window_s: float
     ended: str
@@ -212,7 +214,7 @@ class Finished(_Measured):
     wake: Latencies
     errors: tuple[ErrorClass, ...] = Field(alias="classes")
     warm_up_errors: tuple[ErrorClass, ...] = Field(alias="warm_up_classes")
-    series: Series
+    series: StepSeries
     connections: Connections
     bytes_in: int
     bytes_out: int

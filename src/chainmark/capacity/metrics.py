@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainmark.capacity.course import Course, Ramp
-from chainmark.capacity.loadtest import Found
-from chainmark.capacity.model import Endpoint, Level, LevelKind
+from chainmark.capacity.loadtest import EndpointResult
+from chainmark.capacity.model import Endpoint, LevelKind, LoadLevel
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.metric import Better, Chart, Condition, Kind, Metric, Population, Table
+from chainmark.core.metric import Better, Kind, Metric, MetricChart, MetricGroup, Population, SharedFact
 
 SEARCHES = "search"
 ATTEMPT = "attempt"
@@ -36,17 +36,17 @@ _CAPACITY = {
     LevelKind.RATE: ("per_s", "max rate", "req/s"),
 }
 CONDITIONS = [
-    Condition(
+    SharedFact(
         id="scenario",
         label="scenario",
         explanation="What is special about the server or the data differs, so the servers did different work.",
     ),
-    Condition(
+    SharedFact(
         id="network",
         label="network",
         explanation="The servers serve different networks, so the same endpoint reads different data.",
     ),
-    Condition(
+    SharedFact(
         id="hardware",
         label="servers' hardware",
         explanation="The servers run on different machines, so a difference may be the machines'.",
@@ -54,13 +54,13 @@ CONDITIONS = [
 ]
 
 
-def level_name(level: Level) -> str:
+def level_name(level: LoadLevel) -> str:
     """A level as part of a name: "400_per_s", "12_5_per_s", "16_clients"."""
     value = f"{level.value:.6g}".replace(".", "_").replace("e+", "e")
     return f"{value}_{'per_s' if level.kind is LevelKind.RATE else 'clients'}"
 
 
-def population_id(endpoint_id: str, level: Level) -> str:
+def population_id(endpoint_id: str, level: LoadLevel) -> str:
     """Of the requests to one endpoint at one fixed level."""
     return f"{endpoint_id}_at_{level_name(level)}"
 
@@ -71,7 +71,7 @@ def course_id(endpoint_id: str, course: Course) -> str:
     return f"{endpoint_id}_{course.phase}_{levels}"
 
 
-def courses_of(found: Found) -> tuple[Course, ...]:
+def courses_of(found: EndpointResult) -> tuple[Course, ...]:
     """Ramps and spikes at an endpoint, each once."""
     return tuple(dict.fromkeys(one.course for one in found.courses))
 
@@ -81,12 +81,12 @@ def capacity_id(endpoint_id: str, kind: LevelKind) -> str:
     return f"{endpoint_id}_capacity_{_CAPACITY[kind][0]}"
 
 
-def levels_of(found: Found) -> tuple[Level, ...]:
+def levels_of(found: EndpointResult) -> tuple[LoadLevel, ...]:
     """The fixed levels at which an endpoint was measured."""
     return tuple(sorted({step.level for step in found.fixed}))
 
 
-def load_catalogue_of(system: str, title: str, found: Sequence[Found]) -> Catalogue:
+def load_catalogue_of(system: str, title: str, found: Sequence[EndpointResult]) -> Catalogue:
     """The catalogue of a load test that found this."""
     measured = [(one.endpoint, tuple(one.answers), levels_of(one)) for one in found]
     parts = [(part, (), levels_of(one)) for one in found for part, _ in parts_of(one.endpoint)]
@@ -114,12 +114,12 @@ def parts_of(mix: Endpoint) -> list[tuple[Endpoint, range]]:
 
 def typical_catalogue(system: str, title: str, endpoints: Sequence[Endpoint]) -> Catalogue:
     """What a load test of these endpoints has, with one level as an example."""
-    level = Level(LevelKind.RATE, 100.0)
+    level = LoadLevel(LevelKind.RATE, 100.0)
     return _catalogue(system, title, [(endpoint, tuple(LevelKind), (level,)) for endpoint in endpoints])
 
 
 def _catalogue(
-    system: str, title: str, measured: Sequence[tuple[Endpoint, tuple[LevelKind, ...], tuple[Level, ...]]]
+    system: str, title: str, measured: Sequence[tuple[Endpoint, tuple[LevelKind, ...], tuple[LoadLevel, ...]]]
 ) -> Catalogue:
     populations = [Population(id=SEARCHES, label="searches of a capacity", keys=[ATTEMPT])]
     metrics: list[Metric] = []
@@ -135,7 +135,7 @@ def _catalogue(
                 )
             )
             metrics += _fixed(endpoint, level, 10 + 2 * number)
-    tables = [Table(id=endpoint.id, title=endpoint.label) for endpoint, _, _ in measured]
+    tables = [MetricGroup(id=endpoint.id, title=endpoint.label) for endpoint, _, _ in measured]
     return Catalogue(
         system=system, title=title, populations=populations, tables=tables, conditions=CONDITIONS, metrics=metrics
     )
@@ -226,7 +226,7 @@ def _course_metrics(endpoint: Endpoint, course: Course) -> list[Metric]:
     return [measured, failed]
 
 
-def _fixed(endpoint: Endpoint, level: Level, order: int) -> list[Metric]:
+def _fixed(endpoint: Endpoint, level: LoadLevel, order: int) -> list[Metric]:
     population = population_id(endpoint.id, level)
     since = "it was due" if level.kind is LevelKind.RATE else "its start"
     return [
@@ -244,7 +244,7 @@ def _fixed(endpoint: Endpoint, level: Level, order: int) -> list[Metric]:
             floor=LATENCY_FLOOR_S,
             default_noise=LATENCY_NOISE,
             gating=True,
-            charts=[Chart.CDF, Chart.SCATTER],
+            charts=[MetricChart.CDF, MetricChart.SCATTER],
             description=f"From the moment a request was to be made ({since}) to the last byte of its right answer, "
             f"at {level}.",
             source=["load records"],

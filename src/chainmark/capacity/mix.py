@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 from urllib.parse import urlsplit
 
-from chainmark.capacity.agreement import Sla
 from chainmark.capacity.model import Endpoint, MixPart
+from chainmark.capacity.service_level import Sla
 from chainmark.core import units
 from chainmark.core.errors import UsageError
 
 # The id of a mix among endpoints: agreements, levels and required capacities name it so.
 MIX = "mix"
-_MOST_TOLD = 3
+_MOST_STATED = 3
 # "GET /block/5?full=1 HTTP/1.1", wherever it stands in a line.
 _REQUEST = re.compile(r'"?(?P<method>[A-Z]{3,7}) (?P<path>/\S*) HTTP/[\d.]+"?')
 # Names of fields, as servers and their guides use them.
@@ -90,7 +90,7 @@ class Learnt:
     def in_words(self) -> str:
         """What was left out, in a sentence; "" if nothing."""
         left = sum(self.others.values())
-        told = ", ".join(f"{path} ({count})" for path, count in self.others.most_common(_MOST_TOLD))
+        told = ", ".join(f"{path} ({count})" for path, count in self.others.most_common(_MOST_STATED))
         parts = [f"{units.count(left)} of {units.plural(self.requests, 'request')} are of no endpoint: {told}"] * bool(
             left
         )
@@ -121,7 +121,7 @@ def learnt(path: Path, endpoints: Sequence[Endpoint]) -> Learnt:
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise UsageError(f"the access log {path} cannot be read: {error}", "text or gzip, in UTF-8") from error
     if not counts:
-        told = ", ".join(name for name, _ in others.most_common(_MOST_TOLD)) or "no request at all"
+        told = ", ".join(name for name, _ in others.most_common(_MOST_STATED)) or "no request at all"
         raise UsageError(
             f"the access log {path} has no request to an endpoint: it has {told}",
             f"endpoints: {', '.join(one.label for one in endpoints)}",

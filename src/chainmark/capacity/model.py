@@ -11,9 +11,9 @@ from typing import Any, Literal, Self
 from pydantic import ValidationError
 
 from chainmark.capacity.access import NOBODY, Access
-from chainmark.capacity.agreement import Sla
 from chainmark.capacity.engine import GENERATOR_LIMIT, IDLE_CLOSE, UNANSWERED
 from chainmark.capacity.measured import Finished
+from chainmark.capacity.service_level import Sla
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, InternalError
 
@@ -44,7 +44,7 @@ class Phase(StrEnum):
     SPIKE = "spike"
 
 
-class Outcome(StrEnum):
+class StepOutcome(StrEnum):
     """What a step says about the server."""
 
     PASS = "pass"  # noqa: S105 - an outcome, not a password
@@ -53,7 +53,7 @@ class Outcome(StrEnum):
     GENERATOR_LIMITED = "generator-limited"
 
 
-class Condition(StrEnum):
+class StepCondition(StrEnum):
     """What a step is judged by."""
 
     P99 = "p99"
@@ -167,7 +167,7 @@ class Target:
 
 
 @dataclass(frozen=True, order=True)
-class Level:
+class LoadLevel:
     """So many clients, each with one request under way, or so many requests due per second."""
 
     kind: LevelKind
@@ -189,7 +189,7 @@ class GiveUp:
 
 
 @dataclass(frozen=True)
-class StepOrder:
+class StepRequest:
     """One step, whole; times in seconds, meanings as in the engine's order.
 
     Attributes:
@@ -198,7 +198,7 @@ class StepOrder:
 
     target: Target
     endpoint: Endpoint
-    level: Level
+    level: LoadLevel
     warm_up_s: float
     duration_s: float
     drain_s: float = 5.0
@@ -265,11 +265,11 @@ class StepResult(Finished):
     """What one step gave: what the engine measured, with what it was asked for."""
 
     endpoint: str
-    level: Level
+    level: LoadLevel
     warm_up_s: float
 
     @classmethod
-    def of(cls, order: StepOrder, finished: Mapping[str, Any]) -> Self:
+    def of(cls, order: StepRequest, finished: Mapping[str, Any]) -> Self:
         """From the engine's `finish()`.
 
         Raises:
@@ -380,10 +380,10 @@ class ConditionResult:
         part: the id of the mix's endpoint that it is about; "": the whole.
     """
 
-    name: Condition
+    name: StepCondition
     measured: float | None
     limit: float
-    outcome: Outcome
+    outcome: StepOutcome
     met: bool
     count: int | None = None
     n: int | None = None
@@ -456,9 +456,9 @@ class Step:
     result: StepResult
     phase: Phase
     limits: tuple[ConditionResult, ...]
-    outcome: Outcome
-    leaning: Outcome
-    reason: Condition | None
+    outcome: StepOutcome
+    leaning: StepOutcome
+    reason: StepCondition | None
     lengthened: bool = False
     partial: bool = False
     waits: Waits | None = None
@@ -467,11 +467,11 @@ class Step:
     @property
     def waited(self) -> bool:
         """Whether others had too much of the processor time that it needed: then it says nothing about the server."""
-        found = self.condition(Condition.WAITED)
+        found = self.condition(StepCondition.WAITED)
         return found is not None and not found.met
 
     @property
-    def level(self) -> Level:
+    def level(self) -> LoadLevel:
         """What was asked of the server."""
         return self.result.level
 
@@ -480,6 +480,6 @@ class Step:
         """Whose step it is."""
         return self.result.endpoint
 
-    def condition(self, name: Condition) -> ConditionResult | None:
+    def condition(self, name: StepCondition) -> ConditionResult | None:
         """The named condition of the whole, if the agreement has it."""
         return next((limit for limit in self.limits if limit.name is name and not limit.part), None)

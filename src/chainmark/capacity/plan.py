@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from chainmark.capacity.model import Level, LevelKind
+from chainmark.capacity.model import LevelKind, LoadLevel
 from chainmark.core import units
 from chainmark.core.errors import UsageError
 
@@ -64,11 +64,11 @@ class SearchPlan:
         ends = (ladder[0], ladder[-1], ladder[0])
         return cls(kind, *ends, times=times, budget_steps=len(ladder) * 2 + 8 * times, ladder=ladder)
 
-    def start(self) -> Level:
+    def start(self) -> LoadLevel:
         """The first level."""
-        return Level(self.kind, self.first)
+        return LoadLevel(self.kind, self.first)
 
-    def above(self, level: Level) -> Level | None:
+    def above(self, level: LoadLevel) -> LoadLevel | None:
         """The next probe; None at the ladder's end."""
         if level.value >= self.last:
             return None
@@ -79,7 +79,7 @@ class SearchPlan:
             raised = max(math.floor(raised), level.value + 1.0)
         return self._level(min(self.last, raised))
 
-    def below(self, level: Level) -> Level | None:
+    def below(self, level: LoadLevel) -> LoadLevel | None:
         """The next lower try while nothing has passed; None at the floor."""
         if level.value <= self.floor:
             return None
@@ -88,7 +88,7 @@ class SearchPlan:
         lowered = level.value / self.factor
         return self._level(max(self.floor, math.floor(lowered) if self.kind is LevelKind.CLIENTS else lowered))
 
-    def between(self, low: Level, high: Level) -> Level | None:
+    def between(self, low: LoadLevel, high: LoadLevel) -> LoadLevel | None:
         """The level that halves the gap (rates: its ratio); None when the gap is small enough."""
         if self.ladder:
             inner = [value for value in self.ladder if low.value < value < high.value]
@@ -102,8 +102,8 @@ class SearchPlan:
             return None
         return self._level(rounded(math.sqrt(low.value * high.value)))
 
-    def _level(self, value: float) -> Level:
-        return Level(self.kind, value)
+    def _level(self, value: float) -> LoadLevel:
+        return LoadLevel(self.kind, value)
 
     def _check(self) -> None:
         if not 0.0 < self.floor <= self.first <= self.last < math.inf:

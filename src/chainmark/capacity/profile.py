@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from chainmark.capacity.agreement import Sla
 from chainmark.capacity.course import Course, Ramp, Spike
 from chainmark.capacity.generators import MOST
-from chainmark.capacity.model import HTTP_1, HttpVersion, Level, LevelKind
+from chainmark.capacity.model import HTTP_1, HttpVersion, LevelKind, LoadLevel
 from chainmark.capacity.plan import LINEAR_LADDER, SearchPlan
 from chainmark.capacity.protocol import WantedVersion
+from chainmark.capacity.service_level import Sla
 from chainmark.capacity.step import StepSettings, timeout_of
 from chainmark.core import units
 from chainmark.core.errors import UsageError
@@ -269,13 +269,13 @@ class LoadProfile(BaseModel):
         """How long an answer is waited for, before the load as under it."""
         return timeout_of(self.steps.timeout_s, self.agreement(endpoint_id))
 
-    def fixed_levels(self) -> dict[str, tuple[Level, ...]]:
+    def fixed_levels(self) -> dict[str, tuple[LoadLevel, ...]]:
         """The given levels by the endpoint's id; an endpoint without any is not in it."""
-        found: dict[str, set[Level]] = {}
+        found: dict[str, set[LoadLevel]] = {}
         for endpoint, clients in self.fixed.clients.items():
-            found.setdefault(endpoint, set()).update(Level(LevelKind.CLIENTS, float(one)) for one in clients)
+            found.setdefault(endpoint, set()).update(LoadLevel(LevelKind.CLIENTS, float(one)) for one in clients)
         for endpoint, rates in self.fixed.rates.items():
-            found.setdefault(endpoint, set()).update(Level(LevelKind.RATE, float(one)) for one in rates)
+            found.setdefault(endpoint, set()).update(LoadLevel(LevelKind.RATE, float(one)) for one in rates)
         return {endpoint: tuple(sorted(levels)) for endpoint, levels in found.items() if levels}
 
     def courses(self) -> dict[str, tuple[Course, ...]]:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from chainmark.capacity.agreement import Sla
 from chainmark.capacity.course import Course, Ramp, Spike, level_at
 from chainmark.capacity.engine import IDLE_CLOSE, RECORD_CLASSES, RIGHT
-from chainmark.capacity.model import Outcome, Step
+from chainmark.capacity.model import Step, StepOutcome
+from chainmark.capacity.service_level import Sla
 from chainmark.core import units
 from chainmark.core.load_report import LEVEL_UNITS, CourseUnit
 from chainmark.stats import special
@@ -59,7 +59,7 @@ class CourseResult:
     low: float | None
     high: float | None
     limit: float
-    outcome: Outcome
+    outcome: StepOutcome
     before_s: float | None = None
     peak_s: float | None = None
     note: str = ""
@@ -99,7 +99,7 @@ def _spike(course: Spike, step: Step, sla: Sla) -> CourseResult:
     p99s = None if why else _p99_with_limits(before)
     if p99s is None:
         why = why or "more than 1 % of the requests failed before the spike"
-        return CourseResult("s", None, None, None, limit_s, Outcome.INCONCLUSIVE, note=why)
+        return CourseResult("s", None, None, None, limit_s, StepOutcome.INCONCLUSIVE, note=why)
     p99_s, least_s, most_s = p99s
     # A higher limit is met earlier.
     measured, low, high = (
@@ -119,18 +119,18 @@ def _spike(course: Spike, step: Step, sla: Sla) -> CourseResult:
     )
 
 
-def _recovered(course: Spike, sla: Sla, measured: float | None, low: float | None, high: float | None) -> Outcome:
+def _recovered(course: Spike, sla: Sla, measured: float | None, low: float | None, high: float | None) -> StepOutcome:
     """Whether it came back within the limit, or at all while it was watched, where no limit is asked."""
     limit_s = sla.recovery_s
     if limit_s is None:
         if measured is not None:
-            return Outcome.PASS
-        return Outcome.FAIL if low is None else Outcome.INCONCLUSIVE
+            return StepOutcome.PASS
+        return StepOutcome.FAIL if low is None else StepOutcome.INCONCLUSIVE
     if high is not None and high <= limit_s:
-        return Outcome.PASS
+        return StepOutcome.PASS
     if low is None:
-        return Outcome.FAIL if limit_s <= course.after_s else Outcome.INCONCLUSIVE
-    return Outcome.FAIL if low > limit_s else Outcome.INCONCLUSIVE
+        return StepOutcome.FAIL if limit_s <= course.after_s else StepOutcome.INCONCLUSIVE
+    return StepOutcome.FAIL if low > limit_s else StepOutcome.INCONCLUSIVE
 
 
 def _back_after(after: _Requests, course: Spike, limit_s: float) -> float | None:
@@ -156,7 +156,7 @@ def _ramp(course: Ramp, step: Step, sla: Sla) -> CourseResult:
     if not why and len(requests) < WINDOW:
         why = f"a p99 needs {WINDOW} requests, and there were {len(requests)}"
     if why:
-        return CourseResult(unit, None, None, None, course.last, Outcome.INCONCLUSIVE, note=why)
+        return CourseResult(unit, None, None, None, course.last, StepOutcome.INCONCLUSIVE, note=why)
     slow = requests.failed | (requests.latency_s > sla.p99_s)
     # An answer in time may still be an error.
     looks = len(requests) - WINDOW + 1
@@ -165,13 +165,13 @@ def _ramp(course: Ramp, step: Step, sla: Sla) -> CourseResult:
     )
     windows = np.flatnonzero(missed)
     if not len(windows):
-        return CourseResult(unit, None, course.last, None, course.last, Outcome.PASS)
+        return CourseResult(unit, None, course.last, None, course.last, StepOutcome.PASS)
     window = int(windows[0])
     first = window + int(np.argmax(slow[window : window + WINDOW]))
     low, measured, high = (
         level_at(course.points, float(requests.due_s[at])) for at in (window, first, window + WINDOW - 1)
     )
-    return CourseResult(unit, measured, low, high, course.last, Outcome.FAIL)
+    return CourseResult(unit, measured, low, high, course.last, StepOutcome.FAIL)
 
 
 @cache
@@ -203,4 +203,4 @@ def _requests(step: Step) -> tuple[_Requests, str]:
         return requests, "it was interrupted"
     if step.waited:
         return requests, "the generator or the server waited for a processor that others had"
-    return requests, "the generator was the limit" if step.outcome is Outcome.GENERATOR_LIMITED else ""
+    return requests, "the generator was the limit" if step.outcome is StepOutcome.GENERATOR_LIMITED else ""

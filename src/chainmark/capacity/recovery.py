@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from chainmark.capacity.engine import ReadHistogram, native_histogram
-from chainmark.capacity.measured import NO_REQUESTS, Books
-from chainmark.capacity.model import Level, StepResult
+from chainmark.capacity.measured import NO_REQUESTS, RequestCounts
+from chainmark.capacity.model import LoadLevel, StepResult
 
 # A look ends with so many answers, or after so long.
 LOOK_REQUESTS = 10
@@ -36,14 +36,14 @@ class Unrecovered:
         reference_s: what it should have come back to.
     """
 
-    level: Level
+    level: LoadLevel
     waited_s: float
     p50_s: float | None
     reference_s: float
 
 
 @dataclass
-class Looks:
+class HealthProbes:
     """The looks at one endpoint of one server.
 
     Attributes:
@@ -55,7 +55,7 @@ class Looks:
 
     reference_s: float | None = None
     count: int = 0
-    books: Books = NO_REQUESTS
+    books: RequestCounts = NO_REQUESTS
     unrecovered: list[Unrecovered] = field(default_factory=list)
 
     def add(self, result: StepResult) -> None:
@@ -97,7 +97,7 @@ def median_s(result: StepResult, read_histogram: ReadHistogram = native_histogra
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitPlan:
     """How a wait is made.
 
     Attributes:
@@ -113,7 +113,7 @@ class Waiting:
     pause: Callable[[float], None]
     tell: Callable[[float, float | None], None]
 
-    def until_back(self, looks: Looks, level: Level) -> None:
+    def until_back(self, looks: HealthProbes, level: LoadLevel) -> None:
         """Look until the server is as quick as before; note it if that takes too long.
 
         What was seen last is the reference from then on: a server that stays slower costs the longest wait once.

@@ -6,20 +6,29 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chainmark.capacity.agreement import Sla
 from chainmark.capacity.drift import Drift, drifts_of
 from chainmark.capacity.engine import ReadHistogram, native_histogram
 from chainmark.capacity.figures import centiles_of_due, figures_of, fixed_levels
-from chainmark.capacity.loadtest import Found
-from chainmark.capacity.measured import ErrorClass, PartFigures, Series
-from chainmark.capacity.model import Condition, Endpoint, Level, LevelKind, MixPart, Outcome, Phase, Step, Waits
+from chainmark.capacity.loadtest import EndpointResult
+from chainmark.capacity.measured import ErrorClass, PartFigures, StepSeries
+from chainmark.capacity.model import (
+    Endpoint,
+    LevelKind,
+    LoadLevel,
+    MixPart,
+    Phase,
+    Step,
+    StepCondition,
+    StepOutcome,
+    Waits,
+)
 from chainmark.capacity.recovering import CourseStep, result_of
-from chainmark.capacity.recovery import Looks
-from chainmark.capacity.search import Answer, Confirmation
+from chainmark.capacity.recovery import HealthProbes
+from chainmark.capacity.search import Confirmation, SearchResult
+from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import machine_limits
 from chainmark.core import units
 from chainmark.core.load_report import (
-    Agreement,
     CapacityEntry,
     ConditionEntry,
     ContestedLevel,
@@ -29,6 +38,7 @@ from chainmark.core.load_report import (
     ErrorEntry,
     PartEntry,
     SecondEntry,
+    ServiceLevel,
     StepEntry,
 )
 
@@ -37,7 +47,7 @@ FRACTIONS = (*(n / 50 for n in range(1, 45)), *(0.88 + n / 200 for n in range(1,
 
 
 def endpoint_entry(
-    found: Found,
+    found: EndpointResult,
     strata: Mapping[str, int],
     notes: Sequence[str] = (),
     read_histogram: ReadHistogram = native_histogram,
@@ -64,12 +74,12 @@ def endpoint_entry(
     )
 
 
-def notes_of(found: Found) -> list[str]:
+def notes_of(found: EndpointResult) -> list[str]:
     """What to know before believing the figures of an endpoint."""
     return _limit_notes(found) + _repetition_notes(found) + recovery_notes(found.looks)
 
 
-def _repetition_notes(found: Found) -> list[str]:
+def _repetition_notes(found: EndpointResult) -> list[str]:
     """What it cost that the server ended connections between requests."""
     results = [step.result for step in found.steps()]
     told = units.plural(sum(result.connections.told_to_go for result in results), "HTTP/2 connection")
@@ -91,9 +101,9 @@ def _repetition_notes(found: Found) -> list[str]:
     return notes
 
 
-def _limit_notes(found: Found) -> list[str]:
+def _limit_notes(found: EndpointResult) -> list[str]:
     """A sentence for each lost generator, and for each limit of the generator's machine, with what raises it."""
-    lowest: dict[tuple[str, LevelKind], Level] = {}
+    lowest: dict[tuple[str, LevelKind], LoadLevel] = {}
     lost = []
     for step in found.steps():
         limits = machine_limits(step.result)
@@ -107,7 +117,7 @@ def _limit_notes(found: Found) -> list[str]:
     ]
 
 
-def recovery_notes(looks: Looks) -> list[str]:
+def recovery_notes(looks: HealthProbes) -> list[str]:
     """A sentence for each wait between steps that was in vain."""
     notes = []
     for one in looks.unrecovered:
@@ -121,8 +131,8 @@ def recovery_notes(looks: Looks) -> list[str]:
     return notes
 
 
-def _agreement(sla: Sla) -> Agreement:
-    return Agreement(
+def _agreement(sla: Sla) -> ServiceLevel:
+    return ServiceLevel(
         p95_s=sla.p95_s,
         p99_s=sla.p99_s,
         error_share=sla.error_share,
@@ -135,7 +145,7 @@ def _contested(at: Confirmation) -> ContestedLevel:
     return ContestedLevel(level=at.level.value, passed=at.passed, measured=len(at.outcomes))
 
 
-def _capacity(answer: Answer, numbers: Mapping[int, int], endpoint: Endpoint) -> CapacityEntry:
+def _capacity(answer: SearchResult, numbers: Mapping[int, int], endpoint: Endpoint) -> CapacityEntry:
     contested = answer.contested
     missed_by = answer.first_fail.reason_part if answer.first_fail else ""
     return CapacityEntry(
@@ -182,7 +192,7 @@ def _step(number: int, step: Step, endpoint: Endpoint, read_histogram: ReadHisto
     )
 
 
-def _course(number: int, one: CourseStep, found: Found, read_histogram: ReadHistogram) -> CourseEntry:
+def _course(number: int, one: CourseStep, found: EndpointResult, read_histogram: ReadHistogram) -> CourseEntry:
     result = result_of(one, found.agreement)
     same = {
         name: getattr(result, name)
@@ -210,9 +220,10 @@ def drift_entry(one: Drift) -> DriftEntry:
 
 def _part(part: MixPart, figures: PartFigures, step: Step) -> PartEntry:
     limits = [limit for limit in step.limits if limit.part == part.id]
-    errors = next(limit for limit in limits if limit.name is Condition.ERRORS)
+    errors = next(limit for limit in limits if limit.name is StepCondition.ERRORS)
     worst = next(
-        (one for one in (Outcome.FAIL, Outcome.INCONCLUSIVE) if one in {limit.outcome for limit in limits}), None
+        (one for one in (StepOutcome.FAIL, StepOutcome.INCONCLUSIVE) if one in {limit.outcome for limit in limits}),
+        None,
     )
     books, latency = figures.books, figures.latency
     return PartEntry(
@@ -225,10 +236,10 @@ def _part(part: MixPart, figures: PartFigures, step: Step) -> PartEntry:
         unsent=books.unsent,
         p50_s=latency.p50_s,
         p95_s=latency.p95_s,
-        p99_s=next(limit.measured for limit in limits if limit.name is Condition.P99),
+        p99_s=next(limit.measured for limit in limits if limit.name is StepCondition.P99),
         error_share=errors.measured,
         p99_limit_s=part.sla.p99_s,
-        outcome=(worst or Outcome.PASS).value,
+        outcome=(worst or StepOutcome.PASS).value,
     )
 
 
@@ -236,14 +247,14 @@ def _error(error: ErrorClass) -> ErrorEntry:
     return ErrorEntry(
         kind=error.kind,
         status=error.status,
-        told={pointer.strip("/"): _as_told(value) for pointer, value in error.told.items()},
+        told={pointer.strip("/"): _as_text(value) for pointer, value in error.told.items()},
         detail=error.detail,
         count=error.count,
         first_s=error.first_s,
     )
 
 
-def _as_told(value: Any) -> str:
+def _as_text(value: Any) -> str:
     """A text as it is, anything else as JSON: `true`, not `True`."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
@@ -260,7 +271,7 @@ def _lost(waits: Waits | None, index: int) -> dict[str, float | None]:
 
 def _seconds(number: int, step: Step) -> list[SecondEntry]:
     series = step.result.series
-    names = SecondEntry.model_fields.keys() & Series.model_fields.keys() - {"errors"}
+    names = SecondEntry.model_fields.keys() & StepSeries.model_fields.keys() - {"errors"}
     return [
         SecondEntry(
             step=number,

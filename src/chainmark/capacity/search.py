@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from chainmark.capacity.course import Course
-from chainmark.capacity.model import Condition, Gone, Level, Outcome, Phase, Step
+from chainmark.capacity.model import Gone, LoadLevel, Phase, Step, StepCondition, StepOutcome
 from chainmark.capacity.plan import SearchPlan
 from chainmark.capacity.sla import share_interval
 
@@ -29,7 +29,7 @@ class Ask:
         course: how the load changes; ``level`` is the most of it.
     """
 
-    level: Level
+    level: LoadLevel
     phase: Phase
     lengthened: bool = False
     course: Course | None = None
@@ -65,7 +65,7 @@ class StoppedBy(StrEnum):
     GONE = "server gone"
 
 
-class Finding(StrEnum):
+class CapacityFinding(StrEnum):
     """What an answer is worth."""
 
     FOUND = "found"
@@ -88,8 +88,8 @@ class Confirmation:
         high: likewise.
     """
 
-    level: Level
-    outcomes: tuple[Outcome, ...]
+    level: LoadLevel
+    outcomes: tuple[StepOutcome, ...]
     shown: int
     slower: int
     n: int
@@ -104,7 +104,7 @@ class Confirmation:
     @property
     def passed(self) -> int:
         """How many of them passed."""
-        return self.outcomes.count(Outcome.PASS)
+        return self.outcomes.count(StepOutcome.PASS)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Contested:
 
 
 @dataclass(frozen=True)
-class Answer:
+class SearchResult:
     """What a search found.
 
     Attributes:
@@ -144,8 +144,8 @@ class Answer:
     best_pass: Step | None
     first_fail: Step | None
     stopped_by: StoppedBy
-    condition: Condition | None
-    finding: Finding
+    condition: StepCondition | None
+    finding: CapacityFinding
     capacity: float | None
     low: float
     high: float | None
@@ -159,7 +159,7 @@ class Answer:
 Measure = Callable[[Ask], Step]
 
 
-def search(measure: Measure, plan: SearchPlan, done: Iterable[Step] = ()) -> Answer:
+def search(measure: Measure, plan: SearchPlan, done: Iterable[Step] = ()) -> SearchResult:
     """Look for the capacity.
 
     Args:
@@ -200,7 +200,7 @@ def next_ask(steps: Sequence[Step], plan: SearchPlan) -> Ask | None:
     return Ask(level, phase, lengthened=votes.needed_length(level))
 
 
-def _next_level(votes: _Votes, plan: SearchPlan) -> tuple[Level, Phase] | None:
+def _next_level(votes: _Votes, plan: SearchPlan) -> tuple[LoadLevel, Phase] | None:
     best, worst = votes.bracket()
     if best is None and worst is None:
         return plan.start(), Phase.PROBE
@@ -239,46 +239,46 @@ def _decides(step: Step) -> bool:
 
     Nor does the generator's limit at once: a machine that was busy for a moment is none.
     """
-    return not step.partial and (step.lengthened or step.outcome in {Outcome.PASS, Outcome.FAIL})
+    return not step.partial and (step.lengthened or step.outcome in {StepOutcome.PASS, StepOutcome.FAIL})
 
 
 def _says_nothing(step: Step) -> bool:
     """It has too few answers, and none that speaks against the server."""
-    samples = step.condition(Condition.SAMPLES)
-    few = samples is not None and samples.outcome is Outcome.INCONCLUSIVE
-    return few and step.outcome is Outcome.INCONCLUSIVE and step.leaning is Outcome.PASS
+    samples = step.condition(StepCondition.SAMPLES)
+    few = samples is not None and samples.outcome is StepOutcome.INCONCLUSIVE
+    return few and step.outcome is StepOutcome.INCONCLUSIVE and step.leaning is StepOutcome.PASS
 
 
 class _Votes:
     """What the steps decide, by level."""
 
     def __init__(self, steps: Iterable[Step]) -> None:
-        self.by_level: dict[Level, list[Step]] = defaultdict(list)
+        self.by_level: dict[LoadLevel, list[Step]] = defaultdict(list)
         for step in _deciding(steps):
             # A measurement that had to wait takes nothing from one that had not.
             if not (step.waited and self.by_level[step.level]):
                 self.by_level[step.level].append(step)
 
-    def count(self, level: Level) -> int:
+    def count(self, level: LoadLevel) -> int:
         """Measurements that decided about it."""
         return len(self.by_level[level])
 
-    def needed_length(self, level: Level) -> bool:
+    def needed_length(self, level: LoadLevel) -> bool:
         """Whether its steps are inconclusive unless lengthened."""
         return any(step.lengthened for step in self.by_level[level])
 
-    def passes(self, level: Level) -> bool:
+    def passes(self, level: LoadLevel) -> bool:
         """What most measurements say; the first, as long as they are balanced."""
-        said = [step.leaning is Outcome.PASS for step in self.by_level[level]]
+        said = [step.leaning is StepOutcome.PASS for step in self.by_level[level]]
         return said[0] if said.count(True) * 2 == len(said) else said.count(True) * 2 > len(said)
 
-    def bracket(self) -> tuple[Level | None, Level | None]:
+    def bracket(self) -> tuple[LoadLevel | None, LoadLevel | None]:
         """The lowest level that does not pass, and the highest below it that does."""
         worst = min((level for level in self.by_level if not self.passes(level)), default=None)
         below = (level for level in self.by_level if worst is None or level < worst)
         return max(below, default=None), worst
 
-    def contested(self, level: Level) -> Contested | None:
+    def contested(self, level: LoadLevel) -> Contested | None:
         """What is left where the measurements of this level, which mostly passed, do not agree."""
         at = self.confirmation(level)
         if at.agree:
@@ -295,35 +295,35 @@ class _Votes:
         levels = sorted(level for level in self.by_level if not all(map(_says_nothing, self.by_level[level])))
         low: float = 0.0
         for level in levels:
-            if any(step.outcome is not Outcome.PASS for step in self.by_level[level]):
+            if any(step.outcome is not StepOutcome.PASS for step in self.by_level[level]):
                 break
             low = level.value
         high: float | None = None
         for level in reversed(levels):
-            if any(step.outcome is not Outcome.FAIL for step in self.by_level[level]):
+            if any(step.outcome is not StepOutcome.FAIL for step in self.by_level[level]):
                 break
             high = level.value
         return low, high
 
-    def median(self, level: Level) -> Step:
+    def median(self, level: LoadLevel) -> Step:
         """Of the measurements that say what the level stands for, the median by p99 (of two the later)."""
         passes = self.passes(level)
-        agreeing = [step for step in self.by_level[level] if (step.leaning is Outcome.PASS) == passes]
+        agreeing = [step for step in self.by_level[level] if (step.leaning is StepOutcome.PASS) == passes]
         ordered = sorted(agreeing, key=lambda step: step.result.latency_all.p99_s or 0.0)
         return ordered[len(ordered) // 2]
 
-    def confirmation(self, level: Level) -> Confirmation:
+    def confirmation(self, level: LoadLevel) -> Confirmation:
         """All of its measurements together."""
         steps = self.by_level[level]
-        p99s = [limit for step in steps if (limit := step.condition(Condition.P99)) is not None]
+        p99s = [limit for step in steps if (limit := step.condition(StepCondition.P99)) is not None]
         slower = sum(limit.count or 0 for limit in p99s)
         n = sum(limit.n or 0 for limit in p99s)
         low, high = share_interval(slower, n)
-        shown = sum(step.outcome is not Outcome.INCONCLUSIVE for step in steps)
+        shown = sum(step.outcome is not StepOutcome.INCONCLUSIVE for step in steps)
         return Confirmation(level, tuple(step.leaning for step in steps), shown, slower, n, low, high)
 
 
-def answer(steps: Sequence[Step], plan: SearchPlan, ended_by: StoppedBy | None = None) -> Answer:
+def answer(steps: Sequence[Step], plan: SearchPlan, ended_by: StoppedBy | None = None) -> SearchResult:
     """What these steps say, finished or not.
 
     Args:
@@ -344,13 +344,13 @@ def answer(steps: Sequence[Step], plan: SearchPlan, ended_by: StoppedBy | None =
     else:
         capacity = 0.0 if stopped_by in {StoppedBy.FIRST_STEP, StoppedBy.GENERATOR} else None
     finding = _finding(stopped_by, best_pass)
-    settled = finding in {Finding.FOUND, Finding.LOWER_BOUND}
-    return Answer(
+    settled = finding in {CapacityFinding.FOUND, CapacityFinding.LOWER_BOUND}
+    return SearchResult(
         best_pass=best_pass,
         first_fail=first_fail,
         stopped_by=stopped_by,
         condition=first_fail.reason if first_fail else None,
-        finding=Finding.NOT_CONFIRMED if contested and settled else finding,
+        finding=CapacityFinding.NOT_CONFIRMED if contested and settled else finding,
         capacity=capacity,
         low=low,
         high=high,
@@ -361,22 +361,22 @@ def answer(steps: Sequence[Step], plan: SearchPlan, ended_by: StoppedBy | None =
     )
 
 
-def _stopped_by(best: Level | None, first_fail: Step | None) -> StoppedBy:
+def _stopped_by(best: LoadLevel | None, first_fail: Step | None) -> StoppedBy:
     if first_fail is None:
         return StoppedBy.LADDER_END
-    if first_fail.leaning is Outcome.GENERATOR_LIMITED:
+    if first_fail.leaning is StepOutcome.GENERATOR_LIMITED:
         return StoppedBy.WAITED if first_fail.waited else StoppedBy.GENERATOR
     if best is None or first_fail.reason is None:
         return StoppedBy.FIRST_STEP
     return StoppedBy(first_fail.reason.value)
 
 
-def _finding(stopped_by: StoppedBy, best_pass: Step | None) -> Finding:
-    samples = best_pass.condition(Condition.SAMPLES) if best_pass else None
+def _finding(stopped_by: StoppedBy, best_pass: Step | None) -> CapacityFinding:
+    samples = best_pass.condition(StepCondition.SAMPLES) if best_pass else None
     if stopped_by in {StoppedBy.BUDGET, StoppedBy.INTERRUPTED, StoppedBy.GONE} or (
-        samples and samples.outcome is not Outcome.PASS
+        samples and samples.outcome is not StepOutcome.PASS
     ):
-        return Finding.UNSETTLED
+        return CapacityFinding.UNSETTLED
     if stopped_by in {StoppedBy.LADDER_END, StoppedBy.GENERATOR, StoppedBy.WAITED}:
-        return Finding.LOWER_BOUND
-    return Finding.NOTHING_PASSED if stopped_by is StoppedBy.FIRST_STEP else Finding.FOUND
+        return CapacityFinding.LOWER_BOUND
+    return CapacityFinding.NOTHING_PASSED if stopped_by is StoppedBy.FIRST_STEP else CapacityFinding.FOUND

@@ -9,20 +9,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from chainmark.capacity.agreement import Sla
 from chainmark.capacity.engine import GENERATOR_LIMIT, IDLE_CLOSE, Histogram, ReadHistogram, native_histogram
-from chainmark.capacity.measured import Books, PartFigures
+from chainmark.capacity.measured import PartFigures, RequestCounts
 from chainmark.capacity.model import (
-    Condition,
     ConditionResult,
     LevelKind,
     MixPart,
-    Outcome,
     Phase,
     Step,
+    StepCondition,
+    StepOutcome,
     StepResult,
     Waits,
 )
+from chainmark.capacity.service_level import Sla
 from chainmark.stats import special
 from chainmark.stats.estimable import RISK, has_upper_bound
 
@@ -77,7 +77,7 @@ class _Evidence:
         return self.latency.count_over(limit_s) + self.never_answered
 
     @property
-    def books(self) -> Books:
+    def books(self) -> RequestCounts:
         return self.result.books
 
     @property
@@ -106,7 +106,7 @@ class _PartEvidence(_Evidence):
     part: PartFigures
 
     @property
-    def books(self) -> Books:
+    def books(self) -> RequestCounts:
         return self.part.books
 
     @property
@@ -141,26 +141,26 @@ def judge(
     """
     evidence = _Evidence(result, read_histogram(result.latency.hdr), sla)
     limits = _conditions(evidence) + _of_parts(result, parts, read_histogram) + _waited(waits)
-    generator = next(limit for limit in limits if limit.name is Condition.GENERATOR)
-    judged = [limit for limit in limits if limit.name not in {Condition.GENERATOR, Condition.WAITED}]
-    shown = [limit.name for limit in judged if limit.outcome is Outcome.FAIL]
+    generator = next(limit for limit in limits if limit.name is StepCondition.GENERATOR)
+    judged = [limit for limit in limits if limit.name not in {StepCondition.GENERATOR, StepCondition.WAITED}]
+    shown = [limit.name for limit in judged if limit.outcome is StepOutcome.FAIL]
     missed = [limit.name for limit in judged if not limit.met]
-    waited = any(limit.name is Condition.WAITED and not limit.met for limit in limits)
-    if waited and Condition.ERRORS not in shown:
-        outcome = leaning = Outcome.GENERATOR_LIMITED
+    waited = any(limit.name is StepCondition.WAITED and not limit.met for limit in limits)
+    if waited and StepCondition.ERRORS not in shown:
+        outcome = leaning = StepOutcome.GENERATOR_LIMITED
     elif shown:
         outcome = leaning = _blame(shown, generator)
     else:
-        undecided = any(limit.outcome is Outcome.INCONCLUSIVE for limit in judged)
-        leaning = _blame(missed, generator) if missed else Outcome.PASS
-        outcome = Outcome.INCONCLUSIVE if undecided else Outcome.PASS
+        undecided = any(limit.outcome is StepOutcome.INCONCLUSIVE for limit in judged)
+        leaning = _blame(missed, generator) if missed else StepOutcome.PASS
+        outcome = StepOutcome.INCONCLUSIVE if undecided else StepOutcome.PASS
     partial = result.ended == "stopped"
     reason, reason_part = None, ""
-    if leaning is not Outcome.PASS:
-        limited = waited and outcome is Outcome.GENERATOR_LIMITED
-        reason = Condition.WAITED if limited else _reason(shown or missed, evidence)
+    if leaning is not StepOutcome.PASS:
+        limited = waited and outcome is StepOutcome.GENERATOR_LIMITED
+        reason = StepCondition.WAITED if limited else _reason(shown or missed, evidence)
         decided = [
-            one for one in judged if one.name is reason and (one.outcome is Outcome.FAIL if shown else not one.met)
+            one for one in judged if one.name is reason and (one.outcome is StepOutcome.FAIL if shown else not one.met)
         ]
         reason_part = next((one.part for one in decided if one.part), "")
     return Step(result, phase, limits, outcome, leaning, reason, lengthened, partial, waits, reason_part)
@@ -173,9 +173,9 @@ def _of_parts(
     found: list[ConditionResult] = []
     for part, figures in zip(parts, result.parts, strict=True) if parts else ():
         evidence = _PartEvidence(result, read_histogram(figures.latency.hdr), part.sla, figures)
-        limits = [_centile(evidence, Condition.P99, 0.99, part.sla.p99_s), _errors(evidence)]
+        limits = [_centile(evidence, StepCondition.P99, 0.99, part.sla.p99_s), _errors(evidence)]
         if part.sla.p95_s is not None:
-            limits.insert(1, _centile(evidence, Condition.P95, 0.95, part.sla.p95_s))
+            limits.insert(1, _centile(evidence, StepCondition.P95, 0.95, part.sla.p95_s))
         found += [replace(one, part=part.id, met=one.met or not evidence.asked) for one in limits]
     return tuple(found)
 
@@ -187,48 +187,48 @@ def _waited(waits: Waits | None) -> tuple[ConditionResult, ...]:
     worst = waits.worst()
     if worst is None:
         note = "this kernel does not tell"
-        return (ConditionResult(Condition.WAITED, None, WAITED_SHARE, Outcome.PASS, met=True, note=note),)
+        return (ConditionResult(StepCondition.WAITED, None, WAITED_SHARE, StepOutcome.PASS, met=True, note=note),)
     share, whose = worst
     met = share <= WAITED_SHARE
     note = f"share of the time in which they wanted to run: {whose}"
-    outcome = Outcome.PASS if met else Outcome.FAIL
-    return (ConditionResult(Condition.WAITED, share, WAITED_SHARE, outcome, met=met, note=note),)
+    outcome = StepOutcome.PASS if met else StepOutcome.FAIL
+    return (ConditionResult(StepCondition.WAITED, share, WAITED_SHARE, outcome, met=met, note=note),)
 
 
-def _blame(against: list[Condition], generator: ConditionResult) -> Outcome:
+def _blame(against: list[StepCondition], generator: ConditionResult) -> StepOutcome:
     """Errors are the server's; lateness is not, if the generator was late itself."""
-    if generator.met or Condition.ERRORS in against:
-        return Outcome.FAIL
-    return Outcome.GENERATOR_LIMITED
+    if generator.met or StepCondition.ERRORS in against:
+        return StepOutcome.FAIL
+    return StepOutcome.GENERATOR_LIMITED
 
 
-def _reason(against: list[Condition], evidence: _Evidence) -> Condition:
+def _reason(against: list[StepCondition], evidence: _Evidence) -> StepCondition:
     """The first in the order of the conditions; errors, if the answers alone would have been quick enough."""
-    if Condition.ERRORS in against:
+    if StepCondition.ERRORS in against:
         slow = evidence.latency.count_over(evidence.sla.p99_s)
         if slow <= 0.01 * evidence.result.books.due:
-            return Condition.ERRORS
+            return StepCondition.ERRORS
     return against[0]
 
 
 def _conditions(evidence: _Evidence) -> tuple[ConditionResult, ...]:
     sla = evidence.sla
-    found = [_centile(evidence, Condition.P99, 0.99, sla.p99_s)]
+    found = [_centile(evidence, StepCondition.P99, 0.99, sla.p99_s)]
     if sla.p95_s is not None:
-        found.append(_centile(evidence, Condition.P95, 0.95, sla.p95_s))
+        found.append(_centile(evidence, StepCondition.P95, 0.95, sla.p95_s))
     found.append(_errors(evidence))
     if evidence.open_loop:
         found.append(_achieved(evidence))
     return (*found, _samples(evidence), _generator(evidence))
 
 
-def _separated(low: float, high: float, limit: float) -> Outcome:
+def _separated(low: float, high: float, limit: float) -> StepOutcome:
     if low > limit:
-        return Outcome.FAIL
-    return Outcome.PASS if high <= limit else Outcome.INCONCLUSIVE
+        return StepOutcome.FAIL
+    return StepOutcome.PASS if high <= limit else StepOutcome.INCONCLUSIVE
 
 
-def _centile(evidence: _Evidence, name: Condition, fraction: float, limit_s: float) -> ConditionResult:
+def _centile(evidence: _Evidence, name: StepCondition, fraction: float, limit_s: float) -> ConditionResult:
     """p99 is within the limit if and only if at most 1 % are slower than it."""
     count, n = evidence.slower(limit_s), evidence.asked
     low, high = share_interval(count, n)
@@ -267,9 +267,9 @@ def _errors(evidence: _Evidence) -> ConditionResult:
     low, high = share_interval(failed, sent)
     share = failed / sent if sent else None
     # No error at all is no evidence against the server, however strict the limit.
-    outcome = _separated(low, high, limit) if failed else Outcome.PASS
+    outcome = _separated(low, high, limit) if failed else StepOutcome.PASS
     return ConditionResult(
-        name=Condition.ERRORS,
+        name=StepCondition.ERRORS,
         measured=share,
         limit=limit,
         outcome=outcome,
@@ -287,12 +287,14 @@ def _achieved(evidence: _Evidence) -> ConditionResult:
     result, limit = evidence.result, evidence.sla.achieved_share
     share = result.achieved_share()
     if share is None:
-        return ConditionResult(Condition.ACHIEVED, None, limit, Outcome.INCONCLUSIVE, met=False, note="nothing was due")
+        return ConditionResult(
+            StepCondition.ACHIEVED, None, limit, StepOutcome.INCONCLUSIVE, met=False, note="nothing was due"
+        )
     half = _NORMAL * _queue_noise(result) / result.books.due
     low, high = share - half, share + half
     # The same question about the share that was not achieved.
     outcome = _separated(1.0 - high, 1.0 - low, 1.0 - limit)
-    return ConditionResult(Condition.ACHIEVED, share, limit, outcome, met=share >= limit, low=low, high=high)
+    return ConditionResult(StepCondition.ACHIEVED, share, limit, outcome, met=share >= limit, low=low, high=high)
 
 
 def _queue_noise(result: StepResult) -> float:
@@ -310,8 +312,8 @@ def _queue_noise(result: StepResult) -> float:
 
 def _samples(evidence: _Evidence) -> ConditionResult:
     due, wanted = evidence.result.books.due, evidence.sla.min_requests
-    outcome = Outcome.PASS if due >= wanted else Outcome.INCONCLUSIVE
-    return ConditionResult(Condition.SAMPLES, float(due), float(wanted), outcome, met=True)
+    outcome = StepOutcome.PASS if due >= wanted else StepOutcome.INCONCLUSIVE
+    return ConditionResult(StepCondition.SAMPLES, float(due), float(wanted), outcome, met=True)
 
 
 def _generator(evidence: _Evidence) -> ConditionResult:
@@ -320,7 +322,7 @@ def _generator(evidence: _Evidence) -> ConditionResult:
     if result.not_asked:
         share = result.not_asked / result.books.due
         note = f"share of the requests that could not be made: {machine_limits(result)}"
-        return ConditionResult(Condition.GENERATOR, share, 0.0, Outcome.FAIL, met=False, note=note)
+        return ConditionResult(StepCondition.GENERATOR, share, 0.0, StepOutcome.FAIL, met=False, note=note)
     readings = [(result.generator_cpu_share, CPU_SHARE, "share of the generator's processor time")]
     if evidence.open_loop and result.lag.p99_s is not None:
         allowed_s = max(LAG_FLOOR_S, LAG_SHARE * evidence.sla.strictest_latency_s)
@@ -330,8 +332,8 @@ def _generator(evidence: _Evidence) -> ConditionResult:
         readings.append((result.wake.p99_s, allowed_s, "p99 of how late the generator's threads woke, in seconds"))
     measured, limit, note = max(readings, key=lambda reading: reading[0] / reading[1])
     met = measured <= limit
-    outcome = Outcome.PASS if met else Outcome.FAIL
-    return ConditionResult(Condition.GENERATOR, measured, limit, outcome, met=met, note=note)
+    outcome = StepOutcome.PASS if met else StepOutcome.FAIL
+    return ConditionResult(StepCondition.GENERATOR, measured, limit, outcome, met=met, note=note)
 
 
 def machine_limits(result: StepResult) -> str:

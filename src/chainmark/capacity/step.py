@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-from chainmark.capacity.advice import clients_for_enough, give_up, lengthened_seconds, rate_for_enough, step_seconds
-from chainmark.capacity.agreement import Sla
+from chainmark.capacity.advice import clients_for_enough, extended_seconds, give_up, rate_for_enough, step_seconds
 from chainmark.capacity.engine import (
     UNANSWERED,
     Engine,
@@ -23,20 +22,21 @@ from chainmark.capacity.engine import (
 from chainmark.capacity.model import (
     Endpoint,
     Gone,
-    Level,
     LevelKind,
-    Outcome,
+    LoadLevel,
     Phase,
     Step,
-    StepOrder,
+    StepOutcome,
+    StepRequest,
     StepResult,
     Target,
     Waits,
 )
 from chainmark.capacity.plan import SearchPlan, rounded
 from chainmark.capacity.presence import Presence, takes_connections
-from chainmark.capacity.recovery import LOOK_REQUESTS, LOOK_S, Looks, Recovery, Waiting, median_s
+from chainmark.capacity.recovery import LOOK_REQUESTS, LOOK_S, HealthProbes, Recovery, WaitPlan, median_s
 from chainmark.capacity.search import Ask, Interrupted
+from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import judge
 from chainmark.capacity.witness import Watching
 from chainmark.core import units
@@ -92,7 +92,7 @@ class StepSettings:
 
 
 def run_step(
-    order: StepOrder,
+    order: StepRequest,
     progress: Progress | None = None,
     make_engine: MakeEngine = native_engine,
     pause: Callable[[float], None] = time.sleep,
@@ -121,7 +121,7 @@ def run_step(
     return _result(order, finished)
 
 
-def _result(order: StepOrder, finished: Mapping[str, Any]) -> StepResult:
+def _result(order: StepRequest, finished: Mapping[str, Any]) -> StepResult:
     """What was measured; a server that does not know us any more has us ask for a new header before the next step."""
     result = StepResult.of(order, finished)
     if any(error.status == _WHO_ARE_YOU for error in result.errors):
@@ -129,7 +129,7 @@ def _result(order: StepOrder, finished: Mapping[str, Any]) -> StepResult:
     return result
 
 
-def _started(order: StepOrder, make_engine: MakeEngine) -> Engine:
+def _started(order: StepRequest, make_engine: MakeEngine) -> Engine:
     try:
         engine = make_engine(order.to_json())
         engine.start()
@@ -192,7 +192,7 @@ class StepRunner:
     pause: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
     done: list[Step] = field(default_factory=list)
-    looks: Looks = field(default_factory=Looks)
+    looks: HealthProbes = field(default_factory=HealthProbes)
     recovery: Recovery = field(default_factory=Recovery)
     listens: Callable[[str], bool] = takes_connections
     watching: Callable[[], Watching] | None = None
@@ -223,7 +223,7 @@ class StepRunner:
         self.done.append(step)
         return step
 
-    def _watched(self, order: StepOrder) -> tuple[StepResult, Waits | None]:
+    def _watched(self, order: StepRequest) -> tuple[StepResult, Waits | None]:
         """A step, and what the machine was seen to do in the meantime."""
         run = partial(run_step, order, self.progress, self.make_engine, self.pause, self._presence)
         if self.watching is None:
@@ -275,7 +275,7 @@ class StepRunner:
 
     def _expect_connections(self, step: Step) -> None:
         """The same of a server that went away just before the step's end."""
-        if step.outcome is Outcome.FAIL and step.result.books.failed and self._presence.refuses():
+        if step.outcome is StepOutcome.FAIL and step.result.books.failed and self._presence.refuses():
             ended_ns = step.result.started_ns + round((step.result.warm_up_s + step.result.window_s) * 1e9)
             raise Interrupted(replace(step, partial=True), Gone(self.target.name, ended_ns, "it takes no connections"))
 
@@ -284,17 +284,17 @@ class StepRunner:
         order = replace(self._order_of_look(), drain_s=longest_s, timeout_s=longest_s)
         return not _is_silent(self._looked(order))
 
-    def _rest(self, level: Level) -> None:
+    def _rest(self, level: LoadLevel) -> None:
         """After a step at this level: the pause, and until the server is as quick as before."""
         if self.settings.cool_down_s > 0.0:
             self.pause(self.settings.cool_down_s)
         if self.settings.recovery_longest_s <= 0.0:
             return
         begin_step(self.progress, f"{self.endpoint.label}: waiting until it is as quick as before {level}")
-        waiting = Waiting(self._look, self.settings.recovery_longest_s, self.clock, self.pause, self._tell)
+        waiting = WaitPlan(self._look, self.settings.recovery_longest_s, self.clock, self.pause, self._report_progress)
         waiting.until_back(self.looks, level)
 
-    def _tell(self, fraction: float, p50_s: float | None) -> None:
+    def _report_progress(self, fraction: float, p50_s: float | None) -> None:
         seen = "not answered" if p50_s is None else units.duration(p50_s)
         self.progress.update(fraction, f"{seen} at one client")
 
@@ -309,9 +309,9 @@ class StepRunner:
             raise Interrupted(gone=Gone(self.target.name, result.started_ns, "it takes no connections"))
         return median_s(result, self.read_histogram)
 
-    def _order_of_look(self) -> StepOrder:
+    def _order_of_look(self) -> StepRequest:
         return replace(
-            self.order(Ask(Level(LevelKind.CLIENTS, 1.0), Phase.PROBE)),
+            self.order(Ask(LoadLevel(LevelKind.CLIENTS, 1.0), Phase.PROBE)),
             warm_up_s=0.0,
             duration_s=LOOK_S,
             give_up=None,
@@ -320,7 +320,7 @@ class StepRunner:
             seed=self.settings.seed,
         )
 
-    def _looked(self, order: StepOrder) -> StepResult:
+    def _looked(self, order: StepRequest) -> StepResult:
         """A look, counted."""
         engine = _started(order, self.make_engine)
         try:
@@ -343,10 +343,10 @@ class StepRunner:
                 return
             self.pause(_COUNT_EVERY_S)
 
-    def order(self, ask: Ask) -> StepOrder:
+    def order(self, ask: Ask) -> StepRequest:
         """What the engine is asked for, by what was measured before."""
         settings = self.settings
-        order = StepOrder(
+        order = StepRequest(
             target=self.target,
             endpoint=self.endpoint,
             level=ask.level,
@@ -370,7 +370,7 @@ class StepRunner:
             return order
         return replace(order, give_up=give_up(self.sla, self._requests_at_most(order)))
 
-    def _warm_up_s(self, level: Level) -> float:
+    def _warm_up_s(self, level: LoadLevel) -> float:
         """A rate's is whole seconds: what was answered in the window is counted in whole seconds of the step."""
         usual_s = min(max(1.0, self.sla.p99_s), _WARM_UP_LONGEST_S)
         chosen_s = usual_s if self.settings.warm_up_s is None else self.settings.warm_up_s
@@ -383,12 +383,12 @@ class StepRunner:
         before = [step for step in self.done if step.level == ask.level]
         if ask.lengthened and before:
             shortest = min(before, key=lambda step: step.result.window_s)
-            return lengthened_seconds(shortest, self.sla, usual_s, longest_s, self.endpoint.rarest_share)
+            return extended_seconds(shortest, self.sla, usual_s, longest_s, self.endpoint.rarest_share)
         expected_per_s = self._expected_per_s(ask.level)
         asked_per_s = None if expected_per_s is None else expected_per_s * self.endpoint.rarest_share
         return step_seconds(asked_per_s, self.sla, usual_s, longest_s)
 
-    def _expected_per_s(self, level: Level) -> float | None:
+    def _expected_per_s(self, level: LoadLevel) -> float | None:
         """At least what fewer clients were answered; a rate is what it is."""
         if level.kind is LevelKind.RATE:
             return level.value
@@ -397,7 +397,7 @@ class StepRunner:
             return level.value / (self.looks.reference_s + self.settings.think_s)
         return max(lower, default=None)
 
-    def _requests_at_most(self, order: StepOrder) -> int:
+    def _requests_at_most(self, order: StepRequest) -> int:
         if order.level.kind is LevelKind.RATE:
             return int(order.level.value * order.duration_s)
         known = max((step.result.due_per_s for step in self.done), default=0.0)

@@ -111,7 +111,7 @@ class Bin:
 
 
 @dataclass(frozen=True)
-class Seconds:
+class BinnedSeconds:
     """The seconds of all steps of an endpoint after each other, ``size`` of them in a bin."""
 
     spans: list[StepSpan]
@@ -119,7 +119,7 @@ class Seconds:
     size: int
 
 
-def seconds_of(endpoint: EndpointEntry, kind: Kind) -> Seconds:
+def seconds_of(endpoint: EndpointEntry, kind: Kind) -> BinnedSeconds:
     """Of the steps of one kind of load, joined so that there are about `MOST_BINS` bins at the most."""
     by_step: dict[int, list[SecondEntry]] = {}
     for entry in sorted(endpoint.seconds, key=lambda one: one.second):
@@ -127,7 +127,7 @@ def seconds_of(endpoint: EndpointEntry, kind: Kind) -> Seconds:
     steps = [step for step in endpoint.steps if step.number in by_step and step.kind == kind]
     lengths = {number: seconds[-1].second - seconds[0].second + 1 for number, seconds in by_step.items()}
     size = max(1, -(-sum(lengths[step.number] for step in steps) // MOST_BINS))
-    found = Seconds([], [], size)
+    found = BinnedSeconds([], [], size)
     offset = 0
     for step in steps:
         seconds, length = by_step[step.number], lengths[step.number]

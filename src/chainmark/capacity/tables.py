@@ -12,8 +12,8 @@ import polars as pl
 from chainmark.capacity.course import Course, Ramp
 from chainmark.capacity.engine import IDLE_CLOSE, RECORD_CLASSES, RIGHT
 from chainmark.capacity.figures import figures_of
-from chainmark.capacity.loadtest import Found
-from chainmark.capacity.measured import Series
+from chainmark.capacity.loadtest import EndpointResult
+from chainmark.capacity.measured import StepSeries
 from chainmark.capacity.metrics import (
     ATTEMPT,
     FAILED,
@@ -51,7 +51,7 @@ ERROR_SCHEMA: Schema = {
 }
 
 
-def numbered(found: Sequence[Found]) -> Iterator[tuple[int, Found, Step]]:
+def numbered(found: Sequence[EndpointResult]) -> Iterator[tuple[int, EndpointResult, Step]]:
     """All steps with their numbers, counted over all endpoints."""
     number = 0
     for one in found:
@@ -78,20 +78,20 @@ class StepRow(StepFigures):
 
 
 STEP_SCHEMA = schema_of(StepRow)
-_SERIES = {name: field.annotation for name, field in Series.model_fields.items() if name != "errors"}
+_SERIES = {name: field.annotation for name, field in StepSeries.model_fields.items() if name != "errors"}
 SECOND_SCHEMA: Schema = {
     "step": pl.Int64,
     **{name: column_type(get_args(listed)[0]) for name, listed in _SERIES.items()},
 }
 
 
-def steps_frame(found: Sequence[Found]) -> pl.DataFrame:
+def steps_frame(found: Sequence[EndpointResult]) -> pl.DataFrame:
     """One row a step: what was asked, the books, latencies in seconds, the judgement, the histogram."""
     rows = [dict(_step_row(number, one, step)) for number, one, step in numbered(found)]
     return pl.DataFrame(rows, schema=dict(STEP_SCHEMA))
 
 
-def _step_row(number: int, found: Found, step: Step) -> StepRow:
+def _step_row(number: int, found: EndpointResult, step: Step) -> StepRow:
     result = step.result
     return StepRow(
         **dict(figures_of(step)),
@@ -115,7 +115,7 @@ def _condition(limit: Any) -> dict[str, Any]:
     return {"name": limit.name.value, "outcome": limit.outcome.value, **{key: getattr(limit, key) for key in names}}
 
 
-def seconds_frame(found: Sequence[Found]) -> pl.DataFrame:
+def seconds_frame(found: Sequence[EndpointResult]) -> pl.DataFrame:
     """One row a step and second, from the begin of its warm-up on."""
     schema = dict(SECOND_SCHEMA)
     frames = []
@@ -126,7 +126,7 @@ def seconds_frame(found: Sequence[Found]) -> pl.DataFrame:
     return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
 
 
-def errors_frame(found: Sequence[Found]) -> pl.DataFrame:
+def errors_frame(found: Sequence[EndpointResult]) -> pl.DataFrame:
     """One row a step and kind of error."""
     rows = [
         {
@@ -144,7 +144,7 @@ def errors_frame(found: Sequence[Found]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict(ERROR_SCHEMA))
 
 
-def samples_of(found: Sequence[Found]) -> dict[str, pl.DataFrame]:
+def samples_of(found: Sequence[EndpointResult]) -> dict[str, pl.DataFrame]:
     """The samples of the metrics by population."""
     searched = {
         capacity_id(one.endpoint.id, kind): [answer.capacity] for one in found for kind, answer in one.answers.items()
@@ -162,7 +162,7 @@ def samples_of(found: Sequence[Found]) -> dict[str, pl.DataFrame]:
     return samples
 
 
-def _course_samples(found: Found, course: Course) -> pl.DataFrame:
+def _course_samples(found: EndpointResult, course: Course) -> pl.DataFrame:
     """One row a run of a ramp or a spike; null of what says nothing about the server."""
     name = course_id(found.endpoint.id, course)
     measured = f"{name}_{KEPT_UP_TO if isinstance(course, Ramp) else RECOVERY}"

@@ -8,7 +8,7 @@ import polars as pl
 
 from chainmark.capacity.bottleneck import bent_entries
 from chainmark.capacity.drift import Drift, drifts_of, memory_drifts_of
-from chainmark.capacity.loadtest import Found
+from chainmark.capacity.loadtest import EndpointResult
 from chainmark.capacity.model import Step
 from chainmark.capacity.report import drift_entry
 from chainmark.capacity.tables import numbered
@@ -27,7 +27,7 @@ _MOST_STATEMENTS = 3
 WATCH_SCHEMA: Schema = {"step": pl.Int64, "second": pl.Int64, **SERVER_SCHEMA}
 
 
-def watch_frame(watched: Watched, found: Sequence[Found]) -> pl.DataFrame:
+def watch_frame(watched: Watched, found: Sequence[EndpointResult]) -> pl.DataFrame:
     """Every reading, with the step and the second of it in which it was taken; null between the steps.
 
     Steps have the numbers that ``steps.parquet`` gives them.
@@ -70,7 +70,7 @@ def source_entries(watched: Watched) -> list[SourceEntry]:
     ]
 
 
-def with_watched(entry: EndpointEntry, found: Found, watched: Watched) -> EndpointEntry:
+def with_watched(entry: EndpointEntry, found: EndpointResult, watched: Watched) -> EndpointEntry:
     """An endpoint with what the server used meanwhile, and what bent first."""
     steps = found.level_steps()
     known = [one for resource in watched.resources if (one := _resource(resource, steps, entry)).uses]
@@ -88,12 +88,12 @@ def with_watched(entry: EndpointEntry, found: Found, watched: Watched) -> Endpoi
     )
 
 
-def drifts_in(found: Found, watched: Watched) -> list[Drift]:
+def drifts_in(found: EndpointResult, watched: Watched) -> list[Drift]:
     """Of everything that is looked at over an endpoint's long steps."""
     return [*drifts_of(found.level_steps(), found.agreement), *_memory_drifts(found, watched)]
 
 
-def _memory_drifts(found: Found, watched: Watched) -> Iterator[Drift]:
+def _memory_drifts(found: EndpointResult, watched: Watched) -> Iterator[Drift]:
     """Of the server's processes, or of its control group."""
     for one in watched.series:
         if one.name.source in {PROCESS, CGROUP} and one.name.series == MEMORY:

@@ -8,7 +8,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from chainmark.capacity.measured import Series
+from chainmark.capacity.measured import StepSeries
 from chainmark.capacity.model import StepResult, Waits
 from chainmark.network.run_queue import lost_share
 from chainmark.network.witness import Behind, Witness, listening_processes
@@ -63,7 +63,7 @@ class MachineWitness:
         )
 
 
-def _generator_times(series: Series) -> tuple[np.ndarray, np.ndarray]:
+def _generator_times(series: StepSeries) -> tuple[np.ndarray, np.ndarray]:
     """The engine reads its own threads' accounts: these are exact, and NaN where the kernel does not tell."""
     return np.array(series.cpu_s), np.array(series.waited_s, dtype=float)
 

@@ -15,7 +15,7 @@ from chainmark.cli.console import err
 from chainmark.core.progress import LiveSource
 from chainmark.core.qa_plan import ScenarioPlan
 from chainmark.core.tool import tool_version
-from chainmark.lab.schedules import LONE_SIDE, Step, Total
+from chainmark.lab.schedules import LONE_SIDE, PlannedRun, Total
 from chainmark.lab.session import name_of
 from chainmark.network.openmetrics import ExperimentState, exposed
 from chainmark.store.runs import SealedRun
@@ -35,7 +35,9 @@ class TerminalProgress:
         self._heading = ""
         self._headings: dict[tuple[str, str, int, int], str] = {}  # a run may end after the next one has begun
 
-    def begin(self, step: Step, number: int, total: Total, left_s: float | None = None, heading: str = "") -> None:
+    def begin(
+        self, step: PlannedRun, number: int, total: Total, left_s: float | None = None, heading: str = ""
+    ) -> None:
         """Announce a run, by a heading of its own where there is one."""
         side = "" if step.side == LONE_SIDE else f" ({step.side})"
         self._heading = heading or f"{_which(number, total)} · {step.version}{side}"
@@ -96,7 +98,9 @@ class ExposedProgress:
         self._shown = shown
         self._state = state
 
-    def begin(self, step: Step, number: int, total: Total, left_s: float | None = None, heading: str = "") -> None:
+    def begin(
+        self, step: PlannedRun, number: int, total: Total, left_s: float | None = None, heading: str = ""
+    ) -> None:
         """Announce a run."""
         self._state.begin(step.version, step.side, number, total.runs)
         self._shown.begin(step, number, total, left_s, heading)
@@ -148,14 +152,14 @@ class QaProgress:
         told = f": not run; it requires {'; '.join(lacking)}" if lacking else ""
         self._bars.say(f"{scenario.title}{told}")
 
-    def begin(self, step: Step, number: int, total: Total, left_s: float | None = None) -> None:
+    def begin(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> None:
         """Announce a run."""
         side = step.side.partition("/")[2] or step.side
         left = " ".join(filter(None, (_left(left_s or 0.0), total.bound)))
         heading = f"{_which(number, total)} · {self._title} · {step.version} ({side}) · {left}"
         self._bars.begin(step, number, total, left_s, heading)
 
-    def again(self, step: Step, because: str) -> None:
+    def again(self, step: PlannedRun, because: str) -> None:
         """Say why a run is made once more."""
         self._bars.say(f"{step.version} ({step.side}) is repeated: {because}")
 

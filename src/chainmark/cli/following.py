@@ -21,9 +21,9 @@ def progress(expose: str | None = None, *, no_wait: bool = False, scenarios: boo
         scenarios: whether runs are those of a qualification's scenarios.
     """
     from chainmark.cli.bars import shown
-    from chainmark.lab.machine import USE, Use
+    from chainmark.lab.machine import USE, MachineUse
 
     if no_wait:
-        os.environ[USE] = Use.REFUSE
+        os.environ[USE] = MachineUse.REFUSE
     with shown(expose, scenarios=scenarios) as listener:
         yield listener

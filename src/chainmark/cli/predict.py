@@ -19,7 +19,7 @@ _WRITTEN = "chainmark.written"
 _PANEL = "What-ifs (each value adds a scenario, in the given order)"
 
 
-class WrittenOrder(Quick):
+class OptionsInOrder(Quick):
     """A command that remembers in which order its options were written, across all of them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -115,7 +115,7 @@ def predict(
     output.finish(document)
 
 
-predict.command_class = WrittenOrder  # type: ignore[attr-defined]
+predict.command_class = OptionsInOrder  # type: ignore[attr-defined]
 
 
 def in_written_order(written: Sequence[str], given: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from chainmark.compare.attribution import located
 from chainmark.compare.breakdowns import breakdowns_of
 from chainmark.compare.build_differences import build_differences
 from chainmark.compare.builds import build_caveats, title_of
@@ -25,7 +26,6 @@ from chainmark.compare.next_step import Clues, with_next_step
 from chainmark.compare.samples import ChartSide, RunSamples, SideSamples
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, are_interleaved, describe
 from chainmark.compare.split import PartsOf, splits_of
-from chainmark.compare.whereabouts import located
 from chainmark.core.asked import Question
 from chainmark.core.catalogue import NO_MARGINS, Catalogue, Margins
 from chainmark.core.caveats import Caveats, caveats_of

@@ -14,7 +14,7 @@ from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.compare.judge import working_scale
 from chainmark.compare.noise import Archive, differs_more, scaled
 from chainmark.compare.verdict import is_failure
-from chainmark.core.bisect_report import BisectStep, Level, SideFound
+from chainmark.core.bisect_report import BisectStep, RevisionLevel, SideFound
 from chainmark.core.comparison import Judgement, Outcome, Scale
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Status
@@ -23,14 +23,14 @@ from chainmark.core.verdict import Verdict
 from chainmark.core.wording import judged_name
 from chainmark.lab.bisecting import Bisection
 from chainmark.stats.centiles import FloatArray
-from chainmark.stats.change_place import DOUBT, Row, Seen, changes, until_each
+from chainmark.stats.change_place import DOUBT, SearchedRevisions, SearchedRuns, changes, until_each
 from chainmark.stats.intervals import Contrast, Spread, Working, mean_and_variance, own_spread
 
 FAILING = "failing runs"
 
 
 @dataclass(frozen=True)
-class Followed:
+class SearchTarget:
     """What a search follows from revision to revision.
 
     Attributes:
@@ -71,7 +71,7 @@ class Followed:
         return math.expm1(change) if self.working is Working.LOG else change
 
 
-def followed_of(decided: Decided, asked: str | None) -> Followed | None:
+def followed_of(decided: Decided, asked: str | None) -> SearchTarget | None:
     """What to follow, if the runs of both ends establish that it changed.
 
     Args:
@@ -90,7 +90,7 @@ def followed_of(decided: Decided, asked: str | None) -> Followed | None:
     gating = [item for item in decided.judgements if item.gating]
     worse = [item for item in gating if is_failure(item)] or [gating[place] for place in decided.family.together]
     if not worse:
-        return Followed()  # it is its runs that fail
+        return SearchTarget()  # it is its runs that fail
     return _followed(decided, max(worse, key=lambda one: _clearness(decided, one)))
 
 
@@ -125,12 +125,12 @@ def _sides(decided: Decided, metric: Metric, statistic: str) -> tuple[SideEstima
     )
 
 
-def _followed(decided: Decided, judgement: Judgement) -> Followed:
+def _followed(decided: Decided, judgement: Judgement) -> SearchTarget:
     metric = decided.catalogue.metric(judgement.metric_id)
     working = working_scale(metric, *_sides(decided, metric, judgement.statistic))
     # None is a growth so large that no ratio can be told.
     is_lower = judgement.change is not None and judgement.change < 0.0
-    return Followed(
+    return SearchTarget(
         metric,
         judgement.statistic,
         Working.LOG if working is Working.LOG else Working.DIFFERENCE,
@@ -147,7 +147,7 @@ def _clearness(decided: Decided, judgement: Judgement) -> float:
     return abs(change) / math.sqrt(max(noise.squares, 1e-300) / max(1.0, noise.degrees_of_freedom))
 
 
-def archived(made: Bisection, followed: Followed, history: Sequence[RunData]) -> Spread | None:
+def archived(made: Bisection, followed: SearchTarget, history: Sequence[RunData]) -> Spread | None:
     """The noise that runs outside the search show; None where they show none, or these differ more.
 
     Args:
@@ -170,13 +170,13 @@ def archived(made: Bisection, followed: Followed, history: Sequence[RunData]) ->
 class Known:
     """What the runs of a search say."""
 
-    row: Row
-    seen: Seen
+    row: SearchedRevisions
+    seen: SearchedRuns
     found: FloatArray
-    followed: Followed
+    followed: SearchTarget
 
     @classmethod
-    def of(cls, made: Bisection, followed: Followed, archive: Spread | None, visits: int | None = None) -> Known:
+    def of(cls, made: Bisection, followed: SearchTarget, archive: Spread | None, visits: int | None = None) -> Known:
         """What is known by all runs, or by those of the first visits.
 
         Args:
@@ -192,10 +192,10 @@ class Known:
             for visit in [made.visit_of(position)]
         ]
         places, numbers, values = (np.array([one[column] for one in told]) for column in range(3))
-        seen = Seen(places, numbers, values.astype(float))
+        seen = SearchedRuns(places, numbers, values.astype(float))
         skipped = frozenset(made.record.skipped)
         equal = tuple(pair for pair in made.equal if not skipped & set(pair))
-        row = Row(made.last, skipped, equal, archive, followed.metric is None)
+        row = SearchedRevisions(made.last, skipped, equal, archive, followed.metric is None)
         return cls(row, seen, row.chances(seen), followed)
 
     @property
@@ -219,20 +219,20 @@ class Known:
             return SideFound.DOUBTFUL
         return SideFound.GOOD if chance <= DOUBT else SideFound.BAD
 
-    def levels(self) -> dict[int, Level]:
+    def levels(self) -> dict[int, RevisionLevel]:
         """Of every measured revision but the good one its change against it."""
         if self.row.fails:
             return {}
         found = changes(self.seen, self.row.archive)
         return {place: self._level(place, contrast) for place, contrast in found.items()}
 
-    def _level(self, place: int, contrast: Contrast) -> Level:
+    def _level(self, place: int, contrast: Contrast) -> RevisionLevel:
         low, high = sorted((self.followed.told(contrast.low), self.followed.told(contrast.high)))
         runs = int((self.seen.places == place).sum())
-        return Level(place=place, runs=runs, change=self.followed.told(contrast.change), low=low, high=high)
+        return RevisionLevel(place=place, runs=runs, change=self.followed.told(contrast.change), low=low, high=high)
 
 
-def steps_of(made: Bisection, followed: Followed, archive: Spread | None) -> list[BisectStep]:
+def steps_of(made: Bisection, followed: SearchTarget, archive: Spread | None) -> list[BisectStep]:
     """The path of a search: what was known at the end of every visit after the first."""
     steps = []
     for number, visit in enumerate(made.record.visits[1:], start=1):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from chainmark.compare.bisect import Known
 from chainmark.core import units
-from chainmark.core.bisect_report import BisectReport, BisectStep, Level, Revision, Way
+from chainmark.core.bisect_report import BisectReport, BisectStep, Revision, RevisionLevel, Way
 from chainmark.core.comparison import Comparison, Scale
 from chainmark.core.verdict import Verdict
 from chainmark.lab.bisecting import GOOD, Bisection
@@ -221,7 +221,7 @@ def _sure(chance: float) -> str:
     return f"{units.plain_percent(chance, decimals=1)} sure"
 
 
-def _said(level: Level, known: Known) -> str:
+def _said(level: RevisionLevel, known: Known) -> str:
     """A change with its interval: "+31.0 % (90 % interval +28.1 … +34.0 %)"."""
     if known.followed.scale is Scale.RELATIVE:
         change = units.percent(level.change, decimals=units.percent_decimals(level.low, level.high))

@@ -10,8 +10,8 @@ import numpy as np
 from chainmark.compare.bands import Resampler, band
 from chainmark.compare.samples import ChartSide, RunSamples
 from chainmark.core import units
-from chainmark.core.comparison import ChartData, ChartKind, Line
-from chainmark.core.metric import Chart, Kind, Metric, Population
+from chainmark.core.comparison import ChartData, ChartKind, ChartLine
+from chainmark.core.metric import Kind, Metric, MetricChart, Population
 from chainmark.stats.centiles import FloatArray
 from chainmark.stats.description import DIGITS, POOLED_POINTS, RUN_POINTS, SHIFT_FRACTIONS, curve_fractions
 from chainmark.stats.estimable import has_rank
@@ -38,12 +38,12 @@ def _unit_label(metric: Metric) -> str:
     return f"{metric.label}, {metric.unit}" if metric.unit not in {"", "1"} else metric.label
 
 
-def _pooled_line(side: ChartSide, knots: Knots, resampler: Resampler) -> Line:
+def _pooled_line(side: ChartSide, knots: Knots, resampler: Resampler) -> ChartLine:
     fractions = curve_fractions(min(POOLED_POINTS, max(2, knots.n)))
     low, high = resampler.band(fractions)
     points = knots.centiles(fractions)
     # Replicates of an extreme never pass it: the band is widened to hold its own line.
-    return Line(
+    return ChartLine(
         side=side.name,
         run_id=None,
         label=side.label,
@@ -54,9 +54,9 @@ def _pooled_line(side: ChartSide, knots: Knots, resampler: Resampler) -> Line:
     )
 
 
-def _run_line(side: ChartSide, number: int, own: RunSamples) -> Line:
+def _run_line(side: ChartSide, number: int, own: RunSamples) -> ChartLine:
     fractions = curve_fractions(min(RUN_POINTS, max(2, own.knots.n)))
-    return Line(
+    return ChartLine(
         side=side.name,
         run_id=own.run.run_id,
         label=f"{side.label} run {number}",
@@ -166,7 +166,7 @@ def shift_chart(
         both = (samples[0].pooled, samples[1].pooled)
         shifts = _shift_by_bootstrap((drawn[0], drawn[1]), both, fractions, ratio=ratio)
         how = _band_note(resamplers)
-    line = Line(
+    line = ChartLine(
         side="",
         run_id=None,
         label=f"{sides[1].label} against {sides[0].label}",
@@ -204,7 +204,7 @@ def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Populat
             widest = max(widest, track.step)
             ranged = bool(population.average_over) or track.step > 1
             lines.append(
-                Line(
+                ChartLine(
                     side=side.name,
                     run_id=own.run.run_id,
                     label=f"{side.label} run {number}" if len(side.runs) > 1 else side.label,
@@ -252,7 +252,7 @@ def scatter_chart(sides: Sequence[ChartSide], metric: Metric, population: Popula
             widest = max(widest, dots.step)
             label = f"{side.label} run {number}" if len(side.runs) > 1 else side.label
             x, y = dots.time.tolist(), dots.value.tolist()
-            lines.append(Line(side=side.name, run_id=own.run.run_id, label=label, x=x, y=y))
+            lines.append(ChartLine(side=side.name, run_id=own.run.run_id, label=label, x=x, y=y))
     if not lines:
         return None
     thinned = f"thinned to one sample in {widest} at least, and the extremes" if widest > 1 else ""
@@ -279,10 +279,10 @@ def charts_of(sides: Sequence[ChartSide], metric: Metric, population: Population
     """
     made: list[ChartData | None] = []
     for kind in metric.charts:
-        if kind is Chart.CDF:
+        if kind is MetricChart.CDF:
             resamplers = [Resampler(side.samples(metric, population), side.name, metric.id, seed) for side in sides]
             made += [chart(sides, metric, population, resamplers) for chart in (cdf_chart, shift_chart)]
-        elif kind is Chart.SERIES:
+        elif kind is MetricChart.SERIES:
             made.append(series_chart(sides, metric, population))
         else:
             made.append(scatter_chart(sides, metric, population))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.compare.decide import Decided
-from chainmark.compare.past import told_of
-from chainmark.compare.verdict import Finding
+from chainmark.compare.past import noise_notes
+from chainmark.compare.verdict import VerdictFinding
 from chainmark.core import units
 from chainmark.core.comparison import Judgement
 from chainmark.core.metric import Better
@@ -14,7 +14,7 @@ from chainmark.core.verdict import Verdict
 from chainmark.core.wording import change_with_interval, enumerated, name_of
 
 
-def costs_of(decided: Decided) -> Finding:
+def costs_of(decided: Decided) -> VerdictFinding:
     """What the gating metrics cost more and less, each with its interval, instead of a verdict.
 
     Sides that must not be compared stay invalid: nothing is known of their costs.
@@ -28,15 +28,15 @@ def costs_of(decided: Decided) -> Finding:
     moved = [item for item in gating if item.beyond_noise]
     more, less = ([item for item in moved if _is_worse(decided, item) is worse] for worse in (True, False))
     parts = [
-        f"{word}: {enumerated([_told(decided, item) for item in found])}"
+        f"{word}: {enumerated([_change_text(decided, item) for item in found])}"
         for word, found in (("more", more), ("less", less))
         if found
     ]
     left = units.plural(sum(item.beyond_noise is False for item in gating), "gating metric")
     sentence = "; ".join([*parts, f"{left} moved by no more than re-running moves them"])
-    reasons = told_of(decided.releases, decided.judgements, decided.catalogue) if decided.releases else []
+    reasons = noise_notes(decided.releases, decided.judgements, decided.catalogue) if decided.releases else []
     names = decided.labels
-    return Finding(
+    return VerdictFinding(
         Verdict.INFORMATIONAL, f"{names[1]} costs, beside {names[0]}, {sentence}", [*reasons, *_open(gating)], []
     )
 
@@ -46,7 +46,7 @@ def _is_worse(decided: Decided, item: Judgement) -> bool:
     return ((item.change or 0.0) > 0.0) is not is_higher_better
 
 
-def _told(decided: Decided, item: Judgement) -> str:
+def _change_text(decided: Decided, item: Judgement) -> str:
     metric = decided.catalogue.metric(item.metric_id)
     return f"{name_of(decided.catalogue, item)} {change_with_interval(item, metric)}"
 

@@ -16,10 +16,10 @@ from chainmark.compare.judge import Bench, judge, unjudged, working_scale
 from chainmark.compare.looks import looks_of
 from chainmark.compare.margins import learnt_margins, widened_margins
 from chainmark.compare.noise import Archive
-from chainmark.compare.past import told_of
+from chainmark.compare.past import noise_notes
 from chainmark.compare.releases import Releases
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns, check_pair, labels, select
-from chainmark.compare.verdict import Finding, OwnMargins, adjust, find, problem, with_failures
+from chainmark.compare.verdict import OwnMargins, VerdictFinding, adjust, find, problem, with_failures
 from chainmark.core.asked import BaselineKind
 from chainmark.core.catalogue import NO_MARGINS, WIDEST, Bounds, Catalogue, Margins
 from chainmark.core.comparison import ConditionDifference, Judgement, Outcome
@@ -63,14 +63,14 @@ def _as_printed(catalogue: Catalogue, runs: Sequence[LoadedRun]) -> Catalogue:
     known = {one.id: one.statistics for run in runs if run.manifest.printed for one in run.catalogue.metrics}
     changed = [
         metric.model_copy(update={"judged_by": judged})
-        if (judged := _told_by_both(metric, known.get(metric.id, metric.statistics)))
+        if (judged := _shared_statistics(metric, known.get(metric.id, metric.statistics)))
         else metric
         for metric in catalogue.metrics
     ]
     return catalogue.model_copy(update={"metrics": changed}) if known else catalogue
 
 
-def _told_by_both(metric: Metric, printed: Sequence[StatisticName]) -> list[StatisticName]:
+def _shared_statistics(metric: Metric, printed: Sequence[StatisticName]) -> list[StatisticName]:
     """What a metric is judged by where one side knows those statistics alone."""
     return [name for name in metric.judged_by if name in printed] or [
         name for name in printed if name in metric.statistics
@@ -100,7 +100,7 @@ class Decided:
     judgements: list[Judgement]
     family: Family
     failures: RunFailures
-    finding: Finding
+    finding: VerdictFinding
     own_margins: OwnMargins
     releases: Releases | None = None
 
@@ -164,7 +164,7 @@ def decide(
     )
     finding = with_failures(own, failures)
     if releases is not None:
-        finding = replace(finding, reasons=[*finding.reasons, *told_of(releases, judgements, catalogue)])
+        finding = replace(finding, reasons=[*finding.reasons, *noise_notes(releases, judgements, catalogue)])
     return Decided(
         left,
         right,

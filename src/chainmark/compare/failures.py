@@ -46,7 +46,9 @@ def judge_failures(sides: tuple[SelectedRuns, SelectedRuns], labels: tuple[str, 
         return RunFailures(None, "", [])
     named = [_named(side, label) for side, label in zip(sides, labels, strict=True)]
     sentence = "; ".join(reversed(named) if other[0] else named)
-    reasons = [_told(side, label) for side, label in zip(sides[::-1], labels[::-1], strict=True) if side.failed]
+    reasons = [
+        _failed_runs_text(side, label) for side, label in zip(sides[::-1], labels[::-1], strict=True) if side.failed
+    ]
     probability = fisher_more(*other, *base)
     if not base[0]:
         verdict: Verdict | None = Verdict.FAIL
@@ -78,7 +80,7 @@ def _cause(side: SelectedRuns, run_id: str) -> str:
     return side.excluded[run_id]
 
 
-def _told(side: SelectedRuns, label: str) -> str:
+def _failed_runs_text(side: SelectedRuns, label: str) -> str:
     runs = "; ".join(f"{run.run_id}: {side.excluded[run.run_id]}" for run in side.failed)
     return f"failed by {label}: {runs}"
 

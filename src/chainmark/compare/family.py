@@ -77,7 +77,7 @@ class Family:
     level: float
     is_worse: bool
     together: tuple[int, ...] = ()
-    table: Table | None = None
+    table: RunTable | None = None
 
 
 def family_of(gated: Sequence[Gated], bench: Bench) -> Family:
@@ -96,7 +96,7 @@ def family_of(gated: Sequence[Gated], bench: Bench) -> Family:
     places = [place for place, item in enumerate(gated) if item.has_every_value]
     # Of a series of releases only the variances are known, and not how the metrics of one run deviate together.
     is_told = bench.releases is not None and bench.releases.tell
-    table = Table.of([gated[place] for place in places], bench) if places and not is_told else None
+    table = RunTable.of([gated[place] for place in places], bench) if places and not is_told else None
     if table is None:
         adjusted = holm(alone)
         return Family(_known(adjusted, gated), level - before, any(p <= level - before for p in adjusted))
@@ -117,7 +117,7 @@ def _known(adjusted: Sequence[float], gated: Sequence[Gated]) -> tuple[float | N
 
 
 @dataclass(frozen=True)
-class Table:
+class RunTable:
     """The runs of both sides and the archive's deviations, a column per metric."""
 
     baseline: FloatArray
@@ -127,7 +127,7 @@ class Table:
     margins: FloatArray
 
     @classmethod
-    def of(cls, gated: Sequence[Gated], bench: Bench) -> Table | None:
+    def of(cls, gated: Sequence[Gated], bench: Bench) -> RunTable | None:
         """None where nothing shows the noise between runs."""
         columns = [item.column for item in gated]
         names = [(item.metric.id, item.statistic, column.working) for item, column in zip(gated, columns, strict=True)]

@@ -20,7 +20,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import caveats_of
 from chainmark.core.epoch import Epoch
 from chainmark.core.errors import UsageError
-from chainmark.core.history_report import LEAST_CHANGE, HistoryReport, HistorySeries, LevelChange, Release
+from chainmark.core.history_report import LEAST_CHANGE, HistoryReport, HistorySeries, LevelChange, MeasuredRelease
 from chainmark.core.metric import Better, Kind, Metric
 from chainmark.core.wording import ChangeText, command, first_sentence, judged_name
 from chainmark.stats.change_points import ChangePoint, change_points
@@ -179,13 +179,13 @@ def _labels(releases: Sequence[_Release]) -> list[str]:
     ]
 
 
-def _described(releases: Sequence[_Release], labels: Sequence[str], epochs: Sequence[Epoch]) -> list[Release]:
+def _described(releases: Sequence[_Release], labels: Sequence[str], epochs: Sequence[Epoch]) -> list[MeasuredRelease]:
     """The releases as they are shown; a change of the set-up is told of the first release after it."""
     made, before = [], ""
     for place, (release, label) in enumerate(zip(releases, labels, strict=True)):
         manifests = [run.manifest for run in release.runs]
         made.append(
-            Release(
+            MeasuredRelease(
                 label=label,
                 version=manifests[0].subject.version,
                 started_at=release.started_at,

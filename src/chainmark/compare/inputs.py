@@ -23,7 +23,7 @@ from chainmark.stats.description import (
 )
 from chainmark.stats.samples import FrameSamples, OrderedSamples
 
-_KEPT_CELLS = 250_000  # of a population's table: 2 MB; a larger one is read column by column
+_CACHED_CELLS = 250_000  # of a population's table: 2 MB; a larger one is read column by column
 
 
 class RunData(Protocol):
@@ -149,7 +149,7 @@ class LoadedRun:
             return pl.DataFrame()
         frame = self._run.samples(population_id, columns)
         population = self.catalogue.population(population_id)
-        if frame.height * (len(metrics) + len(population.keys) + 1) <= _KEPT_CELLS:
+        if frame.height * (len(metrics) + len(population.keys) + 1) <= _CACHED_CELLS:
             self._kept[population_id] = self._run.samples(population_id)  # small: one reading serves every column
         return frame
 

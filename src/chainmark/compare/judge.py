@@ -19,7 +19,7 @@ from chainmark.stats.special import t_quantile
 # Between runs, where nothing was measured: as much as networks on one machine were seen to have, so that an unchanged
 # release is not failed by it.
 ASSUMED_NOISE = 0.10
-LEVEL_TOLD = "the baseline is the level of"  # in the noise of a judgement
+LEVEL_STATED = "the baseline is the level of"  # in the noise of a judgement
 _LARGEST_LOG = 700.0  # e to this power is the largest ratio that a float can hold
 ROUNDING = 1e-12
 _POOLED = (Kind.COUNT, Kind.PROPORTION)
@@ -52,7 +52,7 @@ class Bench:
 
 
 @dataclass(frozen=True)
-class Noted:
+class NotedContrast:
     """A contrast, where its noise comes from, and the error of its interval at each end."""
 
     contrast: Contrast
@@ -78,13 +78,13 @@ def working_scale(metric: Metric, baseline: SideEstimates, candidate: SideEstima
 
 def _between_runs(
     metric: Metric, statistic: str, working: Working, sides: tuple[SideEstimates, SideEstimates], bench: Bench
-) -> Noted:
+) -> NotedContrast:
     """The interval from how much runs differ: those of both sides, and the archive's."""
     baseline, candidate = sides
     if working is Working.RATIO:
         noise = f"between {baseline.runs} + {candidate.runs} runs (Welch)"
         level = bench.level()
-        return Noted(intervals.welch_ratio(baseline.values, candidate.values, level), noise, level)
+        return NotedContrast(intervals.welch_ratio(baseline.values, candidate.values, level), noise, level)
     values = [scaled(side.values, working) for side in sides]
     own, known = intervals.own_spread(*values), bench.spread(metric, statistic, working)
     noise = f"between {baseline.runs} + {candidate.runs} runs"
@@ -94,7 +94,7 @@ def _between_runs(
     elif known is not None:
         noise += f" and {_named(known)}"
     level = bench.level(round(known.degrees_of_freedom) if known else 0)
-    return Noted(intervals.pooled(values[0], values[1], working, known, level), noise, level)
+    return NotedContrast(intervals.pooled(values[0], values[1], working, known, level), noise, level)
 
 
 def cannot_be_decided_by_one_pair(metric: Metric) -> bool:
@@ -137,7 +137,7 @@ def _assumed_unit(metric: Metric, value: float) -> float:
 
 def _single_run(
     metric: Metric, statistic: str, working: Working, sides: tuple[SideEstimates, SideEstimates], bench: Bench
-) -> Noted:
+) -> NotedContrast:
     """One run on some side: the noise between runs comes from the other side and the archive, or is assumed."""
     baseline, candidate = sides
     own = intervals.own_spread(*(scaled(side.values, working) for side in sides))
@@ -153,7 +153,7 @@ def _single_run(
     between_a, between_b = deviation**2 / baseline.runs, deviation**2 / candidate.runs
     if baseline.level is not None:
         between_a, within_a = baseline.level.variance, 0.0
-        noise += f"; {LEVEL_TOLD} {units.plural(baseline.level.runs, 'release')}"
+        noise += f"; {LEVEL_STATED} {units.plural(baseline.level.runs, 'release')}"
     if working is Working.RATIO:
         ratio = other / base
         within_a, between_a = within_a * ratio * ratio, between_a * ratio * ratio
@@ -169,20 +169,22 @@ def _single_run(
     freedom = known.degrees_of_freedom if known else None
     level = bench.level()
     contrast = intervals.from_standard_error(change, error, freedom, working, level)
-    return Noted(intervals.not_below_zero(contrast) if working is Working.RATIO else contrast, noise, level)
+    return NotedContrast(intervals.not_below_zero(contrast) if working is Working.RATIO else contrast, noise, level)
 
 
-def _pooled(metric: Metric, working: Working, baseline: SideEstimates, candidate: SideEstimates, level: float) -> Noted:
+def _pooled(
+    metric: Metric, working: Working, baseline: SideEstimates, candidate: SideEstimates, level: float
+) -> NotedContrast:
     totals = (round(baseline.total), float(baseline.exposure), round(candidate.total), float(candidate.exposure))
     if metric.kind is Kind.PROPORTION:
-        return Noted(intervals.newcombe(*totals, level), "binomial (Newcombe) on the pooled totals", level)
+        return NotedContrast(intervals.newcombe(*totals, level), "binomial (Newcombe) on the pooled totals", level)
     make = intervals.poisson_ratio if working is Working.RATIO else intervals.poisson_difference
-    return Noted(make(*totals, level), "Poisson on the pooled totals", level)
+    return NotedContrast(make(*totals, level), "Poisson on the pooled totals", level)
 
 
 def contrast_of(
     metric: Metric, statistic: str, baseline: SideEstimates, candidate: SideEstimates, bench: Bench
-) -> Noted:
+) -> NotedContrast:
     """The change with its interval, on the metric's working scale.
 
     Args:
@@ -361,7 +363,7 @@ def accepted_band(metric: Metric, base: float, working: Working) -> tuple[float,
 
 
 def _judged(
-    metric: Metric, plain: Judgement, noted: Noted, baseline: SideEstimates, candidate: SideEstimates
+    metric: Metric, plain: Judgement, noted: NotedContrast, baseline: SideEstimates, candidate: SideEstimates
 ) -> Judgement:
     contrast, working = noted.contrast, noted.contrast.working
     base, other = plain.baseline.value or 0.0, plain.candidate.value or 0.0

@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from chainmark.compare.judge import LEVEL_TOLD
+from chainmark.compare.judge import LEVEL_STATED
 from chainmark.compare.verdict import FALSE_DISCOVERIES
 from chainmark.core import units
 from chainmark.core.by_workload import ByWorkload
 from chainmark.core.comparison import Comparison, Judgement, Outcome, Side
 from chainmark.core.metric import Better
-from chainmark.core.release_page import Chapter, Evidence, Sentence
+from chainmark.core.release_page import ChangeEvidence, Chapter, Sentence
 from chainmark.core.wording import (
     change_text,
     enumerated,
@@ -134,9 +134,9 @@ class _Found:
         return worse_beyond(self.judgement, metric) or margin_of(self.judgement, metric)
 
     @property
-    def evidence(self) -> Evidence:
+    def evidence(self) -> ChangeEvidence:
         one = self.judgement
-        return Evidence(
+        return ChangeEvidence(
             against=self.against,
             workload=self.workload,
             metric_id=one.metric_id,
@@ -234,7 +234,7 @@ def _noise(results: Sequence[ByWorkload]) -> Iterator[str]:
     is_level = False
     for one in (each for result in results for each in _all(result) if each.judgement.gating):
         source = one.judgement.noise.partition(";")[0]
-        is_level = is_level or LEVEL_TOLD in one.judgement.noise
+        is_level = is_level or LEVEL_STATED in one.judgement.noise
         if source:
             found.setdefault(one.workload, Counter())[source] += 1
     parts = [f"{sources.most_common(1)[0][0]} ({workload})" for workload, sources in found.items()]

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from chainmark.compare.attribution import apart
 from chainmark.compare.sides import BASELINE, CANDIDATE, SelectedRuns
-from chainmark.compare.verdict import Finding, is_failure
-from chainmark.compare.whereabouts import apart
+from chainmark.compare.verdict import VerdictFinding, is_failure
 from chainmark.core import units
 from chainmark.core.build import BuildDifferences
 from chainmark.core.catalogue import Catalogue
@@ -48,7 +48,9 @@ class Clues:
     charted: frozenset[str]
 
 
-def with_next_step(finding: Finding, judgements: Sequence[Judgement], catalogue: Catalogue, clues: Clues) -> Finding:
+def with_next_step(
+    finding: VerdictFinding, judgements: Sequence[Judgement], catalogue: Catalogue, clues: Clues
+) -> VerdictFinding:
     """The finding of a worse candidate with what to do next, in its sentence and first among its advice.
 
     Args:

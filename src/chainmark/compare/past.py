@@ -15,7 +15,7 @@ from chainmark.stats.intervals import Working
 _LISTED = 4
 
 
-def told_of(releases: Releases, judgements: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
+def noise_notes(releases: Releases, judgements: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
     """Which noise the verdict used, and which changes of the set-up nobody noted.
 
     Args:

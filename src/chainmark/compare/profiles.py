@@ -303,12 +303,12 @@ def _laid(call: _Call, depth: int, begin: float, least: float) -> Iterator[Frame
         candidate=units.rounded(call.candidate),
         is_rest=call.is_rest,
     )
-    for child in _kept(call, least):
+    for child in _wide_calls(call, least):
         yield from _laid(child, depth + 1, begin, least)
         begin += child.width
 
 
-def _kept(call: _Call, least: float) -> list[_Call]:
+def _wide_calls(call: _Call, least: float) -> list[_Call]:
     """The calls that are wide enough, by name, and the rest of them as one where that is wide enough."""
     wide = [child for _, child in sorted(call.calls.items()) if child.width >= least]
     narrow = [child for child in call.calls.values() if child.width < least]

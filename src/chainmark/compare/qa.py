@@ -151,17 +151,17 @@ def method(made: QaRuns, scenarios: Sequence[QaScenario]) -> list[str]:
     return [
         f"Plan “{made.plan.name}”: {made.plan.description}",
         f"{units.plural(runs, 'run')} on one machine, each on a fresh network and each sealed with everything that was "
-        f"collected; {_invalid_told(invalid)}{_failed_told(failed)}.",
+        f"collected; {_invalid_text(invalid)}{_failed_text(failed)}.",
         "The runs of both versions follow each other in turn (A B B A A B …), so that a slow drift of the machine hits "
         "both alike.",
-        *_shared_told(made),
+        *_shared_text(made),
         "Every run is estimated by itself; the verdict rests on the differences between runs, with a 90 % interval "
         "against one margin for each metric: 10 %, or the metric's own where that is larger.",
         f"Seed {made.seed}; a run's seed is that plus its place.",
     ]
 
 
-def _shared_told(made: QaRuns) -> list[str]:
+def _shared_text(made: QaRuns) -> list[str]:
     """Which scenarios' runs were made two at a time, if any were."""
     titles = [
         one.plan.title
@@ -177,14 +177,14 @@ def _shared_told(made: QaRuns) -> list[str]:
     ]
 
 
-def _invalid_told(invalid: int) -> str:
+def _invalid_text(invalid: int) -> str:
     if not invalid:
         return "none of them was invalid by a gate"
     were, are = ("was", "is") if invalid == 1 else ("were", "are")
     return f"{invalid} of them {were} invalid by a gate and {are} not counted"
 
 
-def _failed_told(failed: int) -> str:
+def _failed_text(failed: int) -> str:
     if not failed:
         return ""
     was = "was" if failed == 1 else "were"

@@ -11,7 +11,7 @@ import numpy as np
 from chainmark.compare.inputs import LoadedRun
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import ChartData, ChartKind, Line
+from chainmark.core.comparison import ChartData, ChartKind, ChartLine
 from chainmark.core.metric import Metric, Population
 from chainmark.core.qa_plan import PlotPlan
 from chainmark.core.qa_report import QaPlot
@@ -56,7 +56,7 @@ def plot_of(plan: PlotPlan, sides: Sequence[PlotSide], catalogue: Catalogue) -> 
     if metric is None:
         return None
     population = catalogue.population(metric.population)
-    lines: list[Line] = []
+    lines: list[ChartLine] = []
     for side in sides:
         curves = [curve for run in side.runs for curve in _curves(run, plan, metric, population)]
         lines += [_line(side.label, curve) for curve in curves]
@@ -164,7 +164,7 @@ def _rows_per_second(times: FloatArray, window_s: float) -> tuple[FloatArray, Fl
     return at, rows / window_s
 
 
-def _thinned_line(line: Line, most: int) -> Line:
+def _thinned_line(line: ChartLine, most: int) -> ChartLine:
     """At most so many points; of even stretches the least and the greatest, so that no peak is hidden."""
     if len(line.x) <= most:
         return line
@@ -176,28 +176,30 @@ def _thinned_line(line: Line, most: int) -> Line:
     return line.model_copy(update={"x": [line.x[at] for at in places], "y": [line.y[at] for at in places]})
 
 
-def _mean(label: str, curves: Sequence[_Curve]) -> Line:
+def _mean(label: str, curves: Sequence[_Curve]) -> ChartLine:
     """A version's mean over all its curves, second by second."""
     x = np.concatenate([curve.x for curve in curves])
     y = np.concatenate([curve.y for curve in curves])
     seconds, means = _averaged(np.floor(x / _INSTANT_S) * _INSTANT_S, y)
-    return Line(side=label, run_id=None, label=f"{label}, mean", x=_rounded(seconds), y=_rounded(means))
+    return ChartLine(side=label, run_id=None, label=f"{label}, mean", x=_rounded(seconds), y=_rounded(means))
 
 
-def _level(label: str, curves: Sequence[_Curve]) -> Line:
+def _level(label: str, curves: Sequence[_Curve]) -> ChartLine:
     """The mean of all samples of a version, as a level line."""
     x = np.concatenate([curve.x for curve in curves])
     y = np.concatenate([curve.y for curve in curves])
     weights = np.concatenate([np.ones(len(curve.x)) if curve.weights is None else curve.weights for curve in curves])
     mean = float(np.average(y, weights=weights))
     ends = np.array([x.min(), x.max()])
-    return Line(side=label, run_id=None, label=f"{label}, mean", x=_rounded(ends), y=_rounded(np.array([mean, mean])))
+    return ChartLine(
+        side=label, run_id=None, label=f"{label}, mean", x=_rounded(ends), y=_rounded(np.array([mean, mean]))
+    )
 
 
-def _line(label: str, curve: _Curve) -> Line:
+def _line(label: str, curve: _Curve) -> ChartLine:
     name = f"{label} {curve.key}".strip()
     run = f"{curve.run_id} {curve.key}".strip()
-    return Line(side=label, run_id=run, label=name, x=_rounded(curve.x), y=_rounded(curve.y))
+    return ChartLine(side=label, run_id=run, label=name, x=_rounded(curve.x), y=_rounded(curve.y))
 
 
 def _rounded(values: FloatArray) -> list[float]:

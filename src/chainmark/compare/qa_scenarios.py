@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from chainmark.compare.assemble import compare
+from chainmark.compare.attribution import located
 from chainmark.compare.decide import of_measured
 from chainmark.compare.estimates import SideEstimates, collect
 from chainmark.compare.gates import condition_differences, incomparable
@@ -15,7 +16,6 @@ from chainmark.compare.judge import Bench, judge, unjudged
 from chainmark.compare.noise import Archive
 from chainmark.compare.qa_plots import PlotSide, plot_of
 from chainmark.compare.sides import exclusion, joined_conditions, select
-from chainmark.compare.whereabouts import located
 from chainmark.core import units
 from chainmark.core.attachment import Attachment, Opinion, OpinionRow
 from chainmark.core.catalogue import Catalogue
@@ -35,7 +35,7 @@ from chainmark.core.qa_report import (
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import capitalised, enumerated, sentence_of
 
-_KEPT_CHARTS = (ChartKind.CDF, ChartKind.SHIFT)
+_MOST_CHARTS = (ChartKind.CDF, ChartKind.SHIFT)
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Scenarios:
         """One scenario with its result."""
         plan, rule = one.plan, self.made.second_rule
         sides = self._sides(one)
-        judged = self._found(one, sides)
+        judged = self._judged_scenario(one, sides)
         comparison = judged.comparison
         runs = one.all_runs()
         lines = [_run_line(run, one.repeats) for run in runs]
@@ -181,7 +181,7 @@ class Scenarios:
                 found.append((side.id, label, one.sides[side.id]))
         return found
 
-    def _found(self, one: ScenarioRuns, sides: Sequence[tuple[str, str, Sequence[RunData]]]) -> _Judged:
+    def _judged_scenario(self, one: ScenarioRuns, sides: Sequence[tuple[str, str, Sequence[RunData]]]) -> _Judged:
         if one.lacking:
             needs = [f"it needs {text}" for text in one.lacking]
             return _Judged(Verdict.NOT_RUN, f"Not run: {enumerated(needs)}.", needs)
@@ -262,7 +262,7 @@ class Scenarios:
             judgements = found.get((metric.id, metric.judged_by[0]))
             if judgements:
                 values = [judgements[0].baseline.value, *(item.candidate.value for item in judgements)][: len(labels)]
-                told.append(_values_told(metric, metric.judged_by[0], labels, values))
+                told.append(_values_text(metric, metric.judged_by[0], labels, values))
         return f"{capitalised('; '.join(told))}." if told else ""
 
     def _plots(self, plan: ScenarioPlan, sides: Sequence[tuple[str, str, Sequence[RunData]]]) -> list[QaPlot]:
@@ -274,7 +274,7 @@ class Scenarios:
         return [plot for plot in found if plot]
 
 
-def _values_told(metric: Metric, statistic: str, labels: Sequence[str], values: Sequence[float | None]) -> str:
+def _values_text(metric: Metric, statistic: str, labels: Sequence[str], values: Sequence[float | None]) -> str:
     """`block interval, mean: 1.31 s with v0.38.17, 1.18 s with v1.0.1`."""
     unit = units.display_unit(metric.unit, values)
     decimals = units.decimals_for([unit.of(value) for value in values])
@@ -315,7 +315,7 @@ def _swept(plan: ScenarioPlan, sweep: Attachment) -> _Judged:
 def _reduced(comparison: Comparison) -> Comparison:
     """Without what only the comparison's own report shows: `chainmark compare` makes that of the same runs."""
     gating = {metric.id for metric in comparison.catalogue.metrics if metric.gating}
-    charts = [chart for chart in comparison.charts if chart.kind in _KEPT_CHARTS and chart.metric_id in gating]
+    charts = [chart for chart in comparison.charts if chart.kind in _MOST_CHARTS and chart.metric_id in gating]
     places = located(comparison.judgements, comparison.breakdowns, comparison.catalogue)
     breakdowns = [item for item in comparison.breakdowns if item.metric_id in places]
     return comparison.model_copy(update={"charts": charts, "followed": None, "breakdowns": breakdowns})

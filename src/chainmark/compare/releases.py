@@ -23,7 +23,7 @@ from chainmark.core.epoch import Epoch
 from chainmark.core.metric import Kind, Metric
 from chainmark.stats.intervals import Working, mean_and_variance
 from chainmark.stats.level import Level, level_of
-from chainmark.stats.moderated import STEP_FREEDOM, Prior, Repeated, moderated, prior_of, step_variance
+from chainmark.stats.moderated import STEP_FREEDOM, Prior, RepeatedMetric, moderated, prior_of, step_variance
 from chainmark.store.index import MANY_BUILDS
 
 # Two runs of one build that differ by this many standard deviations of a difference were not made with one set-up.
@@ -48,7 +48,7 @@ class SetupChange:
 class _Seen:
     """One statistic in the series: what its re-runs and steps show."""
 
-    repeated: Repeated
+    repeated: RepeatedMetric
     reruns: int
     steps: int
     changes: tuple[SetupChange, ...]
@@ -152,7 +152,7 @@ class Releases:
             for part in parts:
                 squares += mean_and_variance(part)[1] * (len(part) - 1)
                 freedom += len(part) - 1
-        repeated = Repeated(squares, float(freedom), bound, STEP_FREEDOM * len(steps))
+        repeated = RepeatedMetric(squares, float(freedom), bound, STEP_FREEDOM * len(steps))
         return _Seen(repeated, freedom, len(steps), tuple(changes))
 
     def _is_divided(self, metric_id: str, *runs: LoadedRun) -> bool:

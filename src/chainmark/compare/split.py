@@ -31,7 +31,7 @@ _RESAMPLES = 200
 
 
 @dataclass(frozen=True)
-class Part:
+class MetricPart:
     """A part of a metric; ``of`` is the id of the part that it is a part of, "" for those of the whole."""
 
     id: str
@@ -47,7 +47,7 @@ class PartEffect:
         standard_error: of the difference. degrees_of_freedom: None where it is known.
     """
 
-    part: Part
+    part: MetricPart
     baseline: float
     candidate: float
     standard_error: float
@@ -82,7 +82,7 @@ PartsOf = Callable[[Sequence[SelectedRuns]], Parted | None]
 
 
 def effects(
-    parts: Sequence[Part], baseline: Sequence[FloatArray], candidate: Sequence[FloatArray]
+    parts: Sequence[MetricPart], baseline: Sequence[FloatArray], candidate: Sequence[FloatArray]
 ) -> tuple[list[PartEffect], str]:
     """The parts' means on both sides, with the errors of their differences, and what these rest on.
 
@@ -105,7 +105,7 @@ def effects(
     return found, f"between {runs} runs" if len(baseline) + len(candidate) > 2 else "within one run per side"
 
 
-def _is_within(leaf: str, part_id: str, parts: Sequence[Part]) -> bool:
+def _is_within(leaf: str, part_id: str, parts: Sequence[MetricPart]) -> bool:
     above = {part.id: part.of for part in parts}
     while leaf := above[leaf]:
         if leaf == part_id:
@@ -113,7 +113,7 @@ def _is_within(leaf: str, part_id: str, parts: Sequence[Part]) -> bool:
     return False
 
 
-def _effect(part: Part, baseline: Sequence[FloatArray], candidate: Sequence[FloatArray]) -> PartEffect:
+def _effect(part: MetricPart, baseline: Sequence[FloatArray], candidate: Sequence[FloatArray]) -> PartEffect:
     means = [[float(run.mean()) for run in side] for side in (baseline, candidate)]
     within = math.hypot(*(_mean_error(run) / len(side) for side in (baseline, candidate) for run in side))
     error, freedom = within, None

@@ -8,34 +8,34 @@ from chainmark.compare.build_differences import build_differences
 from chainmark.compare.gates import configuration_differences
 from chainmark.compare.inputs import LoadedRun
 from chainmark.core import units
-from chainmark.core.history_report import Difference
+from chainmark.core.history_report import ReleaseDifference
 from chainmark.core.manifest import Manifest
 
 _MOST = 60  # of a release
 Told = dict[str, str]
 
 
-def differences(before: LoadedRun, after: LoadedRun) -> list[Difference]:
+def differences(before: LoadedRun, after: LoadedRun) -> list[ReleaseDifference]:
     """What is not the same in two runs that speak for their releases, the programs first."""
     found = [*_of_builds(before, after)]
-    for one, other in zip(_told(before.manifest), _told(after.manifest), strict=True):
+    for one, other in zip(_recorded_facts(before.manifest), _recorded_facts(after.manifest), strict=True):
         found += [
-            Difference(what=name, before=one.get(name, units.UNSET), after=other.get(name, units.UNSET))
+            ReleaseDifference(what=name, before=one.get(name, units.UNSET), after=other.get(name, units.UNSET))
             for name in sorted(one.keys() | other.keys())
             if one.get(name) != other.get(name)
         ]
     return [*found, *_of_settings(before.manifest, after.manifest)][:_MOST]
 
 
-def _of_builds(before: LoadedRun, after: LoadedRun) -> Iterator[Difference]:
+def _of_builds(before: LoadedRun, after: LoadedRun) -> Iterator[ReleaseDifference]:
     found = build_differences(before.data, after.data)
     if found is not None:
         for name, one, other in [*found.facts, *found.modules]:
             if one != other:
-                yield Difference(what=name, before=one or units.UNSET, after=other or units.UNSET)
+                yield ReleaseDifference(what=name, before=one or units.UNSET, after=other or units.UNSET)
 
 
-def _told(manifest: Manifest) -> tuple[Told, ...]:
+def _recorded_facts(manifest: Manifest) -> tuple[Told, ...]:
     """What a run says of what it was made with, by kind, in the order in which a reader asks."""
     subject, host = manifest.subject, manifest.host
     program = {"version": subject.version, "revision": subject.revision or "", "build": subject.build or ""}
@@ -48,11 +48,11 @@ def _told(manifest: Manifest) -> tuple[Told, ...]:
     return {key: value for key, value in program.items() if value}, dict(manifest.conditions), machine
 
 
-def _of_settings(before: Manifest, after: Manifest) -> Iterator[Difference]:
+def _of_settings(before: Manifest, after: Manifest) -> Iterator[ReleaseDifference]:
     for one in configuration_differences(before.configuration, after.configuration):
         sides = [
             units.UNSET if one.only_in == absent else units.scalar(value)
             for absent, value in (("candidate", one.baseline), ("baseline", one.candidate))
         ]
         own = " (its own default)" if one.is_default_change else ""
-        yield Difference(what=f"{one.file}: {one.key}{own}", before=sides[0], after=sides[1])
+        yield ReleaseDifference(what=f"{one.file}: {one.key}{own}", before=sides[0], after=sides[1])

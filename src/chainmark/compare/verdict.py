@@ -30,7 +30,7 @@ LEAST_MOVE = 0.02  # a diagnostic that moves by less is not worth a reader's tim
 
 
 @dataclass(frozen=True)
-class Finding:
+class VerdictFinding:
     """The verdict and the words for it."""
 
     verdict: Verdict
@@ -39,7 +39,7 @@ class Finding:
     advice: list[str]
 
 
-def _told_apart(items: Sequence[Judgement], catalogue: Catalogue) -> list[Judgement]:
+def _with_movement(items: Sequence[Judgement], catalogue: Catalogue) -> list[Judgement]:
     """The same, each with whether it moved by more than re-running moves it.
 
     Of those said to have moved at most one in twenty has not, and of releases in which nothing moved at most one in
@@ -49,10 +49,10 @@ def _told_apart(items: Sequence[Judgement], catalogue: Catalogue) -> list[Judgem
     """
     tested = [item for item in items if item.p_different is not None]
     adjusted = iter(benjamini_hochberg([item.p_different or 0.0 for item in tested]))
-    return [item if item.p_different is None else _told(item, next(adjusted), catalogue) for item in items]
+    return [item if item.p_different is None else _movement(item, next(adjusted), catalogue) for item in items]
 
 
-def _told(item: Judgement, q: float, catalogue: Catalogue) -> Judgement:
+def _movement(item: Judgement, q: float, catalogue: Catalogue) -> Judgement:
     base, other = item.baseline.value, item.candidate.value
     change = 0.0 if base is None or other is None else abs(other - base)
     is_beyond = q <= FALSE_DISCOVERIES and change > 0.0 and change >= catalogue.metric(item.metric_id).floor
@@ -77,7 +77,7 @@ def adjust(judgements: Sequence[Judgement], family: Family, catalogue: Catalogue
             found["outcome"] = Outcome.WORSE  # the family may spend more on its last look than a lone interval
         result[index] = result[index].model_copy(update=found)
     for places in (gating, others):
-        for index, item in zip(places, _told_apart([result[place] for place in places], catalogue), strict=True):
+        for index, item in zip(places, _with_movement([result[place] for place in places], catalogue), strict=True):
             result[index] = item
     return result
 
@@ -122,7 +122,7 @@ class OwnMargins:
 CATALOGUE_MARGINS = OwnMargins()
 
 
-def _told_margins(gating: Sequence[Judgement], catalogue: Catalogue, own: OwnMargins) -> list[str]:
+def _margin_notes(gating: Sequence[Judgement], catalogue: Catalogue, own: OwnMargins) -> list[str]:
     """The margins that were set for this comparison, and those that a floor or the catalogue makes uncommon."""
     known = [item for item in gating if item.margin_high is not None]
     texts = {name_of(catalogue, item): margin_of(item, catalogue.metric(item.metric_id)) for item in known}
@@ -275,12 +275,12 @@ _REMEDIES = {
 }
 
 
-def _invalid(gates: Sequence[Gate], sides: Sequence[SelectedRuns], labels: tuple[str, str]) -> Finding:
+def _invalid(gates: Sequence[Gate], sides: Sequence[SelectedRuns], labels: tuple[str, str]) -> VerdictFinding:
     failed = failed_gates(gates)
     problems = [f"{problem(gate)} ({gate.measured})" for gate in failed]
     remedy = "repeat the runs that failed a gate, then compare again"
     advice = list(dict.fromkeys(_REMEDIES.get(gate.id, remedy) for gate in failed))
-    return Finding(
+    return VerdictFinding(
         verdict=Verdict.INVALID,
         sentence=f"{labels[1]} and {labels[0]} cannot be compared: {enumerated(problems)}; {advice[0]}",
         reasons=[*(f"{problem(gate)}: {gate.measured}, required {gate.limit}" for gate in failed), *_excluded(sides)],
@@ -355,7 +355,7 @@ def find(
     *,
     by_history: bool,
     own: OwnMargins = CATALOGUE_MARGINS,
-) -> Finding:
+) -> VerdictFinding:
     """The verdict with its sentence, reasons and advice.
 
     Args:
@@ -381,7 +381,7 @@ def find(
         *_excluded(sides),
         *_warned(sides),
         *_warnings(gates),
-        *_told_margins(gating, catalogue, own),
+        *_margin_notes(gating, catalogue, own),
         *_inside_noise(gating, catalogue),
     ]
     advice = [*_missing_advice(gating, catalogue), *_assumed(gating)]
@@ -396,10 +396,10 @@ def find(
     if any("assumed" in item.noise for item in open_):
         next_step = "run each version at least 3 times"
     sentence = undecided(gating, catalogue, labels, next_step)
-    return Finding(Verdict.INCONCLUSIVE, sentence, common, [*decide, *advice])
+    return VerdictFinding(Verdict.INCONCLUSIVE, sentence, common, [*decide, *advice])
 
 
-def with_failures(finding: Finding, failures: RunFailures) -> Finding:
+def with_failures(finding: VerdictFinding, failures: RunFailures) -> VerdictFinding:
     """The verdict of the metrics, joined with that of the runs that the subject failed.
 
     Sides that must not be compared at all stay invalid. Else the worse of the two verdicts counts, and the failed runs
@@ -417,26 +417,26 @@ def with_failures(finding: Finding, failures: RunFailures) -> Finding:
     advice = [_LOOK_AT_LOGS, *finding.advice]
     if failures.verdict is not verdict:  # the metrics decide; whoever reads no further must know it all the same
         sentence = f"{finding.sentence}; however, {failures.sentence}"
-        return Finding(verdict, sentence, [*failures.reasons, *finding.reasons], advice)
+        return VerdictFinding(verdict, sentence, [*failures.reasons, *finding.reasons], advice)
     sentence = failures.sentence
     if finding.verdict is Verdict.FAIL:
         sentence = f"{sentence}; and {finding.sentence}"
-    return Finding(verdict, sentence, [*failures.reasons, finding.sentence, *finding.reasons], advice)
+    return VerdictFinding(verdict, sentence, [*failures.reasons, finding.sentence, *finding.reasons], advice)
 
 
 def _failed(
     found: tuple[str, list[str]], common: list[str], advice: list[str], labels: tuple[str, str], *, together: bool
-) -> Finding:
+) -> VerdictFinding:
     told, changes = found
     if together:
         reason = f"together these are worse than their margins, though none is shown to be alone: {', '.join(changes)}"
-        return Finding(
+        return VerdictFinding(
             verdict=Verdict.FAIL,
             sentence=f"{labels[1]} is worse than {labels[0]} in at least one of {enumerated(changes)}",
             reasons=[reason, *common],
             advice=advice,
         )
-    return Finding(
+    return VerdictFinding(
         verdict=Verdict.FAIL,
         sentence=f"{labels[1]} is worse than {labels[0]}: {told}",
         reasons=[*(f"worse: {text}" for text in changes), *common],
@@ -446,7 +446,7 @@ def _failed(
 
 def _passed(
     gating: Sequence[Judgement], common: list[str], advice: list[str], labels: tuple[str, str], catalogue: Catalogue
-) -> Finding:
+) -> VerdictFinding:
     shown = [item for item in gating if item.outcome is not Outcome.INCONCLUSIVE]
     left = [item for item in gating if item.outcome is Outcome.INCONCLUSIVE]
     number = units.plural(len(gating), "gating metric")
@@ -462,4 +462,4 @@ def _passed(
     told += f"; better: {effects(better, catalogue)}" if any(_has_words(item, catalogue) for item in better) else ""
     if left:
         told += f"; not decided, within what a re-run does: {', '.join(_named_changes(left, catalogue))}"
-    return Finding(verdict=Verdict.PASS, sentence=told, reasons=[*reasons, *common], advice=advice)
+    return VerdictFinding(verdict=Verdict.PASS, sentence=told, reasons=[*reasons, *common], advice=advice)

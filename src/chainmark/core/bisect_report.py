@@ -77,7 +77,7 @@ class BisectStep(BaseModel):
     left: int = 0
 
 
-class Level(BaseModel):
+class RevisionLevel(BaseModel):
     """What all runs say of one measured revision: its change against the good one, with 90 % interval."""
 
     place: int
@@ -130,8 +130,8 @@ class BisectReport(BaseModel):
     followed: str = ""
     scale: Scale = Scale.RELATIVE
     unit: str = ""
-    effect: Level | None = None
-    levels: list[Level] = []
+    effect: RevisionLevel | None = None
+    levels: list[RevisionLevel] = []
     steps: list[BisectStep] = []
     chances: list[float] = []
     first: int | None = None

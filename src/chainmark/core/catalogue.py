@@ -12,7 +12,7 @@ from types import MappingProxyType
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError, model_validator
 
 from chainmark.core.errors import UsageError
-from chainmark.core.metric import Condition, Metric, Population, Table
+from chainmark.core.metric import Metric, MetricGroup, Population, SharedFact
 
 Margins = Mapping[str, float]  # by metric id: the relative change that is accepted
 NO_MARGINS: Margins = MappingProxyType({})
@@ -43,8 +43,8 @@ class Catalogue(BaseModel):
     system: str
     title: str
     populations: list[Population]
-    tables: list[Table]
-    conditions: list[Condition] = []
+    tables: list[MetricGroup]
+    conditions: list[SharedFact] = []
     trails: list[dict[str, JsonValue]] = []
     published: dict[str, JsonValue] | None = None
     metrics: list[Metric]

@@ -49,15 +49,19 @@ def caveats_of(manifests: Iterable[Manifest]) -> Caveats:
     """
     runs = list(manifests)
     told = {
-        SYNTHETIC: _told(runs, "synthetic", "synthetic data, {}the logs were written by a simulation, no node ran"),
-        PRINTED: _told(runs, "printed", "printed figures, {}read from a published report, which has no samples"),
+        SYNTHETIC: _counted_sentence(
+            runs, "synthetic", "synthetic data, {}the logs were written by a simulation, no node ran"
+        ),
+        PRINTED: _counted_sentence(
+            runs, "printed", "printed figures, {}read from a published report, which has no samples"
+        ),
     }
     badges = tuple(badge for badge, sentence in told.items() if sentence)
     contradictions = dict.fromkeys(text for run in runs for text in run.contradictions)
     return Caveats(badges=badges, sentences=(*filter(None, told.values()), *contradictions))
 
 
-def _told(runs: Sequence[Manifest], property_: str, sentence: str) -> str:
+def _counted_sentence(runs: Sequence[Manifest], property_: str, sentence: str) -> str:
     """The sentence with how many of the runs have a property; "" where none has it."""
     having = sum(bool(getattr(run, property_)) for run in runs)
     if not having:

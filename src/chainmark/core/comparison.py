@@ -18,7 +18,7 @@ from chainmark.core.build import BuildDifferences
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.false_alarms import FalseAlarms
-from chainmark.core.manifest import Change, Gate, HostFacts, Incident, Scalar, Status, Subject
+from chainmark.core.manifest import ConfigChange, Gate, HostFacts, Incident, Scalar, Status, Subject
 from chainmark.core.profiled import Profiled
 from chainmark.core.result import JudgedResult
 from chainmark.core.verdict import Verdict
@@ -37,7 +37,7 @@ class Outcome(StrEnum):
     NOT_COMPARABLE = "not comparable"  # the sides measured different things under the metric's name
 
 
-class Answer(StrEnum):
+class MetricAnswer(StrEnum):
     """What is said to a question about one metric."""
 
     YES = "yes"
@@ -45,7 +45,7 @@ class Answer(StrEnum):
     UNDECIDED = "undecided"
 
 
-_BEYOND_MARGIN = {Outcome.WORSE: Answer.YES, Outcome.EQUAL: Answer.NO, Outcome.BETTER: Answer.NO}
+_BEYOND_MARGIN = {Outcome.WORSE: MetricAnswer.YES, Outcome.EQUAL: MetricAnswer.NO, Outcome.BETTER: MetricAnswer.NO}
 
 
 class Scale(StrEnum):
@@ -149,11 +149,11 @@ class Judgement(BaseModel):
         return abs(self.change or 0.0) / width if width else 0.0
 
     @property
-    def beyond_margin(self) -> Answer | None:
+    def beyond_margin(self) -> MetricAnswer | None:
         """Whether it is worse than is allowed; None where nothing was judged."""
         if self.beyond_noise is None:
             return None
-        return _BEYOND_MARGIN.get(self.outcome, Answer.UNDECIDED)
+        return _BEYOND_MARGIN.get(self.outcome, MetricAnswer.UNDECIDED)
 
     @property
     def worse_alone(self) -> bool:
@@ -172,7 +172,7 @@ class ChartKind(StrEnum):
     SCATTER = "scatter"
 
 
-class Line(BaseModel):
+class ChartLine(BaseModel):
     """One line, band or cloud of dots of a chart.
 
     CDF: x = value in the metric's unit, y = fraction, low/high = the value band at that fraction.
@@ -198,7 +198,7 @@ class ChartData(BaseModel):
     title: str
     x_label: str
     y_label: str
-    lines: list[Line]
+    lines: list[ChartLine]
     note: str = ""
 
 
@@ -415,9 +415,9 @@ class Comparison(JudgedResult):
     gates: list[Gate]  # of the pair
     condition_differences: list[ConditionDifference]
     configuration_differences: list[ConfigurationDifference]
-    changed_from_default: dict[str, dict[str, dict[str, Change]]]  # side → file → key → change
+    changed_from_default: dict[str, dict[str, dict[str, ConfigChange]]]  # side → file → key → change
     # side → node → file → key → change
-    changed_per_node: dict[str, dict[str, dict[str, dict[str, Change]]]] = Field(default={})
+    changed_per_node: dict[str, dict[str, dict[str, dict[str, ConfigChange]]]] = Field(default={})
     facts: list[tuple[str, str, str]] = Field(default=[])  # of the sides' first runs: label, baseline, candidate
     judgements: list[Judgement]  # in the report's order
     distributions: list[DistributionRow]

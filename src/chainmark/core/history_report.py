@@ -14,7 +14,7 @@ from chainmark.core.result import Result
 LEAST_CHANGE = 0.001  # relative: what is smaller, nobody would look at, however surely it changed
 
 
-class Difference(BaseModel):
+class ReleaseDifference(BaseModel):
     """Something that is not as it was with the release before."""
 
     what: str
@@ -22,7 +22,7 @@ class Difference(BaseModel):
     after: str
 
 
-class Release(BaseModel):
+class MeasuredRelease(BaseModel):
     """Runs of one build under one set-up.
 
     Attributes:
@@ -38,7 +38,7 @@ class Release(BaseModel):
     run_ids: list[str]
     is_printed: bool = False
     notes: list[str] = []
-    changed: Annotated[list[Difference], Field(exclude_if=not_)] = []
+    changed: Annotated[list[ReleaseDifference], Field(exclude_if=not_)] = []
 
 
 class LevelChange(BaseModel):
@@ -94,7 +94,7 @@ class HistoryReport(Result):
 
     system: Annotated[str, Field(exclude=True)] = ""  # every release's runs say so themselves
     sentence: str
-    releases: list[Release]
+    releases: list[MeasuredRelease]
     series: list[HistorySeries]
     false_discoveries: float
     caveats: CaveatsField = Caveats()

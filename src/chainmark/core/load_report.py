@@ -25,7 +25,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Agreement(_Part):
+class ServiceLevel(_Part):
     """The service level that an endpoint is held to. Shares are fractions; a limit of None is not asked for."""
 
     p95_s: float | None
@@ -402,7 +402,7 @@ class EndpointEntry(_Part):
     requests: int
     strata: dict[str, int] = {}
     sizes: dict[str, tuple[int, int]] = {}
-    agreement: Agreement
+    agreement: ServiceLevel
     capacities: list[CapacityEntry]
     steps: list[StepEntry]
     fixed: list[FixedLevel] = []

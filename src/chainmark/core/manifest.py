@@ -145,7 +145,7 @@ class ExperimentPlace(BaseModel):
     length: ExperimentLength | None = None  # of runs that no experiment of two sides made: None
 
 
-class Change(BaseModel):
+class ConfigChange(BaseModel):
     """A configuration value that is not the version's default."""
 
     model_config = ConfigDict(frozen=True)
@@ -164,8 +164,8 @@ class Configuration(BaseModel):
     """
 
     effective: dict[str, dict[str, Scalar | list[Scalar]]] = {}
-    changed: dict[str, dict[str, Change]] = {}
-    changed_per_node: dict[str, dict[str, dict[str, Change]]] = {}
+    changed: dict[str, dict[str, ConfigChange]] = {}
+    changed_per_node: dict[str, dict[str, dict[str, ConfigChange]]] = {}
 
 
 class Incident(BaseModel):

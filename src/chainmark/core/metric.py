@@ -29,7 +29,7 @@ class Better(StrEnum):
     NEITHER = "neither"
 
 
-class Chart(StrEnum):
+class MetricChart(StrEnum):
     """The kinds of chart a metric can ask for; the report draws each kind the same way for every system."""
 
     CDF = "cdf"  # distribution of all samples, both sides, with a band; and the shift of its quantiles
@@ -97,7 +97,7 @@ class Metric(BaseModel):
     floor: float = Field(default=0.0, ge=0)
     default_noise: float = Field(default=0.03, gt=0)
     gating: bool = False
-    charts: list[Chart] = []
+    charts: list[MetricChart] = []
     adjusted_for: list[str] = []
     published: dict[str, JsonValue] | None = None
     explains: bool = Field(default=False, exclude_if=operator.not_)
@@ -114,7 +114,7 @@ class Metric(BaseModel):
     @property
     def is_shown_closely(self) -> bool:
         """Whether its breakdowns and its tails are shown: if it decides, or if its distribution is drawn."""
-        return self.gating or Chart.CDF in self.charts
+        return self.gating or MetricChart.CDF in self.charts
 
     @model_validator(mode="after")
     def _judged_statistics_are_shown(self) -> Metric:
@@ -179,7 +179,7 @@ class Population(BaseModel):
         return self
 
 
-class Table(BaseModel):
+class MetricGroup(BaseModel):
     """A group of metrics shown together."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -188,7 +188,7 @@ class Table(BaseModel):
     title: str
 
 
-class Condition(BaseModel):
+class SharedFact(BaseModel):
     """A fact about a run that two sides should share; when they differ the report warns with this text.
 
     Attributes:

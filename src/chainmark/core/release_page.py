@@ -19,7 +19,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Evidence(_Part):
+class ChangeEvidence(_Part):
     """The change that a sentence rests on, on the scale of its judgement, with its 90 % interval."""
 
     against: str
@@ -35,7 +35,7 @@ class Sentence(_Part):
     """One sentence of the text; ``evidence`` is empty where it tells how the runs were made, and no change."""
 
     text: str
-    evidence: list[Evidence] = []
+    evidence: list[ChangeEvidence] = []
 
 
 class Chapter(_Part):

@@ -13,9 +13,9 @@ from chainmark.core.manifest import ExperimentLength, Manifest, Status
 from chainmark.core.times import utc_now
 from chainmark.core.wording import enumerated
 from chainmark.lab.protocols import LaunchableSystem, installed_for
-from chainmark.lab.revisions import Line
-from chainmark.lab.running import Lab, Listener, Series
-from chainmark.lab.schedules import Step, Total
+from chainmark.lab.revisions import RevisionLine
+from chainmark.lab.running import Lab, Listener, RunSeries
+from chainmark.lab.schedules import PlannedRun, Total
 from chainmark.lab.session import finished_runs, name_of, new_experiment_id, remove_dead
 from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
 from chainmark.store.runs import SealedRun, Store
@@ -41,7 +41,7 @@ class Built(BaseModel):
     sha256: str | None = None
 
 
-class BisectOrder(BaseModel):
+class BisectRequest(BaseModel):
     """What is to be searched, and how.
 
     Attributes:
@@ -75,7 +75,7 @@ class BisectRecord(BaseModel):
     kind: str = KIND
     system: str
     profile: dict[str, Any]
-    order: BisectOrder
+    order: BisectRequest
     revisions: list[Revision]
     listed: str
     started_at: str
@@ -183,8 +183,8 @@ class Bisection:
             position = self._next_position()
             revision, order = self.record.revisions[place], self.record.order
             version = self.record.builds[place].version
-            step = Step(revision.label, version, self.profile, len(self.of(place)) + 1, position)
-            series = Series(self.lab, self.id, order.seed, order.keep_homes, self.listener, length)
+            step = PlannedRun(revision.label, version, self.profile, len(self.of(place)) + 1, position)
+            series = RunSeries(self.lab, self.id, order.seed, order.keep_homes, self.listener, length)
             run = series.make(step, position + 1, Total(order.most_runs, "at most"))
             self.runs[position] = run
             if is_evidence(run.manifest):
@@ -224,7 +224,7 @@ class Bisector:
     store: Store
     system: LaunchableSystem
 
-    def begin(self, profile: BaseModel, line: Line, order: BisectOrder, listener: Listener) -> Bisection:
+    def begin(self, profile: BaseModel, line: RevisionLine, order: BisectRequest, listener: Listener) -> Bisection:
         """A new search, without a run yet."""
         record = BisectRecord(
             system=self.system.name,

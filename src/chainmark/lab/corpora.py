@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from chainmark.capacity.model import Target
 from chainmark.core.progress import Progress
-from chainmark.lab.protocols import ServiceOrder, System
+from chainmark.lab.protocols import ServiceRequest, System
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class KeptCorpus:
 class CorpusSystem(System, Protocol):
     """A system whose requests can be kept in a file."""
 
-    def keep_corpus(self, profile: BaseModel, order: ServiceOrder, progress: Progress) -> KeptCorpus:
+    def keep_corpus(self, profile: BaseModel, order: ServiceRequest, progress: Progress) -> KeptCorpus:
         """Write requests that the order's target answers rightly to ``order.pinned``: sampled, or of ``order.corpus``.
 
         Raises:

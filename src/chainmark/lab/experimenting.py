@@ -13,8 +13,8 @@ from chainmark.core.errors import UsageError
 from chainmark.core.manifest import ExperimentLength, Manifest, Status
 from chainmark.core.times import utc_now
 from chainmark.lab.protocols import LaunchableSystem
-from chainmark.lab.running import Lab, Listener, Series
-from chainmark.lab.schedules import NOT_JUDGED, Arm, Step, Total, forth_and_back
+from chainmark.lab.running import Lab, Listener, RunSeries
+from chainmark.lab.schedules import NOT_JUDGED, Arm, PlannedRun, Total, forth_and_back
 from chainmark.lab.session import finished_runs, name_of, new_experiment_id, remove_dead
 from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
 from chainmark.store.runs import SealedRun, Store
@@ -63,7 +63,7 @@ def is_evidence(manifest: Manifest) -> bool:
 
 
 @dataclass
-class Experiment:
+class OpenExperiment:
     """An experiment that may go on.
 
     Attributes:
@@ -108,7 +108,7 @@ class Experiment:
                 return False
             tries += 1
             position = self._next_position()
-            step = Step(arm.side, arm.version, arm.profile, number + 1, position)
+            step = PlannedRun(arm.side, arm.version, arm.profile, number + 1, position)
             is_added = number >= self.record.length.most
             length = self.record.length.model_copy(update={"most": self.most}) if is_added else self.record.length
             repeated = sum(not is_evidence(run.manifest) for run in self.runs)
@@ -125,13 +125,13 @@ class Experiment:
         series = self._series(self.record.length, self.record.profiles)
         for arm in self._without_profiles():
             position = self._next_position()
-            step = Step(arm.side, arm.version, arm.profile, len(self._of_side(arm.side)) + 1, position)
+            step = PlannedRun(arm.side, arm.version, arm.profile, len(self._of_side(arm.side)) + 1, position)
             total = Total(len(self.runs) + len(self._without_profiles()), purpose=NOT_JUDGED)
             self.runs.append(series.make(step, len(self.runs) + 1, total))
 
-    def _series(self, length: ExperimentLength, profiles: Sequence[str] = ()) -> Series:
+    def _series(self, length: ExperimentLength, profiles: Sequence[str] = ()) -> RunSeries:
         record = self.record
-        return Series(self.lab, self.id, record.seed, record.keep_homes, self.listener, length, tuple(profiles))
+        return RunSeries(self.lab, self.id, record.seed, record.keep_homes, self.listener, length, tuple(profiles))
 
     def _without_profiles(self) -> list[Arm]:
         return [arm for arm in self.arms if not any(run.manifest.profiles for run in self._of_side(arm.side))]
@@ -164,7 +164,7 @@ class Experimenter:
         *,
         keep_homes: bool = False,
         profiles: Sequence[str] = (),
-    ) -> Experiment:
+    ) -> OpenExperiment:
         """A new experiment, without a run yet."""
         record = ExperimentRecord(
             system=self.system.name,
@@ -179,9 +179,9 @@ class Experimenter:
             started_at=utc_now(),
         )
         folder = experiment_folder(self.store, new_experiment_id(self.system.name, name_of(arms[0].profile)))
-        return Experiment(Lab(self.store, self.system), folder, record, list(arms), listener)
+        return OpenExperiment(Lab(self.store, self.system), folder, record, list(arms), listener)
 
-    def resume(self, reference: str, more: int, listener: Listener) -> Experiment:
+    def resume(self, reference: str, more: int, listener: Listener) -> OpenExperiment:
         """An experiment with the runs that it has.
 
         Args:
@@ -199,7 +199,7 @@ class Experimenter:
         remove_dead(self.store, folder.experiment_id)
         found = finished_runs(self.store, folder.experiment_id)
         runs = [run for _, run in sorted(found.items())]
-        return Experiment(Lab(self.store, self.system), folder, record, arms, listener, runs)
+        return OpenExperiment(Lab(self.store, self.system), folder, record, arms, listener, runs)
 
 
 def read_record(folder: ExperimentFolder) -> ExperimentRecord:

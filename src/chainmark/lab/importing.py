@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from chainmark.core.progress import Progress
 from chainmark.core.times import utc_text
-from chainmark.lab.protocols import ImportableSystem, Imported, ImportOrder, PartedSystem
-from chainmark.lab.session import Content, Origin, StagedSession
+from chainmark.lab.protocols import ImportableSystem, Imported, ImportRequest, PartedSystem
+from chainmark.lab.session import RunContent, RunOrigin, StagedSession
 from chainmark.stats.threads import at_most
 from chainmark.store.runs import SealedRun, Store
 
@@ -31,14 +31,14 @@ class Importer:
     store: Store
     system: ImportableSystem
 
-    def make_all(self, order: ImportOrder, progress: Progress) -> list[ImportedRun]:
+    def make_all(self, order: ImportRequest, progress: Progress) -> list[ImportedRun]:
         """Make every run that the source holds, as :meth:`make` does one."""
         parts: list[str | None] = [order.part]
         if isinstance(self.system, PartedSystem):
             parts = list(self.system.parts(order)) or parts
         return [self.make(replace(order, part=part), progress) for part in parts]
 
-    def make(self, order: ImportOrder, progress: Progress) -> ImportedRun:
+    def make(self, order: ImportRequest, progress: Progress) -> ImportedRun:
         """Make the run of these logs and seal it; whether it is valid stands in its manifest.
 
         There is no clock and no chance in it: the same logs and order give the same bytes under the same name,
@@ -64,23 +64,23 @@ class Importer:
         subjects = [(run, run.manifest.subject) for run in runs]
         return next((run for run, one in subjects if names <= {one.version, *one.aliases}), None)
 
-    def _decisive(self, order: ImportOrder) -> dict[str, object]:
+    def _decisive(self, order: ImportRequest) -> dict[str, object]:
         """What equal orders share; who reads the source changes nothing that is made."""
         told = {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in vars(order).items()}
         del told["threads"], told["machines"]
         return {"system": self.system.name, **told}
 
 
-def _content(imported: Imported) -> Content:
+def _content(imported: Imported) -> RunContent:
     started_at, ended_at = utc_text(imported.first_ns), utc_text(imported.last_ns)
-    return Content(
+    return RunContent(
         profile_name=imported.profile_name,
         profile=imported.profile,
         workload=imported.workload,
         seed=SEED,
         findings=imported,
         catalogue=imported.catalogue,
-        origin=Origin(started_at, ended_at, imported.host, imported.sources),
+        origin=RunOrigin(started_at, ended_at, imported.host, imported.sources),
         options=imported.options,
         summaries=imported.summaries,
     )

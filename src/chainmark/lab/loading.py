@@ -16,16 +16,16 @@ from chainmark.capacity.drift_metrics import drift_samples, with_drifts
 from chainmark.capacity.gates import load_gates
 from chainmark.capacity.generators import Generators
 from chainmark.capacity.loadtest import (
+    EndpointResult,
     FixedPlan,
-    Found,
     LoadPlan,
-    LoadResult,
-    Server,
+    LoadTestResult,
     ServerResult,
+    TargetServer,
     Watch,
     run_load_test,
 )
-from chainmark.capacity.measured import NO_REQUESTS, Books
+from chainmark.capacity.measured import NO_REQUESTS, RequestCounts
 from chainmark.capacity.metrics import load_catalogue_of
 from chainmark.capacity.mix import MIX, learnt, loosest, mixed
 from chainmark.capacity.model import HTTP_1, Endpoint, LevelKind, Phase
@@ -57,9 +57,9 @@ from chainmark.core.times import utc_now, utc_text
 from chainmark.core.tool import tool_version
 from chainmark.lab.hardware import hardware_words, machine_facts, server_hardware
 from chainmark.lab.machine import machine_to_itself
-from chainmark.lab.protocols import UNVERSIONED, Findings, ServedSystem, Service, ServiceOrder
-from chainmark.lab.recording import Recorder
-from chainmark.lab.session import Content, Session, new_experiment_id
+from chainmark.lab.protocols import UNVERSIONED, Findings, ServedSystem, Service, ServiceRequest
+from chainmark.lab.recording import RunRecorder
+from chainmark.lab.session import RunContent, Session, new_experiment_id
 from chainmark.lab.stages import has_stages, no_load_test
 from chainmark.network.host import host_facts
 from chainmark.network.server_series import Watched
@@ -110,7 +110,7 @@ class Tester:
     def make(
         self,
         profile: BaseModel,
-        orders: Sequence[ServiceOrder],
+        orders: Sequence[ServiceRequest],
         seed: int,
         progress: Progress,
         *,
@@ -140,7 +140,7 @@ class Tester:
             watches = [stack.enter_context(ServerWatch(self.sources, one.target.url)) for one in services]
             started_at = utc_now()
             sessions = [stack.enter_context(self._session(load, service, started_at, place)) for service in services]
-            servers = [Server(service.target, service.endpoints) for service in services]
+            servers = [TargetServer(service.target, service.endpoints) for service in services]
             with _shown(progress, sessions, watches) as listener:
                 make_runner = partial(StepRunner, make_engine=generators.make)
                 result = run_load_test(servers, _plan(load, seed), listener, make_runner, self.watching)
@@ -159,7 +159,7 @@ class Tester:
                 runs.append(self._sealed(session, test, service, one, place or own))
         return LoadTest(report, runs, result.interrupted)
 
-    def _prepared(self, profile: BaseModel, order: ServiceOrder, progress: Progress) -> Service:
+    def _prepared(self, profile: BaseModel, order: ServiceRequest, progress: Progress) -> Service:
         progress.stage(f"connecting to {order.target.url}")
         service = self.system.prepare(profile, order, progress)
         if not service.endpoints:
@@ -181,7 +181,7 @@ class Tester:
         started_at: str,
         services: Sequence[Service],
         sessions: Sequence[Session],
-        result: LoadResult,
+        result: LoadTestResult,
     ) -> LoadReport:
         targets = [
             _target_entry(load, service, session.run.run_id, one, result)
@@ -216,7 +216,7 @@ class Tester:
         drifts = {one.endpoint.id: drifts_in(one, result.watched) for one in found}
         catalogue = with_drifts(load_catalogue_of(self.system.name, self.system.title, found), found, drifts)
         catalogue = catalogue.model_copy(update={"conditions": self.system.catalogue().conditions})
-        content = Content(
+        content = RunContent(
             profile_name=test.load.name,
             profile=test.profile.model_dump(mode="json", by_alias=True),
             workload={
@@ -239,11 +239,11 @@ def _shown(progress: Progress, sessions: Sequence[Session], watches: Sequence[Se
     if len(sessions) > 1:
         yield progress
         return
-    with Recorder(progress, sessions[0].run.path, memory=watches[0].memory_bytes) as shown:
+    with RunRecorder(progress, sessions[0].run.path, memory=watches[0].memory_bytes) as shown:
         yield shown
 
 
-def _speaking(load: LoadProfile, order: ServiceOrder) -> ServiceOrder:
+def _speaking(load: LoadProfile, order: ServiceRequest) -> ServiceRequest:
     return replace(order, target=speaking(order.target, load.steps.http_version, load.timeout_s()))
 
 
@@ -332,7 +332,7 @@ def _labels(load: LoadProfile, service: Service, result: ServerResult) -> dict[s
     return {key: words for key, words in told.items() if any(words)}
 
 
-def _broken_off(result: LoadResult) -> str:
+def _broken_off(result: LoadTestResult) -> str:
     if result.gone:
         return f"{result.gone.server} was gone ({result.gone.why})"
     return "interrupted" if result.interrupted else ""
@@ -353,7 +353,7 @@ def _server_facts(load: LoadProfile, service: Service) -> list[Fact]:
 
 
 def _target_entry(
-    load: LoadProfile, service: Service, run_id: str, result: ServerResult, whole: LoadResult
+    load: LoadProfile, service: Service, run_id: str, result: ServerResult, whole: LoadTestResult
 ) -> TargetEntry:
     gone = whole.gone if whole.gone and whole.gone.server == service.target.name else None
     measured = [found for found in result.found if found.steps() or not whole.interrupted]
@@ -362,7 +362,7 @@ def _target_entry(
         url=service.target.url,
         subject=service.subject,
         run_id=run_id,
-        facts=[*_server_facts(load, service), *_looks_fact(result)],
+        facts=[*_server_facts(load, service), *_health_probe_fact(result)],
         endpoints=[_endpoint_entry(service, found, result.watched) for found in measured],
         skipped={**service.skipped, **_not_reached(load, service, result, whole)},
         interrupted=whole.interrupted,
@@ -372,14 +372,14 @@ def _target_entry(
     )
 
 
-def _endpoint_entry(service: Service, found: Found, watched: Watched) -> EndpointEntry:
+def _endpoint_entry(service: Service, found: EndpointResult, watched: Watched) -> EndpointEntry:
     id_ = found.endpoint.id
     entry = endpoint_entry(found, service.strata.get(id_, {}), notes_of(found))
     sized = entry.model_copy(update={"sizes": dict(service.sizes.get(id_, {}))})
     return with_watched(sized, found, watched)
 
 
-def _not_reached(load: LoadProfile, service: Service, result: ServerResult, whole: LoadResult) -> dict[str, str]:
+def _not_reached(load: LoadProfile, service: Service, result: ServerResult, whole: LoadTestResult) -> dict[str, str]:
     """What the end of the test left unmeasured: whole endpoints, or one kind of load, and why."""
     if not whole.interrupted:
         return {}
@@ -397,7 +397,7 @@ def _not_reached(load: LoadProfile, service: Service, result: ServerResult, whol
     return missing
 
 
-def _looks_fact(result: ServerResult) -> list[Fact]:
+def _health_probe_fact(result: ServerResult) -> list[Fact]:
     """How much was asked between the steps."""
     books = sum((found.looks.books for found in result.found), start=NO_REQUESTS)
     if not books.due:
@@ -425,11 +425,11 @@ def _counts(result: ServerResult) -> dict[str, dict[str, int]]:
     return counts
 
 
-def _classes(books: Books) -> dict[str, int]:
+def _classes(books: RequestCounts) -> dict[str, int]:
     return {"ok": books.ok, "failed": books.failed, "unsent": books.unsent}
 
 
-def kept_corpus(run: SealedRun) -> Path | None:
+def recorded_corpus(run: SealedRun) -> Path | None:
     """The requests that a run kept, if its system keeps them."""
     path = run.path / "raw" / CORPUS
     return path if path.is_file() else None

@@ -27,7 +27,7 @@ LOOK_S = 0.25
 _MOST_SHOWN = 200
 
 
-class Use(StrEnum):
+class MachineUse(StrEnum):
     """What `CHAINMARK_MACHINE` says of a machine on which somebody measures."""
 
     WAIT = "wait"
@@ -48,11 +48,11 @@ def machine_to_itself(progress: Progress) -> Iterator[None]:
         progress: told for whom it waits.
 
     Raises:
-        UsageError: `CHAINMARK_MACHINE` is none of `Use`.
+        UsageError: `CHAINMARK_MACHINE` is none of `MachineUse`.
         EnvironmentFailure: somebody measures, and this is not to wait; or there can be no lock.
     """
     use = _use()
-    if use is Use.SHARED or _mine.get():
+    if use is MachineUse.SHARED or _mine.get():
         yield
         return
     descriptor = _taken(use, progress)
@@ -64,21 +64,21 @@ def machine_to_itself(progress: Progress) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _use() -> Use:
-    told = os.environ.get(USE) or Use.WAIT
-    if told not in set(Use):
-        raise UsageError(f"`{USE}` is `{told}`", f"it can be {', '.join(f'`{one}`' for one in Use)}")
-    return Use(told)
+def _use() -> MachineUse:
+    told = os.environ.get(USE) or MachineUse.WAIT
+    if told not in set(MachineUse):
+        raise UsageError(f"`{USE}` is `{told}`", f"it can be {', '.join(f'`{one}`' for one in MachineUse)}")
+    return MachineUse(told)
 
 
-def _taken(use: Use, progress: Progress) -> int:
+def _taken(use: MachineUse, progress: Progress) -> int:
     """The descriptor that holds the lock, as soon as nobody else does."""
     began, told = time.monotonic(), ""
     while True:
         descriptor, holder = _tried()
         if descriptor is not None:
             return descriptor
-        if use is Use.REFUSE:
+        if use is MachineUse.REFUSE:
             raise EnvironmentFailure(
                 f"this machine is in use: {holder} measures on it",
                 "without `--no-wait` chainmark waits for its end; two measurements at once would disturb each other",

@@ -25,10 +25,10 @@ from chainmark.core.times import utc_now
 from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict
 from chainmark.lab.hardware import machine_facts
-from chainmark.lab.loading import STANDARD, LoadTest, Tester, at_levels_of, kept_corpus, load_report_of
+from chainmark.lab.loading import STANDARD, LoadTest, Tester, at_levels_of, load_report_of, recorded_corpus
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.profiles import read_profile
-from chainmark.lab.protocols import ServiceOrder
+from chainmark.lab.protocols import ServiceRequest
 from chainmark.lab.session import finished_runs, new_experiment_id, remove_dead
 from chainmark.network.host import host_facts
 from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
@@ -68,7 +68,7 @@ class _Record(BaseModel):
 
 
 @dataclass(frozen=True)
-class MatrixOrder:
+class MatrixRequest:
     """A plan to be made.
 
     Attributes:
@@ -191,7 +191,7 @@ class MatrixTester:
     access: Access = NOBODY
     accesses: Mapping[str, Access] = field(default_factory=dict)
 
-    def make(self, order: MatrixOrder, progress: Progress) -> MatrixMade:
+    def make(self, order: MatrixRequest, progress: Progress) -> MatrixMade:
         """Begin a plan and make it to its end, or until it is interrupted.
 
         Raises:
@@ -343,13 +343,13 @@ class MatrixTester:
         side = _side(scenario, server)
         return next((run for run in runs if run.manifest.experiment and run.manifest.experiment.side == side), None)
 
-    def _order(self, cell: _Cell, folder: ExperimentFolder, record: _Record) -> ServiceOrder:
+    def _order(self, cell: _Cell, folder: ExperimentFolder, record: _Record) -> ServiceRequest:
         """What is asked: all servers of a scenario the same."""
         pinned = folder.path / f"requests-{cell.scenario.id}.json"
         former = self._former_run(record, cell.scenario, cell.server)
-        given = Path(record.corpus) if record.corpus else kept_corpus(former) if former else None
+        given = Path(record.corpus) if record.corpus else recorded_corpus(former) if former else None
         given = given or (pinned if pinned.is_file() else None)
-        return ServiceOrder(
+        return ServiceRequest(
             target=Target(
                 cell.server.id,
                 cell.server.url.rstrip("/"),

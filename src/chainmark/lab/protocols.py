@@ -72,7 +72,7 @@ class Execution(Findings):
 
 
 @dataclass(frozen=True)
-class Order:
+class ExecutionRequest:
     """One execution to make: which version, with which options, and which profiles to take of its nodes.
 
     Attributes:
@@ -91,7 +91,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class ImportOrder:
+class ImportRequest:
     """Which logs are to be taken in, and how.
 
     Attributes:
@@ -166,7 +166,7 @@ class Imported(Findings):
 
 
 @dataclass(frozen=True)
-class ServiceOrder:
+class ServiceRequest:
     """Which server is to be load-tested, and with what.
 
     Attributes:
@@ -254,7 +254,7 @@ class LaunchableSystem(System, Protocol):
     def installed(self) -> list[tuple[Subject, Path]]:
         """The versions that are cached, with their binaries."""
 
-    def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
+    def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
         """Run the profile once: raw material and events go into ``run``, samples are returned."""
 
 
@@ -263,7 +263,7 @@ class StagedSystem(LaunchableSystem, Protocol):
     """A launchable system that analyses what it collected after it has let go of the machine."""
 
     def measure(
-        self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress
+        self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress
     ) -> Callable[[Progress], Execution]:
         """Run the profile once, as `execute` does; what is returned analyses it, in any thread."""
 
@@ -321,7 +321,7 @@ class ProfiledSystem(LaunchableSystem, Protocol):
 
 
 @dataclass(frozen=True)
-class Attachment:
+class ExistingNetwork:
     """A network that somebody else started, and that is to be loaded and observed as it is.
 
     Attributes:
@@ -339,7 +339,7 @@ class Attachment:
 class AttachableSystem(System, Protocol):
     """A system whose running networks can be loaded and observed from outside."""
 
-    def attached(self, profile: BaseModel, attachment: Attachment) -> LaunchableSystem:
+    def attached(self, profile: BaseModel, attachment: ExistingNetwork) -> LaunchableSystem:
         """The same system on that network: its only version is the one that runs there, and nothing is launched.
 
         Raises:
@@ -353,7 +353,7 @@ class AttachableSystem(System, Protocol):
 class ImportableSystem(System, Protocol):
     """A system whose clusters' logs chainmark can read, whoever ran them."""
 
-    def ingest(self, order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+    def ingest(self, order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
         """Read the logs: events and samples go into ``run``. Equal logs and orders give equal bytes.
 
         Raises:
@@ -366,7 +366,7 @@ class ImportableSystem(System, Protocol):
 class SpreadSystem(ImportableSystem, Protocol):
     """An importable system that can read a source on other machines."""
 
-    def is_spread(self, order: ImportOrder) -> bool:
+    def is_spread(self, order: ImportRequest) -> bool:
         """Whether this source is one to be read there: where the order has machines, `ingest` uses them."""
 
 
@@ -374,7 +374,7 @@ class SpreadSystem(ImportableSystem, Protocol):
 class PartedSystem(ImportableSystem, Protocol):
     """An importable system whose sources may hold several runs, such as a page of published tables."""
 
-    def parts(self, order: ImportOrder) -> list[str]:
+    def parts(self, order: ImportRequest) -> list[str]:
         """The names of the runs in the source; none: it is one run.
 
         Raises:
@@ -386,7 +386,7 @@ class PartedSystem(ImportableSystem, Protocol):
 class ChoosingSystem(ImportableSystem, Protocol):
     """An importable system that reads of some sources only what is of one kind."""
 
-    def left_out(self, order: ImportOrder) -> str:
+    def left_out(self, order: ImportRequest) -> str:
         """What lies in the source and was not read because it is of another kind, in a sentence; "" where all was."""
 
 
@@ -397,7 +397,7 @@ class ServedSystem(System, Protocol):
     def load_profile(self, profile: BaseModel) -> LoadProfile:
         """The same profile, as what all load tests share."""
 
-    def prepare(self, profile: BaseModel, order: ServiceOrder, progress: Progress) -> Service:
+    def prepare(self, profile: BaseModel, order: ServiceRequest, progress: Progress) -> Service:
         """Look at the server and choose what it is asked; every request is answered rightly once.
 
         Raises:

@@ -22,9 +22,9 @@ from chainmark.core.qa_plan import QaPlan, Role, ScenarioKind, ScenarioPlan
 from chainmark.core.times import utc_now
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import QualifiableSystem, StagedSystem
-from chainmark.lab.running import Among, Finish, Finisher, Lab, Listener, Series
-from chainmark.lab.scenarios import LEAST_ROUNDS, QaOrder, ScenarioMade, prepared
-from chainmark.lab.schedules import NOT_JUDGED, Step, Total
+from chainmark.lab.running import Among, Finish, Finisher, Lab, Listener, RunSeries
+from chainmark.lab.scenarios import LEAST_ROUNDS, QaRequest, ScenarioMade, prepared
+from chainmark.lab.schedules import NOT_JUDGED, PlannedRun, Total
 from chainmark.lab.session import finished_runs, new_experiment_id, remove_dead
 from chainmark.lab.sweeping import Bisected
 from chainmark.network.host import host_facts
@@ -71,7 +71,7 @@ class QaMade:
     """All that was made; with ``interrupted`` runs are missing."""
 
     experiment: str
-    order: QaOrder
+    order: QaRequest
     subjects: dict[Role, Subject]
     scenarios: list[ScenarioMade]
     interrupted: bool
@@ -83,7 +83,7 @@ class QaListener(Listener, Protocol):
     def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None:
         """A scenario begins, or cannot be run."""
 
-    def again(self, step: Step, because: str) -> None:
+    def again(self, step: PlannedRun, because: str) -> None:
         """A run is made once more: it is invalid, or could not be made."""
 
 
@@ -101,7 +101,7 @@ class Qualifier:
     is_settled: IsSettled = lambda baseline, candidate, most: False
     explains: Explains = lambda baseline, candidate: ()
 
-    def make(self, order: QaOrder, listener: QaListener) -> QaMade:
+    def make(self, order: QaRequest, listener: QaListener) -> QaMade:
         """Begin a qualification and make it to its end, or until it is interrupted.
 
         Raises:
@@ -120,7 +120,7 @@ class Qualifier:
         )
         return self._execute(experiment_folder(self.store, experiment_id), record, order, listener)
 
-    def ordered(self, reference: str) -> QaOrder:
+    def ordered(self, reference: str) -> QaRequest:
         """What was ordered when an experiment began.
 
         Raises:
@@ -145,7 +145,7 @@ class Qualifier:
             raise UsageError(f"`{folder.experiment_id}` is not a qualification of `{self.system.name}`")
         return _Record.model_validate(content)
 
-    def _execute(self, folder: ExperimentFolder, record: _Record, order: QaOrder, listener: QaListener) -> QaMade:
+    def _execute(self, folder: ExperimentFolder, record: _Record, order: QaRequest, listener: QaListener) -> QaMade:
         """Make what is missing."""
         made = [prepared(self.system, order, scenario, folder.experiment_id) for scenario in order.plan.scenarios]
         subjects: dict[Role, Subject] = {
@@ -161,9 +161,9 @@ class Qualifier:
         return QaMade(folder.experiment_id, order, subjects, made, interrupted)
 
 
-def _ordered(record: _Record) -> QaOrder:
+def _ordered(record: _Record) -> QaRequest:
     plan = QaPlan.model_validate(record.plan)
-    return QaOrder(plan, record.baseline, record.candidate, record.seed, tuple(record.settings), record.of_version)
+    return QaRequest(plan, record.baseline, record.candidate, record.seed, tuple(record.settings), record.of_version)
 
 
 class Stoppable:
@@ -187,7 +187,7 @@ class _Open:
     """A run that was measured and is being sealed."""
 
     one: ScenarioMade
-    step: Step
+    step: PlannedRun
     sealed: Future[SealedRun]
 
 
@@ -204,7 +204,7 @@ class _Work:
     qualifier: Qualifier
     folder: ExperimentFolder
     record: _Record
-    order: QaOrder
+    order: QaRequest
     listener: QaListener
     made: list[ScenarioMade]
     taken: list[tuple[float, float]] = field(default_factory=list)
@@ -245,11 +245,11 @@ class _Work:
 
     def _in_turn(self, scenarios: Iterable[ScenarioMade]) -> None:
         for one in scenarios:
-            self._tell(one)
+            self._report_scenario(one)
             self._scenario(one)
             self._explain(one)
 
-    def _tell(self, one: ScenarioMade) -> None:
+    def _report_scenario(self, one: ScenarioMade) -> None:
         """Say of which scenario what follows is, where that is another one than before."""
         if self.told != one.plan.id:
             self.told = one.plan.id
@@ -272,7 +272,7 @@ class _Work:
         for one in scenarios:
             self._explain(one)
 
-    def _pair(self, pair: Sequence[tuple[ScenarioMade, Step]]) -> None:
+    def _pair(self, pair: Sequence[tuple[ScenarioMade, PlannedRun]]) -> None:
         """Make runs at the same time; the sides change places from round to round, for that is their order."""
         before, began = list(self.open), time.monotonic()
         stopped = threading.Event()
@@ -338,7 +338,7 @@ class _Work:
             if not (asked := search.asked(made, runs)):
                 return
 
-    def _step(self, one: ScenarioMade, step: Step) -> None:
+    def _step(self, one: ScenarioMade, step: PlannedRun) -> None:
         """Make a run, or note why it cannot be made; those before it are sealed while its network starts."""
         before = list(self.open)
         with self._noting(one, step):
@@ -352,7 +352,7 @@ class _Work:
             self._close()
 
     @contextmanager
-    def _noting(self, one: ScenarioMade, step: Step) -> Iterator[None]:
+    def _noting(self, one: ScenarioMade, step: PlannedRun) -> Iterator[None]:
         """Where a run cannot be made, note why and go on."""
         try:
             yield
@@ -384,7 +384,7 @@ class _Work:
         self.listener.end(run)
         self._write()
 
-    def _judged(self, one: ScenarioMade, step: Step) -> None:
+    def _judged(self, one: ScenarioMade, step: PlannedRun) -> None:
         run = one.done[step.position]
         if run.manifest.status is Status.INVALID:  # what the subject failed is evidence, and stays
             self._again(one, step, run)
@@ -418,7 +418,7 @@ class _Work:
         total = replace(self._total(first), purpose=NOT_JUDGED)
         for place, step in enumerate(step for step in one.of_round(1) if step.side in missing):
             series = self._series(f"{one.experiment}-{EXPLAINING}", None, kinds)
-            self._tell(one)
+            self._report_scenario(one)
             self.listener.again(step, "its nodes' profiles explain what became worse")
             try:
                 series.make(step, first + place, total, self._left_s())
@@ -426,11 +426,11 @@ class _Work:
                 self.listener.again(step, f"no profiles were taken: {error.message}")
                 return
 
-    def _series(self, experiment: str, length: ExperimentLength | None, profiles: tuple[str, ...] = ()) -> Series:
+    def _series(self, experiment: str, length: ExperimentLength | None, profiles: tuple[str, ...] = ()) -> RunSeries:
         lab = Lab(self.qualifier.store, self.qualifier.system)
-        return Series(lab, experiment, self.order.seed, self.order.keep_homes, self.listener, length, profiles)
+        return RunSeries(lab, experiment, self.order.seed, self.order.keep_homes, self.listener, length, profiles)
 
-    def _tried(self, one: ScenarioMade, step: Step) -> None:
+    def _tried(self, one: ScenarioMade, step: PlannedRun) -> None:
         """Begin the planned run, once more where it cannot be made at first: a machine may stumble once."""
         try:
             self._begin(one, step)
@@ -438,7 +438,7 @@ class _Work:
             self.listener.again(step, error.message)
             self._begin(one, step)
 
-    def _again(self, one: ScenarioMade, step: Step, run: SealedRun) -> None:
+    def _again(self, one: ScenarioMade, step: PlannedRun, run: SealedRun) -> None:
         """Repeat an invalid run once; that it was is told in the report."""
         repeated = replace(step, position=len(one.steps) + step.position)
         if repeated.position not in one.done:
@@ -446,28 +446,28 @@ class _Work:
             self.listener.again(step, f"{gate.label}: {gate.measured}, but {gate.limit} is required")
             self._made(one, repeated)
 
-    def _made(self, one: ScenarioMade, step: Step) -> None:
+    def _made(self, one: ScenarioMade, step: PlannedRun) -> None:
         """Make a run and see it sealed."""
         self._begin(one, step)
         self._note(self.open.pop())
 
-    def _begin(self, one: ScenarioMade, step: Step) -> None:
+    def _begin(self, one: ScenarioMade, step: PlannedRun) -> None:
         """Measure; the run is then open until it is sealed."""
         began = time.monotonic()
         finish = self._announced(one, step).measure(step, self.listener, Among(self.finisher.quiet))
         self.open.append(_Open(one, step, self.finisher.submit(finish)))
         self.taken.append((self._expected_s(step), max(1.0, time.monotonic() - began)))
 
-    def _announced(self, one: ScenarioMade, step: Step, place: int = 0) -> Series:
+    def _announced(self, one: ScenarioMade, step: PlannedRun, place: int = 0) -> RunSeries:
         """What makes a run, which is told to begin; as the ``place``-th of those that begin together."""
         self._check_others(one, step)
-        self._tell(one)
+        self._report_scenario(one)
         most = one.plan.planned_runs if one.plan.goes_on else None
         number = self._runs_made() + len(self.open) + 1 + place
         self.listener.begin(step, number, self._total(number), self._left_s())
         return self._series(one.experiment, ExperimentLength(most=most, stops_early=True) if most else None)
 
-    def _check_others(self, one: ScenarioMade, step: Step) -> None:
+    def _check_others(self, one: ScenarioMade, step: PlannedRun) -> None:
         """A finished run that was made of something else must not stand beside the missing ones."""
         for run in one.done.values():
             place, manifest = run.manifest.experiment, run.manifest
@@ -490,7 +490,7 @@ class _Work:
         runs = sum(len(one.wanted) for one in self.made) + repeated + self.explaining
         return Total(max(number, runs), "at most" if may_end else "")
 
-    def _expected_s(self, step: Step) -> float:
+    def _expected_s(self, step: PlannedRun) -> float:
         return self.qualifier.system.expected_seconds(step.profile)
 
     def _left_s(self) -> float:

@@ -54,7 +54,7 @@ def _middle(looks: Sequence[LiveStretch]) -> LiveStretch:
     return LiveStretch(at_s=looks[0].at_s, p50_s=of("p50_s"), p99_s=of("p99_s"), memory_bytes=of("memory_bytes"))
 
 
-class Recorder:
+class RunRecorder:
     """Shows how a run goes as long as the context lasts.
 
     Args:

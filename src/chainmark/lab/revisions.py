@@ -18,14 +18,14 @@ _STAT_WIDTH = "100"
 
 
 @dataclass(frozen=True)
-class Line:
+class RevisionLine:
     """Revisions in the order of their history, the good one first, and how they were listed."""
 
     revisions: Sequence[Revision]
     order: str
 
 
-def commits_between(repo: Path, good: str, bad: str) -> Line:
+def commits_between(repo: Path, good: str, bad: str) -> RevisionLine:
     """The commits from the good one to the bad one.
 
     Those of the main line are taken (first parents), so that a merged branch is one revision. Where the good commit is
@@ -51,7 +51,7 @@ def commits_between(repo: Path, good: str, bad: str) -> Line:
     if first not in parents:
         line = _listed(repo, "--topo-order", "--ancestry-path", f"{first}..{last}")
         order = "commits that lead from one to the other, in topological order"
-    return Line([*_listed(repo, "--max-count=1", first), *line], order)
+    return RevisionLine([*_listed(repo, "--max-count=1", first), *line], order)
 
 
 def diffstat(repo: Path, commit: str) -> list[str]:
@@ -65,7 +65,7 @@ def diffstat(repo: Path, commit: str) -> list[str]:
     return [line.strip() for line in told.stdout.splitlines()]
 
 
-def versions_between(title: str, published: Sequence[str], good: str, bad: str) -> Line:
+def versions_between(title: str, published: Sequence[str], good: str, bad: str) -> RevisionLine:
     """The published versions from the good one to the bad one.
 
     Args:
@@ -87,7 +87,7 @@ def versions_between(title: str, published: Sequence[str], good: str, bad: str) 
     if begin >= end:
         raise UsageError(f"`{good}` does not come before `{bad}` among the versions of {title}", "swap the two")
     line = [Revision(version=version, label=version) for version in published[begin : end + 1]]
-    return Line(line, "published versions, in the order of their numbers")
+    return RevisionLine(line, "published versions, in the order of their numbers")
 
 
 @dataclass(frozen=True)

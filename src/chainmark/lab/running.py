@@ -16,17 +16,17 @@ from pydantic import BaseModel
 from chainmark.core.manifest import BESIDE, ExperimentLength, ExperimentPlace, Fact
 from chainmark.core.progress import Progress, Silent
 from chainmark.lab.machine import machine_to_itself
-from chainmark.lab.protocols import Execution, LaunchableSystem, Order, StagedSystem
-from chainmark.lab.recording import Recorder
-from chainmark.lab.schedules import Arm, Step, Total, interleaved
-from chainmark.lab.session import Content, Session, name_of, new_experiment_id
+from chainmark.lab.protocols import Execution, ExecutionRequest, LaunchableSystem, StagedSystem
+from chainmark.lab.recording import RunRecorder
+from chainmark.lab.schedules import Arm, PlannedRun, Total, interleaved
+from chainmark.lab.session import RunContent, Session, name_of, new_experiment_id
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 
 
 class Listener(Progress, Protocol):
     """Who follows runs that are made together."""
 
-    def begin(self, step: Step, number: int, total: Total, left_s: float | None = None) -> None:
+    def begin(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> None:
         """A run begins: the ``number``-th of ``total``, with about so many seconds left for all, if that is known."""
 
     def end(self, run: SealedRun) -> None:
@@ -78,20 +78,22 @@ class Lab:
     system: LaunchableSystem
 
     def run(
-        self, profile: BaseModel, order: Order, progress: Progress, place: ExperimentPlace | None = None
+        self, profile: BaseModel, order: ExecutionRequest, progress: Progress, place: ExperimentPlace | None = None
     ) -> SealedRun:
         """Make one run and seal it; whether it is valid stands in its manifest."""
         with machine_to_itself(progress):
             return self.measure(profile, order, progress, place)(progress)
 
-    def measure(self, profile: BaseModel, order: Order, progress: Progress, place: ExperimentPlace | None) -> Finish:
+    def measure(
+        self, profile: BaseModel, order: ExecutionRequest, progress: Progress, place: ExperimentPlace | None
+    ) -> Finish:
         """Make the part of a run that needs the machine; what is returned does the rest, and must be called."""
         known = {"experiment": place.id} if place else {}
         with machine_to_itself(progress), ExitStack() as stack:
             session = stack.enter_context(
                 Session.create(self.store, self.system.name, name_of(profile), order.version, **known)
             )
-            with Recorder(progress, session.run.path) as shown:
+            with RunRecorder(progress, session.run.path) as shown:
                 analyse = _measured(self.system, profile, order, session.run, shown)
             unfinished = stack.pop_all()
 
@@ -102,12 +104,12 @@ class Lab:
         return finish
 
     def _content(
-        self, profile: BaseModel, order: Order, execution: Execution, place: ExperimentPlace | None
-    ) -> Content:
+        self, profile: BaseModel, order: ExecutionRequest, execution: Execution, place: ExperimentPlace | None
+    ) -> RunContent:
         columns = {population: frame.columns for population, frame in execution.samples.items()}
         if order.beside:
             execution.facts.append(Fact(label=BESIDE, value=order.beside))
-        return Content(
+        return RunContent(
             profile_name=name_of(profile),
             profile=profile.model_dump(mode="json"),
             workload=self.system.workload(profile),
@@ -130,14 +132,14 @@ class Lab:
     ) -> list[SealedRun]:
         """Make so many runs of one arm."""
         experiment_id = new_experiment_id(self.system.name, name_of(arm.profile))
-        series = Series(self, experiment_id, seed, keep_homes, listener, profiles=profiles)
+        series = RunSeries(self, experiment_id, seed, keep_homes, listener, profiles=profiles)
         steps = interleaved([arm], repetitions)
         with machine_to_itself(listener):
             return [series.make(step, step.position + 1, Total(len(steps))) for step in steps]
 
 
 def _measured(
-    system: LaunchableSystem, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress
+    system: LaunchableSystem, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress
 ) -> Callable[[Progress], Execution]:
     if isinstance(system, StagedSystem):
         return system.measure(profile, order, run, progress)
@@ -147,7 +149,7 @@ def _measured(
 
 @dataclass(frozen=True)
 class Among:
-    """What goes on beside a run, as its `Order` says it."""
+    """What goes on beside a run, as its `ExecutionRequest` says it."""
 
     quiet: Callable[[], None]
     lane: int = 0
@@ -155,7 +157,7 @@ class Among:
 
 
 @dataclass(frozen=True)
-class Series:
+class RunSeries:
     """The runs of one experiment, made one by one.
 
     Attributes:
@@ -172,14 +174,14 @@ class Series:
     length: ExperimentLength | None = None
     profiles: tuple[str, ...] = ()
 
-    def make(self, step: Step, number: int, total: Total, left_s: float | None = None) -> SealedRun:
+    def make(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> SealedRun:
         """Make one run; it is told of as the ``number``-th of ``total``."""
         self.listener.begin(step, number, total, left_s)
         run = self.measure(step, self.listener)(self.listener)
         self.listener.end(run)
         return run
 
-    def measure(self, step: Step, progress: Progress, among: Among | None = None) -> Finish:
+    def measure(self, step: PlannedRun, progress: Progress, among: Among | None = None) -> Finish:
         """Make the part of a run that needs the machine; whoever does the rest says when it begins and ends."""
         place = ExperimentPlace(
             id=self.experiment_id,
@@ -188,7 +190,7 @@ class Series:
             position=step.position,
             length=self.length,
         )
-        order = Order(step.version, self.seed + step.position, self.keep_homes, self.profiles)
+        order = ExecutionRequest(step.version, self.seed + step.position, self.keep_homes, self.profiles)
         if among is not None:
             order = replace(order, quiet=among.quiet, lane=among.lane, beside=among.beside)
         return self.lab.measure(step.profile, order, progress, place)

@@ -12,7 +12,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.qa_plan import QaPlan, Role, ScenarioKind, ScenarioPlan, SidePlan
 from chainmark.lab.profiles import read_profile
 from chainmark.lab.protocols import QualifiableSystem, SweptSystem, pinned
-from chainmark.lab.schedules import Arm, Step, grid_steps, interleaved
+from chainmark.lab.schedules import Arm, PlannedRun, grid_steps, interleaved
 from chainmark.lab.sweeping import Bisected
 from chainmark.network.host import host_facts
 from chainmark.store.runs import SealedRun
@@ -24,7 +24,7 @@ _MEMORY = "memory:"
 
 
 @dataclass(frozen=True)
-class QaOrder:
+class QaRequest:
     """One qualification to make.
 
     Attributes:
@@ -64,7 +64,7 @@ class ScenarioMade:
     experiment: str
     lacking: list[str]
     sides: dict[str, BaseModel]
-    steps: list[Step] = field(default_factory=list)
+    steps: list[PlannedRun] = field(default_factory=list)
     names: dict[str, set[str]] = field(default_factory=dict)
     done: dict[int, SealedRun] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class ScenarioMade:
     search: Bisected | None = None
 
     @property
-    def wanted(self) -> list[Step]:
+    def wanted(self) -> list[PlannedRun]:
         """The runs that are to be made, as far as is known."""
         if self.search is not None:
             made = [step for step in self.steps if step.position in self.done]
@@ -105,7 +105,7 @@ class ScenarioMade:
             if position >= planned and position - planned in self.done
         }
 
-    def of_round(self, repetition: int) -> list[Step]:
+    def of_round(self, repetition: int) -> list[PlannedRun]:
         """The runs of a round, in their order."""
         return [step for step in self.steps if step.repetition == repetition]
 
@@ -114,7 +114,7 @@ class ScenarioMade:
         return [run for run in self.runs if (place := run.manifest.experiment) and place.side in self.names[side]]
 
 
-def prepared(system: QualifiableSystem, order: QaOrder, scenario: ScenarioPlan, experiment_id: str) -> ScenarioMade:
+def prepared(system: QualifiableSystem, order: QaRequest, scenario: ScenarioPlan, experiment_id: str) -> ScenarioMade:
     """A scenario with its profiles checked, and what it lacks."""
     lacking = [text for need in scenario.needs if (text := _lack(system, need, order, scenario))]
     if scenario.kind is ScenarioKind.SWEEP and order.baseline == order.candidate:
@@ -130,7 +130,7 @@ def prepared(system: QualifiableSystem, order: QaOrder, scenario: ScenarioPlan, 
     return made
 
 
-def profile_of(system: QualifiableSystem, order: QaOrder, scenario: ScenarioPlan, side: SidePlan) -> BaseModel:
+def profile_of(system: QualifiableSystem, order: QaRequest, scenario: ScenarioPlan, side: SidePlan) -> BaseModel:
     """The profile that a side runs, checked."""
     versions = {"baseline": order.baseline, "candidate": order.candidate}
     given = [*scenario.settings, *order.settings, *order.of_version.get(side.version, ()), *side.settings]
@@ -141,7 +141,7 @@ def profile_of(system: QualifiableSystem, order: QaOrder, scenario: ScenarioPlan
         raise UsageError(f"the scenario `{scenario.id}` cannot be made: {error.message}", error.hint) from error
 
 
-def _lack(system: QualifiableSystem, need: str, order: QaOrder, scenario: ScenarioPlan) -> str:
+def _lack(system: QualifiableSystem, need: str, order: QaRequest, scenario: ScenarioPlan) -> str:
     """What of a need is not there; "" if nothing."""
     host = host_facts()
     if need.startswith(_CORES):
@@ -155,7 +155,7 @@ def _lack(system: QualifiableSystem, need: str, order: QaOrder, scenario: Scenar
     return system.lacking(need, tuple(versions))
 
 
-def _schedule_sweep(system: QualifiableSystem, made: ScenarioMade, order: QaOrder) -> None:
+def _schedule_sweep(system: QualifiableSystem, made: ScenarioMade, order: QaRequest) -> None:
     """Every load with both versions, in the order and under the names of a saturation test."""
     if not isinstance(system, SweptSystem):
         raise UsageError(

@@ -29,7 +29,7 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Step(Arm):
+class PlannedRun(Arm):
     """One run to make.
 
     Attributes:
@@ -74,16 +74,16 @@ class SweepLoad:
 
 
 @dataclass(frozen=True)
-class Cell:
+class SweepRun:
     """One run of a sweep: a version at a load."""
 
     version: str
     load: SweepLoad
     repetition: int
 
-    def step(self, profile: BaseModel, position: int) -> Step:
+    def step(self, profile: BaseModel, position: int) -> PlannedRun:
         """The same as a run to make, with the profile at this load."""
-        return Step(f"{self.version}/{self.load.name}", self.version, profile, self.repetition, position)
+        return PlannedRun(f"{self.version}/{self.load.name}", self.version, profile, self.repetition, position)
 
 
 @dataclass(frozen=True)
@@ -113,28 +113,30 @@ def forth_and_back(items: Sequence[Item], turn: int) -> list[Item]:
     return list(items) if turn % 2 == 0 else list(reversed(items))
 
 
-def interleaved(arms: Sequence[Arm], repetitions: int) -> list[Step]:
+def interleaved(arms: Sequence[Arm], repetitions: int) -> list[PlannedRun]:
     """The runs of an experiment's sides, forth and back: A B B A A B, or A B C C B A."""
     order = [(arm, turn + 1) for turn in range(repetitions) for arm in forth_and_back(arms, turn)]
     return [
-        Step(arm.side, arm.version, arm.profile, repetition, position)
+        PlannedRun(arm.side, arm.version, arm.profile, repetition, position)
         for position, (arm, repetition) in enumerate(order)
     ]
 
 
-def grid_steps(loads: Sequence[SweepLoad], versions: Sequence[str], repetitions: int, seed: int) -> list[Cell]:
+def grid_steps(loads: Sequence[SweepLoad], versions: Sequence[str], repetitions: int, seed: int) -> list[SweepRun]:
     """Every load and version, so often, in an order that no drift can be taken for a difference in."""
     draw = random.Random(seed)  # noqa: S311 - an order, not a secret
-    cells: list[Cell] = []
+    cells: list[SweepRun] = []
     for repetition in range(repetitions):
         shuffled = sorted(set(loads))
         draw.shuffle(shuffled)
         for place, load in enumerate(shuffled):
-            cells += [Cell(version, load, repetition + 1) for version in forth_and_back(versions, repetition + place)]
+            cells += [
+                SweepRun(version, load, repetition + 1) for version in forth_and_back(versions, repetition + place)
+            ]
     return cells
 
 
-def bisected_cells(loads: Sequence[SweepLoad], versions: Sequence[str], repetitions: int) -> list[Cell]:
+def bisected_cells(loads: Sequence[SweepLoad], versions: Sequence[str], repetitions: int) -> list[SweepRun]:
     """All that a search by halves may ask for, at places that no answer changes: one repetition more than planned.
 
     Args:
@@ -143,7 +145,7 @@ def bisected_cells(loads: Sequence[SweepLoad], versions: Sequence[str], repetiti
         repetitions: of a load that contradicts no other.
     """
     return [
-        Cell(version, load, repetition + 1)
+        SweepRun(version, load, repetition + 1)
         for repetition in range(repetitions + 1)
         for place, load in enumerate(sorted(set(loads)))
         for version in forth_and_back(versions, repetition + place)
@@ -151,10 +153,10 @@ def bisected_cells(loads: Sequence[SweepLoad], versions: Sequence[str], repetiti
 
 
 def asked_cells(
-    cells: Sequence[Cell],
-    made: Collection[Cell],
+    cells: Sequence[SweepRun],
+    made: Collection[SweepRun],
     versions: Mapping[str, Sequence[Mapping[SweepLoad, Standing]]],
-) -> list[Cell]:
+) -> list[SweepRun]:
     """What a search by halves runs next; nothing: every edge is known.
 
     Loads that contradict each other are repeated; if they still do, there is no edge, and the rest of the grid is run.

@@ -34,7 +34,7 @@ HASH_DIGITS = 8
 
 
 @dataclass(frozen=True)
-class Origin:
+class RunOrigin:
     """When and where a run was measured, and the files that it was made from."""
 
     started_at: str
@@ -44,7 +44,7 @@ class Origin:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Content:
+class RunContent:
     """What a run was filled with.
 
     Attributes:
@@ -62,7 +62,7 @@ class Content:
     catalogue: Catalogue
     samples: Mapping[str, pl.DataFrame] | None = None
     place: ExperimentPlace | None = None
-    origin: Origin | None = None
+    origin: RunOrigin | None = None
     options: Mapping[str, object] = field(default_factory=dict)
     summaries: Sequence[MetricSummary] | None = None
 
@@ -107,10 +107,10 @@ class Session:
     def _is_worth_keeping(self, error: BaseException) -> bool:
         return not isinstance(error, KeyboardInterrupt | UsageError) and not self.run.is_empty()
 
-    def seal(self, content: Content, progress: Progress | None = None) -> SealedRun:
+    def seal(self, content: RunContent, progress: Progress | None = None) -> SealedRun:
         """Write what is not written yet, summarise it, and seal the run."""
         listener = progress or Silent()
-        origin = content.origin or Origin(self._started_at, utc_now(), host_facts(), self.run.sources())
+        origin = content.origin or RunOrigin(self._started_at, utc_now(), host_facts(), self.run.sources())
         manifest = self._manifest(content, origin)
         samples = content.samples
         for population, frame in (samples or {}).items():
@@ -124,7 +124,7 @@ class Session:
         self._is_sealed = True
         return sealed
 
-    def _manifest(self, content: Content, origin: Origin) -> Manifest:
+    def _manifest(self, content: RunContent, origin: RunOrigin) -> Manifest:
         findings = content.findings
         return Manifest(
             run_id=self._run_id(content, origin),
@@ -139,7 +139,7 @@ class Session:
             **vars(origin),
         )
 
-    def _run_id(self, content: Content, origin: Origin) -> str:
+    def _run_id(self, content: RunContent, origin: RunOrigin) -> str:
         return self.run.run_id
 
     def _settled(self, sealed: SealedRun, run_id: str) -> SealedRun:
@@ -179,7 +179,7 @@ class StagedSession(Session):
     def _is_worth_keeping(self, error: BaseException) -> bool:
         return False
 
-    def _run_id(self, content: Content, origin: Origin) -> str:
+    def _run_id(self, content: RunContent, origin: RunOrigin) -> str:
         """``<system>-<profile>-<version>-<UTC time of the first line>-<8 digits of what decides the result>``."""
         subject, system = content.findings.subject, content.catalogue.system
         # A printed run is the same one in whatever report it is read.

@@ -11,11 +11,11 @@ from chainmark.core.errors import ChainmarkError, UsageError
 from chainmark.core.manifest import Fact
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import SweptSystem
-from chainmark.lab.running import Lab, Listener, Series
+from chainmark.lab.running import Lab, Listener, RunSeries
 from chainmark.lab.schedules import (
-    Cell,
-    Step,
+    PlannedRun,
     SweepPlan,
+    SweepRun,
     Total,
     asked_cells,
     bisected_cells,
@@ -46,7 +46,7 @@ BISECTED_ORDER = (
 )
 
 
-def order_told(plan: SweepPlan, *, adaptive: bool = False) -> str:
+def order_description(plan: SweepPlan, *, adaptive: bool = False) -> str:
     """In which order the runs of a sweep are made, and why."""
     if adaptive:
         return ADAPTIVE_ORDER
@@ -54,7 +54,7 @@ def order_told(plan: SweepPlan, *, adaptive: bool = False) -> str:
 
 
 @dataclass(frozen=True)
-class SweepOrder:
+class SweepRequest:
     """One saturation test to make.
 
     Attributes:
@@ -148,7 +148,7 @@ class Sweeper:
     store: Store
     system: SweptSystem
 
-    def make(self, profile: BaseModel, order: SweepOrder, listener: Listener) -> Sweep:
+    def make(self, profile: BaseModel, order: SweepRequest, listener: Listener) -> Sweep:
         """Make all runs. Ctrl-C ends it early; what was measured is kept, and can be resumed.
 
         Raises:
@@ -166,12 +166,12 @@ class Sweeper:
     def _made(
         self,
         profile: BaseModel,
-        order: SweepOrder,
+        order: SweepRequest,
         experiment_id: str,
         done: Mapping[int, SealedRun],
         listener: Listener,
     ) -> Sweep:
-        series = Series(Lab(self.store, self.system), experiment_id, order.seed, order.keep_homes, listener)
+        series = RunSeries(Lab(self.store, self.system), experiment_id, order.seed, order.keep_homes, listener)
         runs: dict[str, list[SealedRun]] = {version: [] for version in order.versions}
         interrupted = False
         try:
@@ -193,8 +193,8 @@ class Sweeper:
         return Sweep(experiment_id, runs, interrupted)
 
     def _cells(
-        self, plan: SweepPlan, order: SweepOrder, runs: Mapping[str, Sequence[SealedRun]]
-    ) -> Iterator[tuple[int, Cell, Total]]:
+        self, plan: SweepPlan, order: SweepRequest, runs: Mapping[str, Sequence[SealedRun]]
+    ) -> Iterator[tuple[int, SweepRun, Total]]:
         """What to run at which position, and how many runs there are as far as is known."""
         if order.adaptive:
             yield from self._doubled(plan, order, runs)
@@ -205,8 +205,8 @@ class Sweeper:
             yield from ((place, cell, Total(len(cells))) for place, cell in enumerate(cells))
 
     def _bisected(
-        self, plan: SweepPlan, order: SweepOrder, runs: Mapping[str, Sequence[SealedRun]]
-    ) -> Iterator[tuple[int, Cell, Total]]:
+        self, plan: SweepPlan, order: SweepRequest, runs: Mapping[str, Sequence[SealedRun]]
+    ) -> Iterator[tuple[int, SweepRun, Total]]:
         search = Bisected(self.system, plan, order.versions, order.repetitions)
         made: list[int] = []
         while asked := search.asked(made, runs):
@@ -215,15 +215,15 @@ class Sweeper:
                 made.append(position)
 
     def _doubled(
-        self, plan: SweepPlan, order: SweepOrder, runs: Mapping[str, Sequence[SealedRun]]
-    ) -> Iterator[tuple[int, Cell, Total]]:
+        self, plan: SweepPlan, order: SweepRequest, runs: Mapping[str, Sequence[SealedRun]]
+    ) -> Iterator[tuple[int, SweepRun, Total]]:
         made = turn = position = 0
         while (load := self._wanted(plan, runs)) is not None:
             made += order.repetitions * len(order.versions)
             at = self.system.load_of(plan, load)
             for repetition in range(order.repetitions):
                 for version in forth_and_back(order.versions, turn):
-                    yield position, Cell(version, at, repetition + 1), Total(made, "at least")
+                    yield position, SweepRun(version, at, repetition + 1), Total(made, "at least")
                     position += 1
                 turn += 1
 
@@ -240,7 +240,7 @@ class Sweeper:
         return {position: run for (_, position), run in found.items()}
 
 
-def _check(run: SealedRun, step: Step, order: SweepOrder) -> None:
+def _check(run: SealedRun, step: PlannedRun, order: SweepRequest) -> None:
     """Whether a finished run is the one that would be made in its place."""
     place, manifest = run.manifest.experiment, run.manifest
     profile, seed = step.profile.model_dump(mode="json"), order.seed + step.position

@@ -15,7 +15,7 @@ from chainmark.lab.protocols import System
 
 
 @dataclass(frozen=True)
-class SyntheticOrder:
+class SyntheticRequest:
     """What logs are to be made.
 
     Attributes:
@@ -112,7 +112,7 @@ class SyntheticSystem(System, Protocol):
     def fault_kinds(self) -> list[FaultKind]:
         """What can go wrong on request."""
 
-    def synthesise(self, order: SyntheticOrder, progress: Progress) -> SyntheticLogs:
+    def synthesise(self, order: SyntheticRequest, progress: Progress) -> SyntheticLogs:
         """Write the logs; an interrupted or failed attempt leaves nothing behind.
 
         Raises:

@@ -16,7 +16,7 @@ CHUNK_BYTES = 1 << 20
 LONGEST_LINE = 16 << 20
 
 
-class Tail:
+class FileTail:
     """The whole lines of a file, as they are written.
 
     A file that was renamed is read to its end before the one in its place; one that was cut is read from its start.

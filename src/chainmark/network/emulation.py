@@ -21,7 +21,7 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.storage import storage_errors
 from chainmark.network import netem
 from chainmark.network.leftovers import remove_leftovers
-from chainmark.network.links import Endpoint, Fabric, LinkStats
+from chainmark.network.links import Fabric, LinkStats, NodeAddress
 from chainmark.network.namespaces import (
     HOST_NUMBER,
     NODES_MAX,
@@ -161,10 +161,10 @@ def _lacking_capabilities() -> str:
     return " and ".join(name for name, bit in _CAPABILITIES.items() if not bits >> bit & 1)
 
 
-class Links:
+class EmulatedLinks:
     """Links that are up. Made by :func:`emulated_links`."""
 
-    def __init__(self, plan: EmulationPlan, endpoints: Sequence[Endpoint], fabric: Fabric, folder: Path) -> None:
+    def __init__(self, plan: EmulationPlan, endpoints: Sequence[NodeAddress], fabric: Fabric, folder: Path) -> None:
         self.plan = plan
         self.endpoints = tuple(endpoints)
         self._fabric = fabric
@@ -240,7 +240,7 @@ class Links:
 
 
 @contextmanager
-def emulated_links(plan: EmulationPlan, folder: Path) -> Iterator[Links]:
+def emulated_links(plan: EmulationPlan, folder: Path) -> Iterator[EmulatedLinks]:
     """Namespaces for all nodes and the links between them, as long as the context lasts.
 
     ``folder`` keeps the measured round trips and, at the end, the counts of packets. End the nodes' processes before
@@ -252,11 +252,11 @@ def emulated_links(plan: EmulationPlan, folder: Path) -> Iterator[Links]:
     backend = _chosen(plan.backend)
     remove_leftovers()
     with claimed_network() as network:
-        endpoints = [Endpoint(name, str(network[number])) for number, name in enumerate(plan.nodes, 1)]
+        endpoints = [NodeAddress(name, str(network[number])) for number, name in enumerate(plan.nodes, 1)]
         make = _netem_fabric if backend == "netem" else SwitchFabric
         fabric = make(plan, endpoints, str(network[HOST_NUMBER]), host_device(network))
         try:
-            yield Links(plan, endpoints, fabric, folder)
+            yield EmulatedLinks(plan, endpoints, fabric, folder)
         finally:
             last = fabric.close()
         _write_stats(last, folder / STATS_FILE)
@@ -284,12 +284,12 @@ def _write_stats(stats: LinkStats, path: Path) -> None:
 
 
 def _netem_fabric(
-    plan: EmulationPlan, endpoints: Sequence[Endpoint], host_address: str, device: str
+    plan: EmulationPlan, endpoints: Sequence[NodeAddress], host_address: str, device: str
 ) -> netem.NetemFabric:
-    def line(node: int, other: int) -> netem.Line:
+    def line(node: int, other: int) -> netem.LinkDirection:
         source, destination = endpoints[node], endpoints[other]
         delay_s = plan.one_way_s(source.name, destination.name)
-        return netem.Line(destination.address, delay_s, plan.jitter_share, plan.loss, plan.bandwidth_bps)
+        return netem.LinkDirection(destination.address, delay_s, plan.jitter_share, plan.loss, plan.bandwidth_bps)
 
     return netem.NetemFabric([endpoint.address for endpoint in endpoints], host_address, device, line)
 
@@ -305,7 +305,7 @@ def _native_errors() -> Iterator[None]:
 class SwitchFabric:
     """Links by chainmark's own delay switch."""
 
-    def __init__(self, plan: EmulationPlan, endpoints: Sequence[Endpoint], host_address: str, device: str) -> None:
+    def __init__(self, plan: EmulationPlan, endpoints: Sequence[NodeAddress], host_address: str, device: str) -> None:
         self.namespaces = [Namespace() for _ in endpoints]
         names = [endpoint.name for endpoint in endpoints]
         with _native_errors():

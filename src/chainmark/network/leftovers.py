@@ -38,7 +38,7 @@ def _end_orphans() -> list[str]:
             owner = process.environ().get(OWNER_VARIABLE)
         except (psutil.Error, OSError):
             continue
-        if owner is not None and process.pid != os.getpid() and not _lives(owner):
+        if owner is not None and process.pid != os.getpid() and not _is_running(owner):
             orphans.append(process)
     told = []
     for process in orphans:
@@ -56,7 +56,7 @@ def _end_orphans() -> list[str]:
     return told
 
 
-def _lives(owner: str) -> bool:
+def _is_running(owner: str) -> bool:
     """Whether the process that ``OWNER_VARIABLE`` names still runs; what cannot be read is left alone."""
     pid, _, ticks = owner.partition("-")
     if not (pid.isdigit() and ticks.isdigit()):

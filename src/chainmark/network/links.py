@@ -10,7 +10,7 @@ from chainmark.network.namespaces import Namespace
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class NodeAddress:
     """Where a node is reached, by the other nodes and by the host."""
 
     name: str

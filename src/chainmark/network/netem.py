@@ -30,7 +30,7 @@ _PREFIX_BITS = 24
 
 
 @dataclass(frozen=True)
-class Line:
+class LinkDirection:
     """One direction between two nodes, by the address of the other one."""
 
     address: str
@@ -40,7 +40,7 @@ class Line:
     bandwidth_bps: int | None
 
 
-def tc_tree(lines: Sequence[Line], device: str = NODE_DEVICE) -> list[str]:
+def tc_tree(lines: Sequence[LinkDirection], device: str = NODE_DEVICE) -> list[str]:
     """The commands, one a line for ``tc -batch``, that give packets to each address their delay and leave all others.
 
     Traffic to the host is among the others, as is ARP.
@@ -60,13 +60,13 @@ def tc_tree(lines: Sequence[Line], device: str = NODE_DEVICE) -> list[str]:
     return commands
 
 
-def tc_change(index: int, line: Line, device: str = NODE_DEVICE) -> str:
+def tc_change(index: int, line: LinkDirection, device: str = NODE_DEVICE) -> str:
     """The command that gives the line ``index`` of a tree other figures."""
     minor = f"{_FIRST_CLASS + index:x}"
     return f"qdisc change dev {device} parent 1:{minor} handle {minor}: {netem(line)}"
 
 
-def netem(line: Line) -> str:
+def netem(line: LinkDirection) -> str:
     """A netem queue with the figures of one line, in the words of tc."""
     words = ["netem", f"limit {QUEUE_PACKETS}", f"delay {_microseconds(line.delay_s)}"]
     if line.delay_s and line.jitter_share:
@@ -84,7 +84,7 @@ def _microseconds(value_s: float) -> str:
 @functools.cache
 def kernel_has_netem() -> bool:
     """Whether the kernel takes a whole tree, tried in a namespace that is thrown away."""
-    line = Line("198.18.0.1", 0.01, 0.05, 0.01, None)
+    line = LinkDirection("198.18.0.1", 0.01, 0.05, 0.01, None)
     return _batch(Namespace(), "tc", tc_tree([line], "lo")).returncode == 0
 
 
@@ -143,7 +143,7 @@ class NetemFabric:
     """Links with the figures of ``line(from, to)``, by numbers of nodes; raises EnvironmentFailure if refused."""
 
     def __init__(
-        self, addresses: Sequence[str], host_address: str, host_device: str, line: Callable[[int, int], Line]
+        self, addresses: Sequence[str], host_address: str, host_device: str, line: Callable[[int, int], LinkDirection]
     ) -> None:
         self._nodes = len(addresses)
         self._line = line

@@ -119,7 +119,7 @@ class ProfileTaker:
             if thread.is_alive():
                 self._missing[host].setdefault(self._kinds[-1], "it did not answer in time")
         self.stop()
-        return [sentence for host, found in self._missing.items() for sentence in _told(host, found)]
+        return [sentence for host, found in self._missing.items() for sentence in _missing_sentences(host, found)]
 
     def _take_all(self, host: str, place: str) -> None:
         with httpx.Client(base_url=f"http://{place}/debug/pprof", timeout=ANSWER_TIMEOUT_S, trust_env=False) as client:
@@ -171,7 +171,7 @@ class ProfileTaker:
             self._missing[host][kind] = str(error) or type(error).__name__
 
 
-def _told(host: str, found: Mapping[str, str]) -> list[str]:
+def _missing_sentences(host: str, found: Mapping[str, str]) -> list[str]:
     """One sentence for the kinds that are missing for the same reason."""
     reasons: dict[str, list[str]] = {}
     for kind, reason in found.items():

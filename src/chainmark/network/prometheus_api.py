@@ -43,7 +43,7 @@ class ServerError(EnvironmentFailure):
         self.told = told
 
 
-class Source(Protocol):
+class PrometheusSource(Protocol):
     """Who answers: a server, or answers that were kept."""
 
     place: str
@@ -53,7 +53,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Series:
+class TimeSeries:
     """One time series: samples in the order of time.
 
     Attributes:
@@ -117,7 +117,7 @@ class KeptAnswers:
     def __post_init__(self) -> None:
         self.place = self.place or str(self.folder)
         for path in sorted(self.folder.glob("*.json.zst")):
-            content = read_kept(path)
+            content = read_recorded(path)
             self._answers[_key(content["path"], content["parameters"])] = content["answer"]
 
     def ask(self, path: str, parameters: Parameters) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class KeptAnswers:
             ) from None
 
 
-def read_kept(path: Path) -> dict[str, Any]:
+def read_recorded(path: Path) -> dict[str, Any]:
     """One question with its answer, as they were kept.
 
     Raises:
@@ -164,7 +164,7 @@ class Prometheus:
         warnings: what the server said beside its answers, once each.
     """
 
-    source: Source
+    source: PrometheusSource
     keep: Path | None = None
     warnings: list[str] = field(default_factory=list)
     _kept: int = 0
@@ -183,7 +183,7 @@ class Prometheus:
             raise self._odd("the values of a label are not a list")
         return sorted(str(value) for value in data)
 
-    def samples(self, selector: str, begin_ns: int, end_ns: int) -> list[Series]:
+    def samples(self, selector: str, begin_ns: int, end_ns: int) -> list[TimeSeries]:
         """The samples of every series that a selector names, as they were scraped, at the times of their scrapes.
 
         Args:
@@ -194,18 +194,18 @@ class Prometheus:
         Raises:
             ServerError: the server cannot answer, as for a selector that is none.
         """
-        found: dict[tuple[tuple[str, str], ...], Series] = {}
+        found: dict[tuple[tuple[str, str], ...], TimeSeries] = {}
         for part_begin, part_end in _parts(begin_ns, end_ns, POINTS_MAX * NS):
             for series in self._raw(selector, part_begin, part_end):
                 _append(found, series)
         return [found[key] for key in sorted(found)]
 
-    def query_range(self, expression: str, begin_ns: int, end_ns: int, step_ns: int) -> list[Series]:
+    def query_range(self, expression: str, begin_ns: int, end_ns: int, step_ns: int) -> list[TimeSeries]:
         """The values of an expression at ``begin_ns``, and every ``step_ns`` after it before ``end_ns``.
 
         As the server's graphs show it: a value stands until the next scrape, so a gap in the scrapes may go unseen.
         """
-        found: dict[tuple[tuple[str, str], ...], Series] = {}
+        found: dict[tuple[tuple[str, str], ...], TimeSeries] = {}
         for part_begin, part_end in _parts(begin_ns, end_ns, POINTS_MAX * step_ns):
             last_ns = part_begin + (part_end - 1 - part_begin) // step_ns * step_ns
             parameters = {
@@ -218,7 +218,7 @@ class Prometheus:
                 _append(found, series)
         return [found[key] for key in sorted(found)]
 
-    def _raw(self, selector: str, begin_ns: int, end_ns: int) -> Iterator[Series]:
+    def _raw(self, selector: str, begin_ns: int, end_ns: int) -> Iterator[TimeSeries]:
         # Whether a sample at the very beginning of a range belongs to it depends on the server's version.
         length_ms = (end_ns - begin_ns) // _MS + 1
         parameters = {"query": f"{selector}[{length_ms}ms]", "time": _seconds(end_ns)}
@@ -232,20 +232,20 @@ class Prometheus:
         for series in answered:
             inside = [begin_ns <= time_ns < end_ns for time_ns in series.times_ns]
             if any(inside):
-                yield Series(
+                yield TimeSeries(
                     series.labels,
                     [time_ns for time_ns, kept in zip(series.times_ns, inside, strict=True) if kept],
                     [value for value, kept in zip(series.values, inside, strict=True) if kept],
                 )
 
-    def _matrix(self, path: str, parameters: Parameters) -> Iterator[Series]:
+    def _matrix(self, path: str, parameters: Parameters) -> Iterator[TimeSeries]:
         data = self._data(path, parameters)
         if not isinstance(data, dict) or data.get("resultType") != "matrix":
             raise self._odd("the result of a range query is not a matrix")
         try:
             for result in data["result"]:
                 values = result.get("values", [])
-                yield Series(
+                yield TimeSeries(
                     {str(name): str(value) for name, value in result["metric"].items()},
                     [round(float(time_s) * 1_000) * _MS for time_s, _ in values],
                     [float(value) for _, value in values],
@@ -269,8 +269,8 @@ class Prometheus:
         return EnvironmentFailure(f"{self.source.place} does not answer as a Prometheus server does: {what}", _HINT)
 
 
-def _append(found: dict[tuple[tuple[str, str], ...], Series], series: Series) -> None:
-    known = found.setdefault(tuple(sorted(series.labels.items())), Series(series.labels, [], []))
+def _append(found: dict[tuple[tuple[str, str], ...], TimeSeries], series: TimeSeries) -> None:
+    known = found.setdefault(tuple(sorted(series.labels.items())), TimeSeries(series.labels, [], []))
     known.times_ns.extend(series.times_ns)
     known.values.extend(series.values)
 

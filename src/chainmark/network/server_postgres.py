@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.network.server_series import Name, Readings, Recorder, Resource, Sort, Statement, by_name
-from chainmark.network.server_usage import Silent
+from chainmark.network.server_series import Name, Readings, Resource, SeriesRecorder, Sort, Statement, by_name
+from chainmark.network.server_usage import NoReading
 
 if TYPE_CHECKING:
     import psycopg
@@ -89,7 +89,7 @@ class PostgresUsage:
         self._limit = largest - reserved
         self._texts: dict[str, str] = {}
 
-    def read(self, recorder: Recorder) -> None:
+    def read(self, recorder: SeriesRecorder) -> None:
         """One reading of everything.
 
         Raises:
@@ -100,9 +100,9 @@ class PostgresUsage:
                 self._connection = self._connected()
             self._read(recorder)
         except (self._library.Error, EnvironmentFailure) as error:
-            raise Silent(self._hidden(str(error)).splitlines()[0] if str(error) else "no answer") from None
+            raise NoReading(self._hidden(str(error)).splitlines()[0] if str(error) else "no answer") from None
 
-    def _read(self, recorder: Recorder) -> None:
+    def _read(self, recorder: SeriesRecorder) -> None:
         sessions = self._rows(_SESSIONS)
         time_ns = time.time_ns()
         for name, value in _of_sessions(sessions).items():
@@ -114,7 +114,7 @@ class PostgresUsage:
         if self._has_statements:
             self._read_statements(recorder)
 
-    def _read_statements(self, recorder: Recorder) -> None:
+    def _read_statements(self, recorder: SeriesRecorder) -> None:
         """Numbers only; a text is asked for once."""
         rows = self._rows(_COSTS)
         time_ns = time.time_ns()

@@ -15,8 +15,8 @@ from prometheus_client.samples import Sample
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.secrets import without_password
 from chainmark.network.sampling import Scraper, read_pages
-from chainmark.network.server_series import Name, Readings, Recorder, Resource, Sort
-from chainmark.network.server_usage import Silent
+from chainmark.network.server_series import Name, Readings, Resource, SeriesRecorder, Sort
+from chainmark.network.server_usage import NoReading
 
 # A server under load may be slow to tell its metrics, too; a page that comes late is better than none.
 TIMEOUT_S = 5.0
@@ -95,7 +95,7 @@ class MetricsPage:
             told = "answers with no page of metrics" if page is not None else "does not answer"
             raise EnvironmentFailure(f"{without_user(url)} {told}", "open it in a browser: is this its whole address?")
 
-    def read(self, recorder: Recorder) -> None:
+    def read(self, recorder: SeriesRecorder) -> None:
         """Fetch the page.
 
         Raises:
@@ -104,7 +104,7 @@ class MetricsPage:
         missed = self._scraper.missed[self.source]
         self._scraper.scrape()
         if self._scraper.missed[self.source] > missed:
-            raise Silent("no answer, or an error instead of its page")
+            raise NoReading("no answer, or an error instead of its page")
 
     def glance(self) -> None:
         """Nothing more."""
@@ -113,7 +113,7 @@ class MetricsPage:
         """Finish the file."""
         self._scraper.close()
 
-    def parse(self, recorder: Recorder) -> None:
+    def parse(self, recorder: SeriesRecorder) -> None:
         """Read the pages that were kept: gauges, and counters."""
         names: dict[tuple[str, tuple[tuple[str, str], ...]], Name] = {}
         for time_ns, text in read_pages(self._path):

@@ -93,7 +93,7 @@ class Readings:
 
 
 @dataclass
-class Recorder:
+class SeriesRecorder:
     """Keeps readings as they come; may be told by several threads, each of its own source."""
 
     _rows: dict[Name, tuple[list[int], list[float]]] = field(default_factory=dict)

@@ -13,7 +13,7 @@ import psutil
 
 from chainmark.core.errors import UsageError
 from chainmark.network.run_queue import PROC
-from chainmark.network.server_series import Name, Readings, Recorder, Resource, Sort, by_name
+from chainmark.network.server_series import Name, Readings, Resource, SeriesRecorder, Sort, by_name
 from chainmark.network.witness import with_descendants
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -40,12 +40,12 @@ _NETWORK: Mapping[str, tuple[str, str, Sort]] = {
 }
 
 
-class Silent(Exception):  # noqa: N818 - a source that says nothing now, which is counted and no failure
+class NoReading(Exception):  # noqa: N818 - a source that says nothing now, which is counted and no failure
     """A source did not answer this time; its text says why."""
 
 
 @dataclass(frozen=True)
-class Limits:
+class ResourceLimits:
     """How much there is of what is limited; None: not known."""
 
     cores: float | None = None
@@ -87,7 +87,7 @@ class ProcessUsage:
         self.limits = process_limits(self._first[0])
         self.what = f"process {', '.join(map(str, self._first))} and what it started"
 
-    def read(self, recorder: Recorder) -> None:
+    def read(self, recorder: SeriesRecorder) -> None:
         """One reading of everything.
 
         Raises:
@@ -98,7 +98,7 @@ class ProcessUsage:
             self._pids, self._looked_s = with_descendants(self._first), now_s
         rows = {pid: row for pid in self._pids if (row := _process_row(pid)) is not None}
         if not rows:
-            raise Silent("its processes have ended")
+            raise NoReading("its processes have ended")
         time_ns = time.time_ns()
         for pid, row in rows.items():
             before = self._before.get(pid)
@@ -157,7 +157,7 @@ class CgroupUsage:
         self.limits = cgroup_limits(self._folder)
         self.what = f"the control group {folder}"
 
-    def read(self, recorder: Recorder) -> None:
+    def read(self, recorder: SeriesRecorder) -> None:
         """One reading of everything.
 
         Raises:
@@ -167,7 +167,7 @@ class CgroupUsage:
         try:
             used_s = _fields(self._folder / "cpu.stat")["usage_usec"] / _US
         except (OSError, KeyError, ValueError) as error:
-            raise Silent("it was removed") from error
+            raise NoReading("it was removed") from error
         disk = _disk(self._folder)
         stalled = _pressure(self._folder / "io.pressure")
         told: dict[tuple[str, str, Sort], float | None] = {
@@ -201,7 +201,7 @@ class DiskUsage:
     glances = False
     what = "the disks of this machine"
 
-    def read(self, recorder: Recorder) -> None:
+    def read(self, recorder: SeriesRecorder) -> None:
         """One reading of every disk that was used at all.
 
         Raises:
@@ -211,7 +211,7 @@ class DiskUsage:
         try:
             disks = psutil.disk_io_counters(perdisk=True, nowrap=False)
         except (OSError, RuntimeError) as error:
-            raise Silent(str(error)) from error
+            raise NoReading(str(error)) from error
         for disk, counters in disks.items():
             busy_ms = getattr(counters, "busy_time", 0)
             if busy_ms and not disk.startswith(_SECTOR_FREE) and (Path("/sys/block") / disk).exists():
@@ -237,7 +237,7 @@ def _process_rows() -> list[tuple[str, str, Sort]]:
     return [*own, *_NETWORK.values()]
 
 
-def _resources(read: Mapping[str, Readings], limits: Limits) -> Iterator[Resource]:
+def _resources(read: Mapping[str, Readings], limits: ResourceLimits) -> Iterator[Resource]:
     """In the order in which they are told; the first of two that are full from one level on is named."""
     told: list[tuple[str, str, float | None, str]] = [
         ("cpu", "the server's CPU", limits.cores, limits.cores_are),
@@ -352,7 +352,7 @@ def _network(pid: int | None) -> dict[str, float]:
         return {}
 
 
-def process_limits(pid: int) -> Limits:
+def process_limits(pid: int) -> ResourceLimits:
     """What this process may use: of its affinity, its control group, the machine."""
     cores, cores_are = _cores(pid)
     try:
@@ -360,11 +360,11 @@ def process_limits(pid: int) -> Limits:
     except (psutil.Error, OSError, AttributeError):
         files = None
     folder = group_of(pid)
-    group = cgroup_limits(folder) if folder else Limits()
+    group = cgroup_limits(folder) if folder else ResourceLimits()
     memory: tuple[float, str] = (float(psutil.virtual_memory().total), "the machine's memory")
     if group.memory_bytes is not None and group.memory_bytes < memory[0]:
         memory = group.memory_bytes, group.memory_is
-    return Limits(cores, cores_are, *memory, files=files)
+    return ResourceLimits(cores, cores_are, *memory, files=files)
 
 
 def _cores(pid: int) -> tuple[float | None, str]:
@@ -379,14 +379,14 @@ def _cores(pid: int) -> tuple[float | None, str]:
     return allowed, "the cores that it may run on"
 
 
-def cgroup_limits(folder: Path) -> Limits:
+def cgroup_limits(folder: Path) -> ResourceLimits:
     """What a control group may use, by its own files and those of the groups that it is in."""
     quota, memory = _quota_cores(folder), _least(folder, "memory.max")
     cores = (quota, "its quota") if quota is not None else (float(os.cpu_count() or 1), "the machine's cores")
     limits = (float(psutil.virtual_memory().total), "the machine's memory")
     if memory is not None:
         limits = (memory, "the limit of its control group")
-    return Limits(*cores, *limits, tasks=_least(folder, "pids.max"))
+    return ResourceLimits(*cores, *limits, tasks=_least(folder, "pids.max"))
 
 
 def group_of(pid: int) -> Path | None:

@@ -17,8 +17,8 @@ from chainmark.network.container import container_called
 from chainmark.network.sampling import Ticker
 from chainmark.network.server_postgres import PostgresUsage
 from chainmark.network.server_scrape import MetricsPage, parse_scrape
-from chainmark.network.server_series import Readings, Recorder, Resource, SourceState, Watched
-from chainmark.network.server_usage import CGROUP, MEMORY, PROCESS, CgroupUsage, DiskUsage, ProcessUsage, Silent
+from chainmark.network.server_series import Readings, Resource, SeriesRecorder, SourceState, Watched
+from chainmark.network.server_usage import CGROUP, MEMORY, PROCESS, CgroupUsage, DiskUsage, NoReading, ProcessUsage
 from chainmark.network.witness import listening_processes
 
 GLANCE_S = 0.2
@@ -60,7 +60,7 @@ class ServerSources:
 BY_ADDRESS = ServerSources()
 
 
-class Source(Protocol):
+class UsageSource(Protocol):
     """Something that is read once a second.
 
     Attributes:
@@ -72,8 +72,8 @@ class Source(Protocol):
     what: str
     glances: bool
 
-    def read(self, recorder: Recorder) -> None:
-        """One reading; raises `Silent` where there is none this time."""
+    def read(self, recorder: SeriesRecorder) -> None:
+        """One reading; raises `NoReading` where there is none this time."""
 
     def glance(self) -> None:
         """A look that costs little, some times a second."""
@@ -89,8 +89,8 @@ class Source(Protocol):
 class _Watcher:
     """A source, and how often it answered."""
 
-    source: Source
-    recorder: Recorder
+    source: UsageSource
+    recorder: SeriesRecorder
     read: int = 0
     missed: int = 0
     why: str = ""
@@ -98,7 +98,7 @@ class _Watcher:
     def tick(self) -> None:
         try:
             self.source.read(self.recorder)
-        except Silent as silent:
+        except NoReading as silent:
             self.missed, self.why = self.missed + 1, str(silent)
         else:
             self.read += 1
@@ -120,7 +120,7 @@ class ServerWatch:
     """
 
     def __init__(self, sources: ServerSources, url: str) -> None:
-        self._recorder = Recorder()
+        self._recorder = SeriesRecorder()
         self._watchers: list[_Watcher] = []
         self._folder, self._opened, self._ticking = ExitStack(), ExitStack(), ExitStack()
         with ExitStack() as failing:
@@ -141,7 +141,7 @@ class ServerWatch:
         if sources.postgres is not None:
             self._add(PostgresUsage(sources.postgres))
 
-    def _add(self, source: Source) -> None:
+    def _add(self, source: UsageSource) -> None:
         self._opened.callback(source.close)
         self._watchers.append(_Watcher(source, self._recorder))
 
@@ -198,7 +198,7 @@ class ServerWatch:
                     shutil.copyfile(path, pages / path.name)
 
 
-def _of_this_machine(sources: ServerSources, url: str) -> list[Source]:
+def _of_this_machine(sources: ServerSources, url: str) -> list[UsageSource]:
     """The server's processes or its control group, and the disks beside them."""
     pids = set(sources.pids)
     if sources.container is not None:
@@ -207,17 +207,17 @@ def _of_this_machine(sources: ServerSources, url: str) -> list[Source]:
         listening = listening_processes(url)
         # A server in the generator's own process cannot be told from the generator.
         pids = listening if os.getpid() not in listening else set()
-    found: list[Source] = [CgroupUsage(sources.cgroup)] if sources.cgroup is not None else []
+    found: list[UsageSource] = [CgroupUsage(sources.cgroup)] if sources.cgroup is not None else []
     found += [ProcessUsage(pids)] if pids else []
     return [*found, DiskUsage()] if found else []
 
 
-def _of_container(name: str, sources: ServerSources) -> list[Source]:
+def _of_container(name: str, sources: ServerSources) -> list[UsageSource]:
     """Its control group, or its processes where the engine gave it none that can be read."""
     if sources.cgroup is not None:
         raise UsageError("`--server-container` and `--server-cgroup` both name the server's group", "give one of them")
     container = container_called(name)
-    others: list[Source] = [ProcessUsage(sources.pids)] if sources.pids else []
+    others: list[UsageSource] = [ProcessUsage(sources.pids)] if sources.pids else []
     if container.group is not None:
         group = CgroupUsage(container.group)
         group.what = f"the container {name}"

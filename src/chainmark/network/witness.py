@@ -24,7 +24,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True)
-class Seconds:
+class PressureSeconds:
     """What some processes and the machine did in each of a row of intervals, in seconds of processor time.
 
     Attributes:
@@ -79,14 +79,14 @@ class Witness:
             known = (queue.ran_s, queue.waited_s) if queue.known and pids else (np.nan, np.nan)
             self._rows.append((time.time_ns(), *known, self._contention.seconds, stolen_s))
 
-    def between(self, edges_ns: np.ndarray) -> Seconds:
+    def between(self, edges_ns: np.ndarray) -> PressureSeconds:
         """What happened between each two of these wall times, interpolated between readings."""
         times_ns, ran, waited, contended, stolen = np.array(self._rows, dtype=float).T
         ran, waited, contended, stolen = (
             np.diff(np.interp(edges_ns, times_ns, column)) for column in (ran, waited, contended, stolen)
         )
         processors_s = np.diff(edges_ns) / NS * (os.cpu_count() or 1)
-        return Seconds(ran, waited, contended, np.divide(stolen, processors_s))
+        return PressureSeconds(ran, waited, contended, np.divide(stolen, processors_s))
 
 
 def listening_processes(url: str) -> set[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chainmark.core import units
-from chainmark.core.bisect_report import BisectReport, BisectStep, Level, SideFound, Way
+from chainmark.core.bisect_report import BisectReport, BisectStep, RevisionLevel, SideFound, Way
 from chainmark.core.comparison import Comparison, Scale
 from chainmark.core.verdict import Case, Suite
 from chainmark.core.wording import capitalised
@@ -21,7 +21,7 @@ from chainmark.report.blocks import (
     row_of,
     words,
 )
-from chainmark.report.chart import BAD, GOOD, QUIET, Axis, Chart, Layer, Limit, Tip, columns_of
+from chainmark.report.chart import BAD, GOOD, QUIET, Axis, Chart, Layer, Limit, Tooltip, columns_of
 from chainmark.report.document import Document
 from chainmark.report.judged_rows import RowMaker
 from chainmark.report.metric_tables import plain_gating_table
@@ -47,7 +47,7 @@ _HALF_PAGE = (330, 185)
 def bisect_document(report: BisectReport) -> Document:
     """Lay out a search among revisions."""
     sections = [
-        Section("found", "What was found", _found(report), folded=False),
+        Section("found", "What was found", _result_blocks(report), folded=False),
         Section("path", "The path", _path(report), folded=False),
         Section("across", "The revision against the one before it", _across(report)),
         Section("ends", "The bad side against the good one", [_judged(report.ends, "ends-metrics")]),
@@ -96,7 +96,7 @@ def _notes(report: BisectReport) -> list[str]:
     ]
 
 
-def _found(report: BisectReport) -> list[Block]:
+def _result_blocks(report: BisectReport) -> list[Block]:
     blocks: list[Block] = []
     if report.first is not None and report.way in (Way.FOUND, Way.RANGE, Way.UNDECIDED):
         blocks.append(_answer(report))
@@ -197,7 +197,7 @@ def _charts(report: BisectReport) -> list[Chart]:
     rows = [_point(report, level, factor) for level in report.levels]
     effect = report.effect.change * factor if report.effect else 0.0
     axis = Axis("revision, oldest first", domain=(-0.5, len(report.revisions) - 0.5), padding=8)
-    tips = [Tip("revision", "revision"), Tip("change", "change", ".3g"), Tip("runs", "runs")]
+    tips = [Tooltip("revision", "revision"), Tooltip("change", "change", ".3g"), Tooltip("runs", "runs")]
     chances = [
         {"place": place, "revision": report.revisions[place].title, "chance": chance * 100.0, "none": 0.0}
         for place, chance in enumerate(report.chances, start=1)
@@ -228,7 +228,7 @@ def _charts(report: BisectReport) -> list[Chart]:
         layers=[
             Layer("interval", x="place", y="none", y2="chance", width=4.0),
             Layer("points", x="place", y="chance", size=24.0,
-                  tips=[Tip("revision", "revision"), Tip("%", "chance", ".3g")]),
+                  tips=[Tooltip("revision", "revision"), Tooltip("%", "chance", ".3g")]),
         ],
         data={"points": columns_of(chances)},
         half=True,
@@ -245,7 +245,7 @@ def _drawn_unit(report: BisectReport) -> tuple[float, str]:
     return shown.factor, units.symbol_of_change(shown)
 
 
-def _point(report: BisectReport, level: Level, factor: float) -> dict[str, object]:
+def _point(report: BisectReport, level: RevisionLevel, factor: float) -> dict[str, object]:
     return {
         "place": level.place,
         "revision": report.revisions[level.place].title,

@@ -10,7 +10,7 @@ from chainmark.core.comparison import Breakdown, Comparison, Scale
 from chainmark.core.metric import Metric
 from chainmark.core.wording import enumerated
 from chainmark.report.blocks import HTML, Block, Column, Details, Table, TableCell, row_of, words
-from chainmark.report.chart import QUIET, Axis, Chart, Layer, Series, Tip, columns_of
+from chainmark.report.chart import QUIET, Axis, Chart, Layer, LegendSeries, Tooltip, columns_of
 
 _ROW_PX = 14
 _STANDING_OUT = (
@@ -124,7 +124,12 @@ def _chart(comparison: Comparison, item: Breakdown, metric: Metric) -> Chart:
         for value, left, right in zip(item.values, item.baseline, item.candidate, strict=True)
         if left is not None and right is not None
     ]
-    tips = [Tip(item.key, "value"), Tip("side", "side"), Tip(title, "mean", ".4g"), Tip("samples", "n", ",g")]
+    tips = [
+        Tooltip(item.key, "value"),
+        Tooltip("side", "side"),
+        Tooltip(title, "mean", ".4g"),
+        Tooltip("samples", "n", ",g"),
+    ]
     return Chart(
         id=_id(item),
         title=f"{metric.label}, {item.key} by {item.key}",
@@ -135,7 +140,7 @@ def _chart(comparison: Comparison, item: Breakdown, metric: Metric) -> Chart:
             Layer("points", "dots", "mean", "value", colour="side", style="side", size=48, tips=tips),
         ],
         data={"dots": columns_of(dots), "links": columns_of(links)},
-        series={"side": Series(labels)},
+        series={"side": LegendSeries(labels)},
         palette="sides",
         row=_ROW_PX,
     )

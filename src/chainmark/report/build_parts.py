@@ -19,7 +19,7 @@ _MOST_NAMED = 4
 def build_sections(comparison: Comparison) -> list[Section]:
     """What differs between the builds; none where nothing does, or nothing is known of it."""
     found = comparison.builds
-    if found is None or not told_of(found):
+    if found is None or not difference_summary(found):
         return []
     facts = [fact for fact in found.facts if differs([fact])]
     left, right = comparison.labels
@@ -38,11 +38,11 @@ def build_sections(comparison: Comparison) -> list[Section]:
         blocks.append(Details("modules-details", summary, [_modules(found, (left, right))]))
     return [
         Section("builds", "What differs between the builds", blocks, media=IN_FULL),
-        Section("builds-in-brief", f"Builds: {told_of(found)}", blocks, media=MARKDOWN),
+        Section("builds-in-brief", f"Builds: {difference_summary(found)}", blocks, media=MARKDOWN),
     ]
 
 
-def told_of(found: BuildDifferences) -> str:
+def difference_summary(found: BuildDifferences) -> str:
     """In a few words, what differs besides what the builds are called; "" where nothing does."""
     told = [
         units.plural(found.added_in_all + found.removed_in_all, "commit"),

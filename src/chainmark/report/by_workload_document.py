@@ -15,7 +15,7 @@ from chainmark.report.blocks import IN_FULL, ON_PAGES, Block, Column, Remarks, S
 from chainmark.report.comparison_document import beside_anchor
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
-from chainmark.report.judged_rows import INSIDE_NOISE, INSIDE_NOISE_MEANS, Row, RowMaker, moved_text
+from chainmark.report.judged_rows import INSIDE_NOISE, INSIDE_NOISE_MEANS, JudgedRow, RowMaker, moved_text
 from chainmark.report.metric_tables import gating_table, metric_tables
 from chainmark.report.phrases import Emphasis
 from chainmark.report.split_parts import split_blocks
@@ -97,5 +97,5 @@ def workload_blocks(place: int, label: str, one: Comparison, *, in_full: bool = 
     return [replace(block, id=f"workload-{place}-{block.id}") for block in blocks]
 
 
-def _tables(one: Comparison, rows: Sequence[Row]) -> list[Table]:
+def _tables(one: Comparison, rows: Sequence[JudgedRow]) -> list[Table]:
     return [replace(table, media=ON_PAGES) for table in metric_tables(one, rows).values()]

@@ -106,7 +106,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Series:
+class LegendSeries:
     """The values of a column that have a look of their own, in the order of the legend.
 
     Attributes:
@@ -122,7 +122,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Tip:
+class Tooltip:
     """What the pointer is told of a mark: a name, a column, and how its figures read (as in Python: ".4g").
 
     ``until`` names the column of an interval's end.
@@ -183,7 +183,7 @@ class Layer:
     nudge: tuple[int, int] = (0, 0)
     align: Literal["left", "center", "right"] = "center"
     leads_to: str = ""
-    tips: Sequence[Tip] = ()
+    tips: Sequence[Tooltip] = ()
     nearest: bool = False
 
 
@@ -211,7 +211,7 @@ class Thinning:
 
 
 @dataclass(frozen=True)
-class Origin:
+class ColumnOrigin:
     """Where a stretch of a column comes from: the figures at a place of the page's own document times a factor.
 
     Without a ``path`` the stretch has no figures.
@@ -253,7 +253,7 @@ class Chart:
     y: Axis
     layers: Sequence[Layer]
     data: Mapping[str, Columns]
-    series: Mapping[str, Series] = field(default_factory=dict)
+    series: Mapping[str, LegendSeries] = field(default_factory=dict)
     limits: Sequence[Limit] = ()
     note: str = ""
     caption: str = ""
@@ -269,7 +269,7 @@ class Chart:
     pages: Sequence[str] = ()
     page_rows: int = 0
     thinning: Mapping[str, Thinning] = field(default_factory=dict)
-    origins: Mapping[str, Mapping[str, Sequence[Origin]]] = field(default_factory=dict)
+    origins: Mapping[str, Mapping[str, Sequence[ColumnOrigin]]] = field(default_factory=dict)
     on_terminal: bool = False
     beside: Mapping[Any, str] = field(default_factory=dict)
     leads: Sequence[Phrases] = ()
@@ -370,7 +370,7 @@ def _named(page: Chart) -> Chart:
 def _thinned(page: Chart) -> Chart:
     data, note = dict(page.data), page.note
     for name, rule in page.thinning.items():
-        kept = _kept(page, name, rule)
+        kept = _thinned_rows(page, name, rule)
         if len(kept) < _length(page.data[name]):
             data[name] = picked(page.data[name], kept)
             note = _joined(note, rule.note)
@@ -383,7 +383,7 @@ def _joined(note: str, more: str) -> str:
     return f"{note} {more[:1].upper()}{more[1:]}." if note.endswith(".") else f"{note}; {more}"
 
 
-def _kept(page: Chart, name: str, rule: Thinning) -> list[int]:
+def _thinned_rows(page: Chart, name: str, rule: Thinning) -> list[int]:
     columns = page.data[name]
     groups: dict[Any, list[int]] = {}
     for place in range(_length(columns)):

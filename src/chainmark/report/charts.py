@@ -10,8 +10,20 @@ from typing import Any
 import numpy as np
 
 from chainmark.core import units
-from chainmark.core.comparison import ChartData, ChartKind, Comparison, Line, Scale
-from chainmark.report.chart import GOOD, QUIET, Axis, Chart, Layer, Limit, Origin, Series, Thinning, Tip, columns_of
+from chainmark.core.comparison import ChartData, ChartKind, ChartLine, Comparison, Scale
+from chainmark.report.chart import (
+    GOOD,
+    QUIET,
+    Axis,
+    Chart,
+    ColumnOrigin,
+    Layer,
+    LegendSeries,
+    Limit,
+    Thinning,
+    Tooltip,
+    columns_of,
+)
 
 _WIDE_RATIO = 100.0  # more than two decades do not fit a linear axis
 # Paper has no zoom: what cannot be told apart at 8 cm is not drawn.
@@ -87,7 +99,7 @@ def sample_chart(data: ChartData, context: ChartContext, path: Sequence[str | in
         y=y,
         layers=layers,
         data={name: made.columns(name) for name in ("pooled", "single") if made.lines[name]},
-        series={"side": Series(made.labels(), told=made.drawn_labels())},
+        series={"side": LegendSeries(made.labels(), told=made.drawn_labels())},
         limits=limits,
         note=data.note,
         palette="sides",
@@ -134,7 +146,7 @@ def with_tail_points(
     ]
     if not rows:
         return chart
-    marks = Layer("points", "tail", "x", "y", colour="side", leads_to="at", size=60, tips=[Tip("open", "what")])
+    marks = Layer("points", "tail", "x", "y", colour="side", leads_to="at", size=60, tips=[Tooltip("open", "what")])
     return replace(chart, layers=[*chart.layers, marks], data={**chart.data, "tail": columns_of(rows)})
 
 
@@ -145,7 +157,7 @@ def only_value(data: ChartData) -> float | None:
     return next(iter(values)) if len(values) == 1 else None
 
 
-def line_label(line: Line, context: ChartContext) -> str:
+def line_label(line: ChartLine, context: ChartContext) -> str:
     """The name under which a line stands in the legend: its side's label, or its own if it belongs to both."""
     return context.sides.get(line.side, line.label)
 
@@ -153,7 +165,7 @@ def line_label(line: Line, context: ChartContext) -> str:
 _Drawn = tuple[list[Layer], Axis, Axis, list[Limit]]
 
 
-def _is_banded(line: Line) -> bool:
+def _is_banded(line: ChartLine) -> bool:
     return bool(line.low and line.high)
 
 
@@ -224,15 +236,15 @@ class _Samples:
         factor = self.unit.factor
         return (factor, factor, 1.0) if self.horizontal else (factor, 1.0, factor)
 
-    def origins(self, name: str, path: Sequence[str | int]) -> dict[str, list[Origin]]:
+    def origins(self, name: str, path: Sequence[str | int]) -> dict[str, list[ColumnOrigin]]:
         """Where the figures of one set stand in the document: line by line."""
         factor, across, upwards = self._factors()
-        found: dict[str, list[Origin]] = {}
+        found: dict[str, list[ColumnOrigin]] = {}
         for column, times in (("x", across), ("y", upwards), ("low", factor), ("high", factor)):
             for line in self.lines[name]:
                 place = next(index for index, one in enumerate(self.data.lines) if one is line)
                 at = [*path, "lines", place, column] if getattr(line, column) else None
-                found.setdefault(column, []).append(Origin(at, len(line.x), times))
+                found.setdefault(column, []).append(ColumnOrigin(at, len(line.x), times))
         return found
 
     def thinning(self) -> dict[str, Thinning]:
@@ -250,10 +262,10 @@ class _Samples:
     def _banded(self, name: str) -> bool:
         return any(line.low for line in self.lines[name])
 
-    def _tips(self, name: str) -> list[Tip]:
-        tips = [Tip("side", "side"), Tip("run", "run")]
-        tips += [Tip(self.titles[0] or "x", "x", ".4g"), Tip(self.titles[1] or "y", "y", ".4g")]
-        return [*tips, Tip("band", "low", ".4g", until="high")] if self._banded(name) else tips
+    def _tips(self, name: str) -> list[Tooltip]:
+        tips = [Tooltip("side", "side"), Tooltip("run", "run")]
+        tips += [Tooltip(self.titles[0] or "x", "x", ".4g"), Tooltip(self.titles[1] or "y", "y", ".4g")]
+        return [*tips, Tooltip("band", "low", ".4g", until="high")] if self._banded(name) else tips
 
     def _lines(self, order: str) -> list[Layer]:
         pooled, single = self.lines["pooled"], self.lines["single"]

@@ -30,12 +30,12 @@ from chainmark.report.blocks import (
     some_open,
 )
 from chainmark.report.breakdown_parts import breakdowns, capped, outlier_sentences
-from chainmark.report.build_parts import build_sections, told_of
+from chainmark.report.build_parts import build_sections, difference_summary
 from chainmark.report.chart import Chart
 from chainmark.report.charts import chart_context, comparison_charts, only_value, with_tail_points
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
-from chainmark.report.judged_rows import INSIDE_NOISE, INSIDE_NOISE_MEANS, Row, RowMaker, moved_text, ranks_of
+from chainmark.report.judged_rows import INSIDE_NOISE, INSIDE_NOISE_MEANS, JudgedRow, RowMaker, moved_text, ranks_of
 from chainmark.report.metric_tables import (
     dictionary,
     distributions,
@@ -110,7 +110,7 @@ def _gating(comparison: Comparison) -> set[str]:
     return {judgement.metric_id for judgement in comparison.judgements if judgement.gating}
 
 
-def _verdict(comparison: Comparison, rows: Sequence[Row]) -> list[Block]:
+def _verdict(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Block]:
     """What decides, why it is so, and what to do next."""
     gating = gating_table(comparison, rows)
     blocks: list[Block] = [Remarks("nothing-gates", "", ["No gating metric was compared."])]
@@ -154,16 +154,16 @@ def _next(comparison: Comparison, media: frozenset[Medium]) -> list[Block]:
     return [Remarks("next", title, advice, abreast=True, media=media)] if advice else []
 
 
-def _diagnostics(comparison: Comparison, rows: Sequence[Row]) -> int:
+def _diagnostics(comparison: Comparison, rows: Sequence[JudgedRow]) -> int:
     """How many were compared: none where nothing may be."""
     return 0 if comparison.verdict is Verdict.INVALID else sum(not row.gating for row in rows)
 
 
-def _moved(rows: Sequence[Row]) -> list[Row]:
+def _moved(rows: Sequence[JudgedRow]) -> list[JudgedRow]:
     return [row for row in rows if row.moved and not row.gating]
 
 
-def _moved_list(comparison: Comparison, rows: Sequence[Row]) -> list[Block]:
+def _moved_list(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Block]:
     """What else changed, each with a link to its row."""
     diagnostics, moved = _diagnostics(comparison, rows), _moved(rows)
     if not diagnostics:
@@ -183,7 +183,7 @@ def _moved_list(comparison: Comparison, rows: Sequence[Row]) -> list[Block]:
     return [Remarks("moved", title, items, abreast=True, media=HTML)]
 
 
-def _moved_sentence(comparison: Comparison, rows: Sequence[Row], most: int | None = None) -> str:
+def _moved_sentence(comparison: Comparison, rows: Sequence[JudgedRow], most: int | None = None) -> str:
     moved = _moved(rows)
     total = units.plural(_diagnostics(comparison, rows), "diagnostic metric")
     if not moved:
@@ -201,7 +201,7 @@ def _validity(comparison: Comparison) -> list[Block]:
     return blocks
 
 
-def _closing(comparison: Comparison, rows: Sequence[Row]) -> list[Block]:
+def _closing(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Block]:
     """What a terminal says of the rest of the report, and what to do next."""
     items: list[Remark] = []
     if _diagnostics(comparison, rows):
@@ -213,7 +213,7 @@ def _closing(comparison: Comparison, rows: Sequence[Row]) -> list[Block]:
         place = units.plural(len(differences), "place")
         text = f"configuration differs in {place}, {told} of them between the versions' own defaults: see the report"
         items.append(Remark(text, " "))
-    if comparison.builds and (told := told_of(comparison.builds)):
+    if comparison.builds and (told := difference_summary(comparison.builds)):
         items.append(Remark(f"the builds differ in {told}: see the report", " "))
     items += [Remark(text) for text in capped(outlier_sentences(comparison), _OUTLIERS_ON_TERMINAL)]
     items += comparison.followed.closing(comparison) if comparison.followed else ()
@@ -221,7 +221,7 @@ def _closing(comparison: Comparison, rows: Sequence[Row]) -> list[Block]:
     return [Remarks("closing", "", items)] if items else []
 
 
-def _open_parts(comparison: Comparison, rows: Sequence[Row]) -> list[Section]:
+def _open_parts(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Section]:
     """What stands open in a pull request besides the verdict and its validity."""
     sections = []
     if _diagnostics(comparison, rows):
@@ -244,7 +244,7 @@ def _outliers(comparison: Comparison, title: str) -> list[Block]:
     return [Remarks("outliers", title, found)] if found else []
 
 
-def _metrics(comparison: Comparison, rows: Sequence[Row]) -> list[Section]:
+def _metrics(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Section]:
     """All rows: as one section with what stands out, and in a pull request each table folded away."""
     tables = metric_tables(comparison, rows)
     folded = breakdowns(comparison)
@@ -277,7 +277,7 @@ def _metrics(comparison: Comparison, rows: Sequence[Row]) -> list[Section]:
     ]
 
 
-def _charts(comparison: Comparison, rows: Sequence[Row]) -> tuple[list[Section], list[Section]]:
+def _charts(comparison: Comparison, rows: Sequence[JudgedRow]) -> tuple[list[Section], list[Section]]:
     """The charts that say most, and the rest: what decides first, then by effect against noise.
 
     On a screen a dozen stand open; on paper the first ones follow the verdict, and only what decides or moved is drawn.

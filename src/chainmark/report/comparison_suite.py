@@ -9,7 +9,7 @@ from chainmark.core.asked import Question
 from chainmark.core.comparison import Comparison, Judgement, Outcome
 from chainmark.core.manifest import GateStatus, Status
 from chainmark.core.verdict import Case, Suite, Verdict
-from chainmark.report.judged_rows import Row, RowMaker
+from chainmark.report.judged_rows import JudgedRow, RowMaker
 from chainmark.report.split_parts import split_sentence
 
 _OF_OUTCOME = {
@@ -20,7 +20,7 @@ _OF_OUTCOME = {
 _OF_GATE = {GateStatus.FAIL: Verdict.INVALID, GateStatus.UNKNOWN: Verdict.INCONCLUSIVE}
 
 
-def comparison_suite(comparison: Comparison, label: str | None = None, rows: Sequence[Row] = ()) -> Suite:
+def comparison_suite(comparison: Comparison, label: str | None = None, rows: Sequence[JudgedRow] = ()) -> Suite:
     """The candidate's suite: its metrics in the report's order, then the gates of the pair.
 
     Args:
@@ -73,7 +73,7 @@ def _failed_runs(comparison: Comparison) -> list[Case]:
     return [Case("runs.failed", label, verdict or Verdict.INFORMATIONAL, "; ".join(told), gates=verdict is not None)]
 
 
-def _case(comparison: Comparison, judgement: Judgement, row: Row) -> Case:
+def _case(comparison: Comparison, judgement: Judgement, row: JudgedRow) -> Case:
     figures = {
         "baseline": judgement.baseline.value,
         "candidate": judgement.candidate.value,

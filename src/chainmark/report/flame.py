@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from chainmark.core import units
 from chainmark.core.profiled import Frame, ProfileChange
-from chainmark.report.chart import Axis, Chart, Layer, Tip, columns_of
+from chainmark.report.chart import Axis, Chart, Layer, Tooltip, columns_of
 
 # From blue over grey to orange, which every kind of colour blindness keeps apart; black text is read on all of them.
 _LESS, _SAME, _MORE, _REST = (86, 180, 233), (232, 232, 232), (255, 140, 66), "#f5f5f5"
@@ -30,7 +30,7 @@ def flame_graph(change: ProfileChange, labels: Sequence[str]) -> Chart:
     rows = [_row(frame, change, unit, labels) for frame in change.frames]
     depth = max((frame.depth for frame in change.frames), default=0) + 1
     baseline, candidate = labels
-    tips = [Tip("call", "function"), *(Tip(label, f"side{place}") for place, label in enumerate(labels))]
+    tips = [Tooltip("call", "function"), *(Tooltip(label, f"side{place}") for place, label in enumerate(labels))]
     return Chart(
         id=f"flame-{change.kind}",
         title=f"{change.label[:1].upper()}{change.label[1:]} by call, {baseline} and {candidate}",
@@ -46,7 +46,7 @@ def flame_graph(change: ProfileChange, labels: Sequence[str]) -> Chart:
                 y2="top",
                 ink="ink",
                 text="function",
-                tips=[*tips, Tip("change", "change")],
+                tips=[*tips, Tooltip("change", "change")],
             )
         ],
         data={"frames": columns_of(rows)},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.core import units
-from chainmark.core.history_report import LEAST_CHANGE, HistoryReport, HistorySeries, LevelChange, Release
+from chainmark.core.history_report import LEAST_CHANGE, HistoryReport, HistorySeries, LevelChange, MeasuredRelease
 from chainmark.core.metric import Better
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.core.wording import sentence_of
@@ -25,7 +25,7 @@ from chainmark.report.blocks import (
     row_of,
     words,
 )
-from chainmark.report.chart import BAD, QUIET, Axis, Chart, Layer, Limit, Tip
+from chainmark.report.chart import BAD, QUIET, Axis, Chart, Layer, Limit, Tooltip
 from chainmark.report.document import Document
 from chainmark.report.phrases import Emphasis, Phrase, computed_address
 
@@ -184,7 +184,7 @@ def _chart(report: HistoryReport, one: HistorySeries) -> Chart:
                 x="place",
                 y="value",
                 size=36.0,
-                tips=[Tip("release", "release"), Tip(shown.symbol or one.unit, "value", ".4g")],
+                tips=[Tooltip("release", "release"), Tooltip(shown.symbol or one.unit, "value", ".4g")],
             ),
         ],
         data={
@@ -240,7 +240,7 @@ def _steps(report: HistoryReport) -> list[Block]:
     ]
 
 
-def _differences(release: Release) -> list[TableRow]:
+def _differences(release: MeasuredRelease) -> list[TableRow]:
     return [row_of(one.what, one.before, one.after) for one in release.changed]
 
 

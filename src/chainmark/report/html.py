@@ -86,7 +86,7 @@ class _Folded:
         self.parts.append(part)
         return Markup(f'<div data-folded="{len(self.parts) - 1}"></div>')  # noqa: S704 - a number
 
-    def kept_short(self, main: Markup) -> Markup:
+    def unpacked_if_short(self, main: Markup) -> Markup:
         """The page with its parts in their places if they are short: such a page can be read without a script."""
         if sum(map(len, self.parts)) > _MOST_UNPACKED:
             return main

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from chainmark.core import units
 from chainmark.core.comparison import (
-    Answer,
     ChartData,
     Comparison,
     DistributionRow,
     EffectSize,
     Judgement,
+    MetricAnswer,
     Outcome,
     Scale,
     SideValue,
@@ -42,7 +42,7 @@ class CentileRow:
 
 
 @dataclass(frozen=True)
-class Row:
+class JudgedRow:
     """One judged (metric, statistic) pair, formatted."""
 
     anchor: str
@@ -113,11 +113,11 @@ class RowMaker:
             if id_ in self._metrics
         }
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[JudgedRow]:
         """One row per judgement, in the report's order."""
         return [self.row(judgement) for judgement in self._comparison.judgements]
 
-    def row(self, judgement: Judgement) -> Row:
+    def row(self, judgement: Judgement) -> JudgedRow:
         """The row of one judgement; of an invalid comparison it says that nothing was judged, not that it could not."""
         row = self._row(judgement)
         if self._comparison.verdict is not Verdict.INVALID or judgement.change is not None:
@@ -126,7 +126,7 @@ class RowMaker:
             row, change=NOT_COMPARED, interval=units.UNSET, outcome=NOT_JUDGED, emphasis="quiet", margin=""
         )
 
-    def _row(self, judgement: Judgement) -> Row:
+    def _row(self, judgement: Judgement) -> JudgedRow:
         metric = self._metrics[judgement.metric_id]
         unit = self._units[metric.id]
         decimals = units.decimals_for(
@@ -136,7 +136,7 @@ class RowMaker:
         alone = judgement.worse_alone
         no_interval = judgement.low is None and judgement.high is None
         interval = units.NOT_ESTIMABLE if no_interval else f"{said.low} … {said.high} {said.unit}".rstrip()
-        return Row(
+        return JudgedRow(
             anchor=f"row-{metric.id}-{judgement.statistic}".replace(".", "_"),
             metric_id=metric.id,
             metric_label=metric.label,
@@ -219,13 +219,13 @@ def _margin(judgement: Judgement, metric: Metric) -> str:
     return f"{text}{INSIDE_NOISE}" if judgement.inside_noise and judgement.gating else text
 
 
-_BEYOND_NOISE = {None: "", True: Answer.YES.value, False: Answer.NO.value}
+_BEYOND_NOISE = {None: "", True: MetricAnswer.YES.value, False: MetricAnswer.NO.value}
 
 
 def _beyond_margin(judgement: Judgement, metric: Metric) -> str:
     if metric.better is Better.NEITHER or judgement.beyond_margin is None:
         return ""
-    return (Answer.UNDECIDED if judgement.worse_alone else judgement.beyond_margin).value
+    return (MetricAnswer.UNDECIDED if judgement.worse_alone else judgement.beyond_margin).value
 
 
 def _outcome(judgement: Judgement, metric: Metric) -> str:
@@ -331,12 +331,12 @@ def _samples(row: DistributionRow | None) -> str:
     return units.count(row.n)
 
 
-def moved_text(row: Row) -> str:
+def moved_text(row: JudgedRow) -> str:
     """A moved diagnostic in a few words: "p2p bytes sent +14.2 %"."""
     return f"{row.label} {row.change_with_unit}"
 
 
-def ranks_of(rows: Iterable[Row]) -> dict[str, tuple[bool, bool, float]]:
+def ranks_of(rows: Iterable[JudgedRow]) -> dict[str, tuple[bool, bool, float]]:
     """Of every metric: whether it does not decide, did not move, and how little it changed against its noise."""
     ranks: dict[str, tuple[bool, bool, float]] = {}
     for row in rows:

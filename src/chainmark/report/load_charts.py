@@ -13,7 +13,7 @@ from chainmark.capacity.summaries import medians_by_level
 from chainmark.core import units
 from chainmark.core.load_report import EndpointEntry, Kind, LoadReport, StepEntry
 from chainmark.report import load_text as text
-from chainmark.report.chart import BAD, QUIET, SHAPES, Axis, Chart, Layer, Limit, Series, Tip, columns_of
+from chainmark.report.chart import BAD, QUIET, SHAPES, Axis, Chart, Layer, LegendSeries, Limit, Tooltip, columns_of
 from chainmark.report.load_server import use_charts
 
 CENTILES = ("p50", "p95", "p99")
@@ -28,7 +28,7 @@ Rows = Sequence[dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Side:
+class EndpointSide:
     """One endpoint of one server."""
 
     name: str
@@ -75,7 +75,12 @@ def _capacity_chart(report: LoadReport, kind: Kind) -> Chart | None:
                for row in rows if "capacity" not in row]  # fmt: skip
     if missing:
         notes.append(f"No level passed, or nothing was decided: {', '.join(missing)}.")
-    told = [Tip("endpoint", "label"), Tip("server", "target"), Tip("capacity", "text"), Tip("interval", "between")]
+    told = [
+        Tooltip("endpoint", "label"),
+        Tooltip("server", "target"),
+        Tooltip("capacity", "text"),
+        Tooltip("interval", "between"),
+    ]
     look: dict[str, Any] = {"y": "label", "colour": "target", "offset": "target"}
     return Chart(
         id=f"capacity-{kind}",
@@ -93,7 +98,7 @@ def _capacity_chart(report: LoadReport, kind: Kind) -> Chart | None:
             "drawn": columns_of(row for row in rows if row.get("capacity")),
             "asked": columns_of(asked),
         },
-        series={"target": Series(names)},
+        series={"target": LegendSeries(names)},
         note=" ".join(notes),
         wide=True,
         height=130,
@@ -103,11 +108,11 @@ def _capacity_chart(report: LoadReport, kind: Kind) -> Chart | None:
     )
 
 
-def sides_of(report: LoadReport, id_: str) -> list[Side]:
+def sides_of(report: LoadReport, id_: str) -> list[EndpointSide]:
     """An endpoint on every server that has it."""
     names = text.names_of(report.targets)
     return [
-        Side(name, endpoint)
+        EndpointSide(name, endpoint)
         for name, target in zip(names, report.targets, strict=True)
         for endpoint in target.endpoints
         if endpoint.id == id_
@@ -127,7 +132,7 @@ def load_charts(report: LoadReport) -> list[Chart]:
     return found
 
 
-def _load_chart(sides: Sequence[Side], id_: str, kind: Kind, *, few: bool) -> Chart | None:
+def _load_chart(sides: Sequence[EndpointSide], id_: str, kind: Kind, *, few: bool) -> Chart | None:
     alone = len(sides) == 1
     rows = [row for side in sides for row in _points(side, kind, alone=alone)]
     told = [row for row in rows if row["value"] is not None]
@@ -143,16 +148,22 @@ def _load_chart(sides: Sequence[Side], id_: str, kind: Kind, *, few: bool) -> Ch
     notes = ["Lines run through the median of each level's steps."]
     if untold:
         notes.append(f"Without a mark: {units.plural(untold, 'centile')}, not estimable or never answered.")
-    tips = [Tip("line", "label"), Tip("centile", "centile"), Tip(level, "level", ",.5g"), Tip(latency, "value", ",.4g"),
-            Tip("outcome", "outcome"), Tip("step", "step")]  # fmt: skip
+    tips = [
+        Tooltip("line", "label"),
+        Tooltip("centile", "centile"),
+        Tooltip(level, "level", ",.5g"),
+        Tooltip(latency, "value", ",.4g"),
+        Tooltip("outcome", "outcome"),
+        Tooltip("step", "step"),
+    ]
     outcomes = list(dict.fromkeys(row["outcome"] for row in told))
     colour = QUIET if alone else "label"
     series = {
-        "label": Series(list(dict.fromkeys(row["label"] for row in told))),
-        "outcome": Series(outcomes, shapes=[_OUTCOME_SHAPES.get(name, SHAPES[4]) for name in outcomes]),
+        "label": LegendSeries(list(dict.fromkeys(row["label"] for row in told))),
+        "outcome": LegendSeries(outcomes, shapes=[_OUTCOME_SHAPES.get(name, SHAPES[4]) for name in outcomes]),
     }
     if not alone:
-        series["centile"] = Series(CENTILES)
+        series["centile"] = LegendSeries(CENTILES)
     return Chart(
         id=f"load-{kind}-{id_}",
         title=f"{label}: latency against {'concurrency' if kind == 'clients' else 'arrival rate'}",
@@ -186,7 +197,7 @@ def _limits(endpoint: EndpointEntry) -> list[tuple[float, str]]:
     return [limit for limit in found if limit[0] > 0.0]
 
 
-def _points(side: Side, kind: Kind, *, alone: bool) -> list[dict[str, Any]]:
+def _points(side: EndpointSide, kind: Kind, *, alone: bool) -> list[dict[str, Any]]:
     """Three centiles a step; a value of None cannot be drawn."""
     rows = []
     for step in side.steps(kind):
@@ -206,7 +217,7 @@ def _points(side: Side, kind: Kind, *, alone: bool) -> list[dict[str, Any]]:
     return rows
 
 
-def _medians(sides: Sequence[Side], kind: Kind) -> list[dict[str, Any]]:
+def _medians(sides: Sequence[EndpointSide], kind: Kind) -> list[dict[str, Any]]:
     """One point a level of each line."""
     return [
         {"label": name if len(sides) == 1 else side.name, "centile": name, "series": f"{side.name} {name}",
@@ -221,7 +232,7 @@ def _in_ms(seconds: float) -> float:
     return units.rounded(seconds * text.MS.factor, 5)
 
 
-def _marks(sides: Sequence[Side], kind: Kind) -> list[dict[str, Any]]:
+def _marks(sides: Sequence[EndpointSide], kind: Kind) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for side in sides:
         found = text.capacity_of(side.endpoint, kind)
@@ -245,7 +256,7 @@ def distribution_charts(report: LoadReport) -> list[Chart]:
     return charts
 
 
-def _distribution_chart(side: Side, kind: Kind, id_: str, name: str) -> Chart | None:
+def _distribution_chart(side: EndpointSide, kind: Kind, id_: str, name: str) -> Chart | None:
     known = [step for step in side.steps(kind) if any(value > 0.0 for _, value in step.curve)]
     if not known:
         return None
@@ -267,7 +278,7 @@ def _distribution_chart(side: Side, kind: Kind, id_: str, name: str) -> Chart | 
     note = "A step keeps to its p99 where its line passes above the crossing of the two dashed lines."
     if len(chosen) < len(known):
         note += f" {len(chosen)} of {len(known)} steps are drawn; the table of steps has all."
-    tips = [Tip("step", "label"), Tip(axis, "value", ",.4g"), Tip("took longer", "slower", ".4%")]
+    tips = [Tooltip("step", "label"), Tooltip(axis, "value", ",.4g"), Tooltip("took longer", "slower", ".4%")]
     return Chart(
         id=id_,
         title=f"{side.endpoint.label}{name}: distribution of latencies, {text.KIND_WORDS[kind]}",
@@ -284,7 +295,7 @@ def _distribution_chart(side: Side, kind: Kind, id_: str, name: str) -> Chart | 
                   tips=tips, nearest=True)
         ],
         data={"points": columns_of(rows)},
-        series={"label": Series(labels)},
+        series={"label": LegendSeries(labels)},
         limits=[
             Limit(limit_s * text.MS.factor, f"SLA p99 {units.duration(limit_s)}", along="x"),
             Limit(0.01),
@@ -295,7 +306,7 @@ def _distribution_chart(side: Side, kind: Kind, id_: str, name: str) -> Chart | 
     )  # fmt: skip
 
 
-def _some_steps(side: Side, kind: Kind, known: Sequence[StepEntry]) -> list[StepEntry]:
+def _some_steps(side: EndpointSide, kind: Kind, known: Sequence[StepEntry]) -> list[StepEntry]:
     """One step a level: the lowest, the highest, the two that the answer stands on, and some between them."""
     found = text.capacity_of(side.endpoint, kind)
     wanted = {found.best_step, found.fail_step} if found else set()
@@ -310,7 +321,7 @@ def _some_steps(side: Side, kind: Kind, known: Sequence[StepEntry]) -> list[Step
     return [by_level[level] for level in levels if level in kept]
 
 
-def _step_names(side: Side, kind: Kind, steps: Sequence[StepEntry]) -> list[str]:
+def _step_names(side: EndpointSide, kind: Kind, steps: Sequence[StepEntry]) -> list[str]:
     found = text.capacity_of(side.endpoint, kind)
     roles = {found.best_step: " (capacity)", found.fail_step: " (first fail)"} if found else {}
     return [f"{text.level_of(step)}{roles.get(step.number, '')}" for step in steps]

@@ -8,7 +8,7 @@ from chainmark.core.load_report import CourseEntry, LoadReport, TargetEntry
 from chainmark.report import load_text as text
 from chainmark.report.blocks import Column, Table, TableCell, TableRow, words
 from chainmark.report.chart import Chart
-from chainmark.report.load_charts import Side, sides_of
+from chainmark.report.load_charts import EndpointSide, sides_of
 from chainmark.report.load_timelines import timelines_of
 
 _QUIET = TableCell(units.NOT_ESTIMABLE, emphasis="quiet")
@@ -47,7 +47,7 @@ def course_charts(report: LoadReport) -> list[Chart]:
                 # As if it were the endpoint's only step.
                 own = side.endpoint.model_copy(update={"steps": [one.step], "seconds": one.seconds})
                 name = f"{f', {side.name}' if several else ''}, {course_text(one)}"
-                charts += timelines_of(Side(side.name, own), one.kind, f"course-{id_}-{place}-{turn}", name)
+                charts += timelines_of(EndpointSide(side.name, own), one.kind, f"course-{id_}-{place}-{turn}", name)
     return charts
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from chainmark.capacity.verdict import Ruling, rulings, verdict
 from chainmark.core import units
-from chainmark.core.load_report import Agreement, EndpointEntry, LoadReport, TargetEntry
+from chainmark.core.load_report import EndpointEntry, LoadReport, ServiceLevel, TargetEntry
 from chainmark.core.manifest import Fact
 from chainmark.core.wording import cut
 from chainmark.report import load_text as text
@@ -180,7 +180,7 @@ def _sizes(endpoint: EndpointEntry) -> str:
     return ", ".join(told) or units.UNSET
 
 
-def _agreement_cells(agreed: Agreement) -> list[TableCell]:
+def _agreement_cells(agreed: ServiceLevel) -> list[TableCell]:
     p95 = TableCell(units.UNSET, emphasis="quiet") if agreed.p95_s is None else text.milliseconds(agreed.p95_s)
     return [
         p95,

@@ -21,7 +21,7 @@ from chainmark.core.load_report import (
 from chainmark.core.wording import cut
 from chainmark.report import load_text as text
 from chainmark.report.blocks import Block, Column, Remarks, Table, TableCell, TableRow, row_of, words
-from chainmark.report.chart import QUIET, Axis, Chart, Layer, Limit, Series, Tip, columns_of
+from chainmark.report.chart import QUIET, Axis, Chart, Layer, LegendSeries, Limit, Tooltip, columns_of
 
 _MOST_LINES = 6  # of a chart: more cannot be told apart
 _WIDE_RATIO = 12.0  # more than a decade does not fit a linear axis
@@ -67,7 +67,7 @@ def _use_chart(endpoint: EndpointEntry, kind: Kind, label: str, id_: str) -> Cha
         return None
     names = list(dict.fromkeys(row["label"] for row in rows))
     level, share = text.KIND_AXES[kind], "of what there was, %"
-    tips = [Tip("resource", "label"), Tip(level, "level", ",.5g"), Tip(share, "value", ",.3g")]
+    tips = [Tooltip("resource", "label"), Tooltip(level, "level", ",.5g"), Tooltip(share, "value", ",.3g")]
     capacity = text.capacity_of(endpoint, kind)
     marks = [{"level": capacity.capacity}] if capacity and capacity.capacity else []
     note = "Each line is a resource with a known limit: the median of each level's steps."
@@ -84,7 +84,7 @@ def _use_chart(endpoint: EndpointEntry, kind: Kind, label: str, id_: str) -> Cha
             Layer("points", x="level", y="value", colour="label", style="label", size=36, opacity=0.9, tips=tips),
         ],
         data={"points": columns_of(rows), **({"capacities": columns_of(marks)} if marks else {})},
-        series={"label": Series(names)},
+        series={"label": LegendSeries(names)},
         limits=[Limit(_FULL_PERCENT, "full")],
         note=note,
         on_terminal=len(endpoint.bent) == 1 and any(one.finding == "exhausted" for one in endpoint.bent),

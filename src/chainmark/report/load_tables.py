@@ -315,8 +315,8 @@ def error_table(target: TargetEntry, name: str, number: int, *, several: bool) -
             first = f"{text.level_of(one.first)}, {units.number(one.entry.first_s, 1)} s"
             told = one.entry.told
             status = "" if one.entry.status is None else str(one.entry.status)
-            cells = [endpoint.label, one.entry.kind, status, _told(told, "code"), cut(message, _LONGEST_WORDS),
-                     _told(told, "retriable"), units.count(one.count), units.count(one.steps), first]  # fmt: skip
+            cells = [endpoint.label, one.entry.kind, status, _value_of(told, "code"), cut(message, _LONGEST_WORDS),
+                     _value_of(told, "retriable"), units.count(one.count), units.count(one.steps), first]  # fmt: skip
             rows.append(row_of(*cells))
     if not rows:
         return None
@@ -333,6 +333,6 @@ def _message(entry: ErrorEntry) -> str:
     return " ".join("; ".join(part for part in (*said, entry.detail) if part).split())
 
 
-def _told(told: dict[str, str], name: str) -> str:
+def _value_of(told: dict[str, str], name: str) -> str:
     found = next((value for key, value in told.items() if key.lstrip("/") == name), "")
     return cut(found, _LONGEST_WORDS)

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from chainmark.capacity.verdict import bare_level, level_text
 from chainmark.core import units
 from chainmark.core.load_report import (
-    Agreement,
     CapacityEntry,
     Centile,
     EndpointEntry,
     Kind,
     LoadReport,
+    ServiceLevel,
     StepEntry,
     StepOutcome,
     TargetEntry,
@@ -124,7 +124,7 @@ def interval_text(found: CapacityEntry) -> str:
     return f"{low} … {bare_level(found.high)}"
 
 
-def stopped_text(found: CapacityEntry, agreement: Agreement) -> str:
+def stopped_text(found: CapacityEntry, agreement: ServiceLevel) -> str:
     """Why the capacity is not higher, or not better known."""
     if found.stopped_by == "first step":
         missed = condition_text(found.condition, agreement) if found.condition else "not told by what"
@@ -141,12 +141,12 @@ def stopped_text(found: CapacityEntry, agreement: Agreement) -> str:
     return ends.get(found.stopped_by) or _condition_of(found.stopped_by, whose, agreement)
 
 
-def _condition_of(name: str, whose: str, agreement: Agreement) -> str:
+def _condition_of(name: str, whose: str, agreement: ServiceLevel) -> str:
     """A mix's endpoint has an agreement of its own, so that its limit is not the whole's."""
     return f"{name}{whose}" if whose else condition_text(name, agreement)
 
 
-def condition_text(name: str, agreement: Agreement) -> str:
+def condition_text(name: str, agreement: ServiceLevel) -> str:
     """A missed condition with its limit: "p99 above 1 s"."""
     return {
         "p99": f"p99 above {units.duration(agreement.p99_s)}",
@@ -159,14 +159,14 @@ def condition_text(name: str, agreement: Agreement) -> str:
     }.get(name, name)
 
 
-def agreement_text(agreement: Agreement) -> str:
+def agreement_text(agreement: ServiceLevel) -> str:
     """The limits in short: "p99 ≤ 1 s, errors ≤ 1 %"."""
     p95 = [] if agreement.p95_s is None else [f"p95 ≤ {units.duration(agreement.p95_s)}"]
     p99 = f"p99 ≤ {units.duration(agreement.p99_s)}"
     return ", ".join([*p95, p99, f"errors ≤ {units.plain_percent(agreement.error_share)}"])
 
 
-def agreements(report: LoadReport) -> list[Agreement]:
+def agreements(report: LoadReport) -> list[ServiceLevel]:
     """The different agreements, in their order."""
     return list(dict.fromkeys(endpoint.agreement for target in report.targets for endpoint in target.endpoints))
 

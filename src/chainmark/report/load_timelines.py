@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from chainmark.capacity.sla import WAITED_SHARE
-from chainmark.capacity.summaries import Seconds, seconds_of
+from chainmark.capacity.summaries import BinnedSeconds, seconds_of
 from chainmark.core import units
 from chainmark.core.load_report import Kind, LoadReport
 from chainmark.report import load_text as text
-from chainmark.report.chart import PART_COLOURS, QUIET, Axis, Chart, Layer, Limit, Series, Tip, columns_of
-from chainmark.report.load_charts import Rows, Side, sides_of
+from chainmark.report.chart import PART_COLOURS, QUIET, Axis, Chart, Layer, LegendSeries, Limit, Tooltip, columns_of
+from chainmark.report.load_charts import EndpointSide, Rows, sides_of
 
 _WIDE_RATIO = 12.0  # more than a decade does not fit a linear axis
 _LEAST_TEXT_SHARE = 0.045  # of a time line: a narrower step has no room for its level
@@ -34,14 +34,14 @@ def timeline_charts(report: LoadReport) -> list[Chart]:
 class _Track:
     """All that two charts of the same seconds share."""
 
-    side: Side
-    seconds: Seconds
+    side: EndpointSide
+    seconds: BinnedSeconds
     id: str
     name: str
     note: str
 
 
-def _places(seconds: Seconds) -> list[dict[str, Any]]:
+def _places(seconds: BinnedSeconds) -> list[dict[str, Any]]:
     """The steps' places, with their levels where there is room."""
     across = sum(one.length for one in seconds.spans)
     return [
@@ -51,7 +51,7 @@ def _places(seconds: Seconds) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def timelines_of(side: Side, kind: Kind, id_: str, name: str) -> list[Chart]:
+def timelines_of(side: EndpointSide, kind: Kind, id_: str, name: str) -> list[Chart]:
     """Of the steps of one kind of load at one endpoint of one server."""
     seconds = seconds_of(side.endpoint, kind)
     if not seconds.bins:
@@ -75,7 +75,12 @@ def _latency_timeline(track: _Track) -> Chart | None:
     if not rows:
         return None
     axis = f"latency, {text.MS.symbol}"
-    tips = [Tip("step", "text"), Tip("second", "second", ",g"), Tip("line", "label"), Tip(axis, "value", ",.4g")]
+    tips = [
+        Tooltip("step", "text"),
+        Tooltip("second", "second", ",g"),
+        Tooltip("line", "label"),
+        Tooltip(axis, "value", ",.4g"),
+    ]
     line = Layer("line", x="second", y="value", colour="label", style="label", detail="series", width=1.4, opacity=1)
     dots = Layer("points", x="second", y="value", colour="label", size=10, opacity=1, tips=tips)
     return _over_seconds(
@@ -85,7 +90,7 @@ def _latency_timeline(track: _Track) -> Chart | None:
         y=Axis(axis, log_beyond=_WIDE_RATIO, zero=True, nice=True),
         layers=[line, dots],
         rows=rows,
-        series={"label": Series(list(dict.fromkeys(row["label"] for row in rows)))},
+        series={"label": LegendSeries(list(dict.fromkeys(row["label"] for row in rows)))},
         limits=[Limit(limit_s * text.MS.factor, f"SLA p99 {units.duration(limit_s)}")],
     )
 
@@ -122,7 +127,12 @@ def _error_timeline(track: _Track) -> Chart | None:
             low = high
     if not rows:
         return None
-    tips = [Tip("step", "text"), Tip("second", "second", ",g"), Tip("failure", "kind"), Tip("failed", "count", ",g")]
+    tips = [
+        Tooltip("step", "text"),
+        Tooltip("second", "second", ",g"),
+        Tooltip("failure", "kind"),
+        Tooltip("failed", "count", ",g"),
+    ]
     return _over_seconds(
         track,
         f"errors-{track.id}",
@@ -130,7 +140,7 @@ def _error_timeline(track: _Track) -> Chart | None:
         y=Axis("failed requests per second", zero=True, nice=True),
         layers=[Layer("box", x="second", x2="until", y="low", y2="high", colour="kind", opacity=1, tips=tips)],
         rows=rows,
-        series={"kind": Series(list(dict.fromkeys(row["kind"] for row in rows)), PART_COLOURS)},
+        series={"kind": LegendSeries(list(dict.fromkeys(row["kind"] for row in rows)), PART_COLOURS)},
     )
 
 
@@ -143,7 +153,12 @@ def _waiting_strip(track: _Track) -> Chart | None:
     ]  # fmt: skip
     if not rows:
         return None
-    tips = [Tip("step", "text"), Tip("second", "second", ",g"), Tip("whose", "label"), Tip("lost, %", "share", ",.1f")]
+    tips = [
+        Tooltip("step", "text"),
+        Tooltip("second", "second", ",g"),
+        Tooltip("whose", "label"),
+        Tooltip("lost, %", "share", ",.1f"),
+    ]
     return _over_seconds(
         track,
         f"waiting-{track.id}",
@@ -151,7 +166,7 @@ def _waiting_strip(track: _Track) -> Chart | None:
         y=Axis("lost, %", domain=(0.0, 100.0), ticks=(0, 50, 100)),
         layers=[Layer("box", x="second", x2="until", y="low", y2="share", colour="label", opacity=0.7, tips=tips)],
         rows=rows,
-        series={"label": Series(list(dict.fromkeys(row["label"] for row in rows)))},
+        series={"label": LegendSeries(list(dict.fromkeys(row["label"] for row in rows)))},
         limits=[Limit(100.0 * WAITED_SHARE, "limit")],
         height=70,
         paper=(560, 45),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from chainmark.core import units
 from chainmark.core.asked import Question
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.comparison import Answer, Comparison
+from chainmark.core.comparison import Comparison, MetricAnswer
 from chainmark.core.metric import Metric
 from chainmark.core.wording import margin_of, name_of, worse_beyond
 from chainmark.report.blocks import (
@@ -28,7 +28,7 @@ from chainmark.report.blocks import (
     row_of,
     words,
 )
-from chainmark.report.judged_rows import WIDENED, Row
+from chainmark.report.judged_rows import WIDENED, JudgedRow
 from chainmark.report.phrases import Emphasis, Phrase
 from chainmark.report.wording import BETTER_WORDS
 
@@ -43,7 +43,7 @@ def definition_anchor(metric_id: str) -> str:
     return f"metric-{metric_id}"
 
 
-def gating_table(comparison: Comparison, rows: Sequence[Row]) -> Table:
+def gating_table(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
     """What the verdict rests on; each row leads to its place among all metrics."""
     decisive = [row for row in rows if row.gating]
     made = [row_of(phrased(_named(row)), *_cells(comparison, row)) for row in decisive]
@@ -52,7 +52,7 @@ def gating_table(comparison: Comparison, rows: Sequence[Row]) -> Table:
     return Table("gating", "Gating metrics", _columns(comparison, decisive), made, _widened(comparison))
 
 
-def _named(row: Row) -> Phrase:
+def _named(row: JudgedRow) -> Phrase:
     return Phrase(f"{row.label_with_unit}{WIDENED if WIDENED in row.margin else ''}", target=row.anchor)
 
 
@@ -72,21 +72,21 @@ def _widened(comparison: Comparison) -> list[str]:
     ]
 
 
-def plain_gating_table(comparison: Comparison, rows: Sequence[Row], id_: str, title: str) -> Table:
+def plain_gating_table(comparison: Comparison, rows: Sequence[JudgedRow], id_: str, title: str) -> Table:
     """The same where no row leads anywhere: of a comparison that is a part of another document."""
     decisive = [row for row in rows if row.gating]
     made = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in decisive]
     return Table(id_, title, _columns(comparison, decisive), made)
 
 
-def moved_table(comparison: Comparison, rows: Sequence[Row], media: frozenset[Medium]) -> Table:
+def moved_table(comparison: Comparison, rows: Sequence[JudgedRow], media: frozenset[Medium]) -> Table:
     """The diagnostics that moved, with everything that is known of the change."""
     moved = [row for row in rows if row.moved and not row.gating]
     made = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in moved]
     return Table("moved-in-full", "", _columns(comparison, moved), made, media=media)
 
 
-def explaining_table(comparison: Comparison, rows: Sequence[Row]) -> Table:
+def explaining_table(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
     """The metrics that the catalogue names because they explain others."""
     telling = {metric.id for metric in comparison.catalogue.metrics if metric.explains}
     found = [row for row in rows if row.metric_id in telling]
@@ -94,10 +94,10 @@ def explaining_table(comparison: Comparison, rows: Sequence[Row]) -> Table:
     return Table("explaining", "Inside the nodes", _columns(comparison, found), made, media=ON_PAGES)
 
 
-def metric_tables(comparison: Comparison, rows: Iterable[Row]) -> dict[str, Table]:
+def metric_tables(comparison: Comparison, rows: Iterable[JudgedRow]) -> dict[str, Table]:
     """All rows by the catalogue's tables, in its order; tables without a row are left out."""
     table_of = {metric.id: metric.table for metric in comparison.catalogue.metrics}
-    grouped: dict[str, list[Row]] = {table.id: [] for table in comparison.catalogue.tables}
+    grouped: dict[str, list[JudgedRow]] = {table.id: [] for table in comparison.catalogue.tables}
     for row in rows:
         grouped[table_of[row.metric_id]].append(row)
     titles = {table.id: table.title for table in comparison.catalogue.tables}
@@ -115,7 +115,7 @@ def metric_tables(comparison: Comparison, rows: Iterable[Row]) -> dict[str, Tabl
     }
 
 
-def _columns(comparison: Comparison, rows: Sequence[Row]) -> list[Column]:
+def _columns(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Column]:
     margins = {row.margin for row in rows if row.margin}
     shared = next(iter(margins)) if len(margins) == 1 else ""
     columns = [
@@ -132,7 +132,7 @@ def _columns(comparison: Comparison, rows: Sequence[Row]) -> list[Column]:
     return columns[:-_JUDGING] if comparison.question is Question.COST else columns
 
 
-def _cells(comparison: Comparison, row: Row) -> list[TableCell]:
+def _cells(comparison: Comparison, row: JudgedRow) -> list[TableCell]:
     """Both values are facts; a change that means nothing is quiet, and so is its interval."""
     change: Emphasis = "quiet" if row.emphasis == "quiet" else "plain"
     interval = TableCell(f"{row.low} … {row.high}", row.change_unit, change) if row.low else TableCell(row.interval)
@@ -143,13 +143,13 @@ def _cells(comparison: Comparison, row: Row) -> list[TableCell]:
         interval,
         TableCell(bar=row.bar, emphasis=row.emphasis),
         TableCell(row.margin, emphasis="quiet"),
-        TableCell(row.beyond_noise, emphasis="plain" if row.beyond_noise == Answer.YES else "quiet"),
+        TableCell(row.beyond_noise, emphasis="plain" if row.beyond_noise == MetricAnswer.YES else "quiet"),
         TableCell(row.outcome, emphasis=row.emphasis),
     ]
     return cells[:-_JUDGING] if comparison.question is Question.COST else cells
 
 
-def _unfolding(comparison: Comparison, row: Row) -> TableRow:
+def _unfolding(comparison: Comparison, row: JudgedRow) -> TableRow:
     marks = [row.metric_id, row.outcome, *(["moved"] if row.moved else []), *(["gating"] if row.gating else [])]
     return TableRow(
         [TableCell(row.label_with_unit), *_cells(comparison, row)],
@@ -162,7 +162,7 @@ def _unfolding(comparison: Comparison, row: Row) -> TableRow:
     )
 
 
-def _behind(comparison: Comparison, row: Row) -> list[Block]:
+def _behind(comparison: Comparison, row: JudgedRow) -> list[Block]:
     """The runs' own values, the judgement's figures and the pooled samples."""
     labels = comparison.labels
     unit = f", {row.unit}" if row.unit else ""
@@ -192,7 +192,7 @@ def _links(places: Sequence[tuple[str, str]]) -> TableCell:
     return phrased(*[phrase for pair in parts for phrase in pair][1:])
 
 
-def run_by_run(comparison: Comparison, rows: Sequence[Row]) -> Table:
+def run_by_run(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
     """What each run measured, on paper, where no row unfolds."""
     made = [
         row_of(row.label_with_unit, " · ".join(row.per_run_baseline), " · ".join(row.per_run_candidate)) for row in rows
@@ -201,7 +201,7 @@ def run_by_run(comparison: Comparison, rows: Sequence[Row]) -> Table:
     return Table("run-by-run", "", columns, made, media=PDF)
 
 
-def how_judged(rows: Sequence[Row]) -> Table:
+def how_judged(rows: Sequence[JudgedRow]) -> Table:
     """What stands behind every outcome, on paper."""
     made = [
         row_of(
@@ -213,7 +213,7 @@ def how_judged(rows: Sequence[Row]) -> Table:
     return Table("how-judged", "", words("metric", ""), made, media=PDF, dense=True)
 
 
-def distributions(comparison: Comparison, rows: Sequence[Row]) -> Table:
+def distributions(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
     """The pooled samples of every metric, on paper."""
     made, told = [], set()
     for row in rows:

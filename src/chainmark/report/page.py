@@ -19,7 +19,7 @@ from markupsafe import Markup
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.report.cells import tail_class, tail_widths, unbroken
-from chainmark.report.chart import PALETTES, Chart, Origin
+from chainmark.report.chart import PALETTES, Chart, ColumnOrigin
 from chainmark.report.drawing import VEGA_LITE_VERSION
 from chainmark.report.vega import vega_lite
 from chainmark.store.files import write_bytes
@@ -122,7 +122,7 @@ def _column(values: Sequence[Any]) -> Any:
     return [None if value is None or not math.isfinite(value) else _short(value) for value in values]
 
 
-def _references(origins: Sequence[Origin]) -> dict[str, Any]:
+def _references(origins: Sequence[ColumnOrigin]) -> dict[str, Any]:
     return {"from": [[one.path, one.size, one.factor] for one in origins]}
 
 

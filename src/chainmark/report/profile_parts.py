@@ -26,7 +26,7 @@ from chainmark.report.blocks import (
 )
 from chainmark.report.chart import Chart
 from chainmark.report.flame import flame_graph
-from chainmark.report.judged_rows import Row
+from chainmark.report.judged_rows import JudgedRow
 from chainmark.report.metric_tables import explaining_table
 from chainmark.report.phrases import Emphasis
 
@@ -35,12 +35,16 @@ _NAMED = 3  # functions in a sentence
 TITLE = "What explains it"
 
 
-def why_sections(comparison: Comparison, rows: Sequence[Row]) -> list[Section]:
+def why_sections(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Section]:
     """What explains a change for the worse; where there is none, only that there are profiles."""
     found = comparison.profiled
     is_worse = any(one.gating and one.outcome is Outcome.WORSE for one in comparison.judgements)
     if not is_worse and not (found and found.is_asked):
-        return [Section("explained", TITLE, [_kept(found)], media=ON_PAGES)] if found and found.changes else []
+        return (
+            [Section("explained", TITLE, [_available_profiles(found)], media=ON_PAGES)]
+            if found and found.changes
+            else []
+        )
     blocks: list[Block] = [*_profiles(comparison, found)] if found else []
     table = explaining_table(comparison, rows)
     blocks += [table] if table.rows else []
@@ -51,7 +55,7 @@ def why_sections(comparison: Comparison, rows: Sequence[Row]) -> list[Section]:
     ]
 
 
-def _kept(found: Profiled) -> Remarks:
+def _available_profiles(found: Profiled) -> Remarks:
     runs = enumerated([one for side in found.runs.values() for one in side])
     return Remarks("profiles-kept", "", [f"Profiles of both sides are kept: `--why` shows them (runs {runs})."])
 

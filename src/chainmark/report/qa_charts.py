@@ -25,12 +25,12 @@ def scenario_charts(scenario: QaScenario, path: Sequence[str | int]) -> list[Cha
     for place, plot in enumerate(scenario.plots):
         context = ChartContext(unit="", sides={label: label for label in plot.sides})
         chart = sample_chart(plot.chart, context, [*path, "plots", place, "chart"])
-        charts.append(_looks(chart, f"{scenario.id}-{plot.id}", _notes(plot)))
+        charts.append(_styled(chart, f"{scenario.id}-{plot.id}", _notes(plot)))
     if scenario.comparison is not None:
         for place, data in enumerate(scenario.comparison.charts):
             context = chart_context(data, scenario.comparison)
             chart = sample_chart(data, context, [*path, "comparison", "charts", place])
-            charts.append(_looks(chart, f"{scenario.id}-{data.id}", [data.note]))
+            charts.append(_styled(chart, f"{scenario.id}-{data.id}", [data.note]))
     return charts
 
 
@@ -46,6 +46,6 @@ def _decimals(value: float) -> int:
     return 0 if value == round(value) else 1
 
 
-def _looks(chart: Chart, id_: str, notes: Sequence[str]) -> Chart:
+def _styled(chart: Chart, id_: str, notes: Sequence[str]) -> Chart:
     told = " ".join(sentence_of(capitalised(text)) for text in notes if text)
     return replace(chart, id=id_, note=told, half=True, height=320, paper=_PAPER)

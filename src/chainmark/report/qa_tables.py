@@ -8,13 +8,13 @@ from dataclasses import replace
 from chainmark.core import units
 from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale
 from chainmark.core.manifest import Fact
-from chainmark.core.metric import Condition, Metric
+from chainmark.core.metric import Metric, SharedFact
 from chainmark.core.qa_report import QaReport, QaScenario
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import judged_name
 from chainmark.report.blocks import ON_PAGES, Column, Table, TableCell, TableRow, row_of, words
 from chainmark.report.breakdown_parts import breakdown_table
-from chainmark.report.judged_rows import Row, RowMaker
+from chainmark.report.judged_rows import JudgedRow, RowMaker
 from chainmark.report.phrases import Emphasis
 from chainmark.report.wording import GATE_MARKS
 
@@ -135,7 +135,7 @@ def places_tables(scenario: QaScenario, comparison: Comparison) -> list[Table]:
     return tables
 
 
-def _rows_table(scenario: QaScenario, id_: str, title: str, rows: Sequence[Row], comparison: Comparison) -> Table:
+def _rows_table(scenario: QaScenario, id_: str, title: str, rows: Sequence[JudgedRow], comparison: Comparison) -> Table:
     held = {item.metric_id for item in scenario.incomparable}
     columns = [
         *words("metric"),
@@ -197,7 +197,7 @@ def beside_table(scenario: QaScenario, metrics: dict[str, Metric]) -> Table:
     return Table(f"{scenario.id}-beside", "Side by side", columns, rows, [note])
 
 
-def conditions_table(scenario: QaScenario, conditions: Sequence[Condition]) -> Table | None:
+def conditions_table(scenario: QaScenario, conditions: Sequence[SharedFact]) -> Table | None:
     """What held on each side; None where no side says anything."""
     rows = []
     differing = []

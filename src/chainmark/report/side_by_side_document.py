@@ -26,7 +26,7 @@ from chainmark.report.chart import Chart
 from chainmark.report.charts import ChartContext, only_value, sample_chart
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
-from chainmark.report.judged_rows import Row, RowMaker, ranks_of
+from chainmark.report.judged_rows import JudgedRow, RowMaker, ranks_of
 from chainmark.report.side_facts import manifest_table
 from chainmark.report.split_parts import split_blocks
 from chainmark.report.wording import GATE_MARKS, prose
@@ -41,7 +41,7 @@ class _Candidate:
 
     label: str
     comparison: Comparison
-    rows: Mapping[str, Row]
+    rows: Mapping[str, JudgedRow]
 
 
 def side_by_side_document(document_: SideBySide) -> Document:
@@ -153,7 +153,7 @@ def _metric_table(id_: str, title: str, base: str, candidates: Sequence[_Candida
     return Table(id_, title, columns, rows, [note])
 
 
-def _cells(row: Row | None) -> list[TableCell]:
+def _cells(row: JudgedRow | None) -> list[TableCell]:
     if row is None:
         return [TableCell(units.NO_DATA, emphasis="quiet"), TableCell(), TableCell(), TableCell()]
     return [

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from chainmark.core import units
 from chainmark.core.comparison import Comparison
-from chainmark.core.manifest import Change
+from chainmark.core.manifest import ConfigChange
 from chainmark.core.side_by_side import FactRow
 from chainmark.report.blocks import (
     IN_FULL,
@@ -185,7 +185,7 @@ def _change_columns(*where: str) -> list[Column]:
     ]
 
 
-def _changes(where: Sequence[str], files: Mapping[str, Mapping[str, Change]]) -> list[TableRow]:
+def _changes(where: Sequence[str], files: Mapping[str, Mapping[str, ConfigChange]]) -> list[TableRow]:
     return [
         TableRow(list(map(TableCell, [key, *where, file, units.scalar(change.default), units.scalar(change.used)])))
         for file, changes in sorted(files.items())

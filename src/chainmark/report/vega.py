@@ -16,11 +16,11 @@ from chainmark.report.chart import (
     Axis,
     Chart,
     Layer,
+    LegendSeries,
     Limit,
     Numbers,
     Place,
-    Series,
-    Tip,
+    Tooltip,
     paper_charts,
     rows_of,
 )
@@ -212,7 +212,7 @@ class _Drawing:
     # ---- layers -----------------------------------------------------------------------------------------------------
     def _layer(self, layer: Layer) -> Spec:
         mark = self._mark(layer)
-        encoding = self._places(layer) | self._looks(layer, mark)
+        encoding = self._places(layer) | self._mark_style(layer, mark)
         if layer.detail:
             encoding["detail"] = {"field": layer.detail, "type": "nominal"}
         if layer.order:
@@ -220,7 +220,7 @@ class _Drawing:
         if layer.mark == "text":
             encoding["text"] = {"value": layer.words} if layer.words else {"field": layer.text, "type": "nominal"}
         if layer.tips and self.interactive and not layer.nearest:
-            encoding["tooltip"] = {"value": {"expr": _told(layer.tips)}}
+            encoding["tooltip"] = {"value": {"expr": _tooltip_expression(layer.tips)}}
         if layer.leads_to and self.interactive:
             encoding["href"] = {"field": layer.leads_to, "type": "nominal"}
             mark["cursor"] = "pointer"
@@ -281,7 +281,7 @@ class _Drawing:
             mark["clip"] = True
         return mark
 
-    def _looks(self, layer: Layer, mark: Spec) -> Spec:
+    def _mark_style(self, layer: Layer, mark: Spec) -> Spec:
         """Colour, dash or shape, and how it fades; what is the same for all marks goes into ``mark``."""
         looks: Spec = {}
         if layer.colour in self.chart.series:
@@ -312,7 +312,7 @@ class _Drawing:
             scale["range"] = [cycle[index % len(cycle)] for index in range(len(series.labels))]
         return {"field": column, "type": "nominal", "scale": scale, "legend": self._legend(column, series, channel)}
 
-    def _legend(self, column: str, series: Series, channel: str) -> Spec | None:
+    def _legend(self, column: str, series: LegendSeries, channel: str) -> Spec | None:
         if column not in self.told or (series.told is not None and not series.told):
             return None
         by_shape = any(layer.style == column and layer.mark == "points" for layer in self.chart.layers)
@@ -388,7 +388,7 @@ class _Drawing:
         if layer.colour in self.chart.series:
             encoding["color"] = self._by(layer.colour, "colour")
         encoding["opacity"] = {"condition": {"param": "hover", "value": 1, "empty": False}, "value": 0}
-        encoding["tooltip"] = {"value": {"expr": _told(layer.tips)}}
+        encoding["tooltip"] = {"value": {"expr": _tooltip_expression(layer.tips)}}
         mark = {"type": "point", "filled": True, "size": 50, **({"clip": True} if self.chart.zoom else {})}
         params = [{"name": "hover", "select": select}]
         return {"data": {"name": layer.data}, "mark": mark, "params": params, "encoding": encoding}
@@ -434,7 +434,7 @@ def _ticks(low: float, high: float) -> list[float]:
     return [tick for tick in found if low <= tick <= high]
 
 
-def _told(tips: Sequence[Tip]) -> str:
+def _tooltip_expression(tips: Sequence[Tooltip]) -> str:
     """What the pointer is told, as an expression.
 
     Written out, because the nearest point's own row lies one level deeper than a dot's, and Vega-Lite 6.4 looks
@@ -443,7 +443,7 @@ def _told(tips: Sequence[Tip]) -> str:
     return "{" + ", ".join(f"{json.dumps(tip.title)}: {_tip(tip)}" for tip in tips) + "}"
 
 
-def _tip(tip: Tip) -> str:
+def _tip(tip: Tooltip) -> str:
     form = json.dumps(re.sub(r"g$", "~g", tip.figures))
 
     def value(column: str) -> str:

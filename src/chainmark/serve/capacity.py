@@ -14,7 +14,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.tool import tool_version
 from chainmark.lab.stages import has_stages, stages_of
 from chainmark.report.blocks import Block, Section, Table, row_of, words
-from chainmark.report.chart import Axis, Chart, Layer, Series, Tip, columns_of
+from chainmark.report.chart import Axis, Chart, Layer, LegendSeries, Tooltip, columns_of
 from chainmark.report.document import Document
 from chainmark.report.load_text import KIND_AXES, KIND_NAMES, MS
 from chainmark.serve.pages import own_document
@@ -90,7 +90,12 @@ def _chart(curves: Curves, versions: Sequence[str], endpoint: str, kind: str) ->
         return None
     axis = next(text for known, text in KIND_AXES.items() if known == kind)
     name = next(text for known, text in KIND_NAMES.items() if known == kind)
-    tips = [Tip("release", "version"), Tip(axis, "level", ".5g"), Tip("p99", "value", ".4g"), Tip("", "outcome")]
+    tips = [
+        Tooltip("release", "version"),
+        Tooltip(axis, "level", ".5g"),
+        Tooltip("p99", "value", ".4g"),
+        Tooltip("", "outcome"),
+    ]
     look: dict[str, Any] = {"x": "level", "y": "value", "colour": "version", "style": "version"}
     return Chart(
         id=f"curve-{kind}-{endpoint}".replace("/", "-"),
@@ -107,7 +112,7 @@ def _chart(curves: Curves, versions: Sequence[str], endpoint: str, kind: str) ->
             "tried": columns_of(_point(one) for one in own if not one.is_confirmed),
             "confirmed": columns_of(_point(one) for one in own if one.is_confirmed),
         },
-        series={"version": Series(versions)},
+        series={"version": LegendSeries(versions)},
         note="Hollow: steps that were not confirmed. Lines run through the median of each level's steps.",
         half=True,
     )

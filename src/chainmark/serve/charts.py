@@ -18,7 +18,7 @@ from chainmark.report.drawing import Drawing, svg_of
 from chainmark.report.vega import screen_drawings
 
 _DRAWN_BY_ONE = 40  # the engine keeps some 2 MB of each drawing
-_MOST_KEPT = 150  # pictures, of some 30 kB each
+_MOST_CACHED = 150  # pictures, of some 30 kB each
 _PICTURE = Markup(
     '<div class="plot"><picture>'
     '<source media="(max-width: 40rem) and (prefers-color-scheme: dark)" srcset="{narrow_dark}">'
@@ -50,7 +50,7 @@ class Painter:
             if (known := self._kept.get(key)) is None:
                 known = self._kept[key] = self._drawn(document, chart_id, part, look)
             self._kept.move_to_end(key)
-            while len(self._kept) > _MOST_KEPT:
+            while len(self._kept) > _MOST_CACHED:
                 self._kept.popitem(last=False)
             return known
 

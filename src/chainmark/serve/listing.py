@@ -76,7 +76,7 @@ FACETS: Mapping[str, tuple[str, Callable[[ListedRun], str]]] = {
 }
 
 
-class Machines:
+class MachineNames:
     """What the processors of runs are called; each is read of one run, once."""
 
     def __init__(self, store: ReadStore) -> None:
@@ -94,14 +94,14 @@ class Machines:
         return self._known[entry.machine]
 
 
-def all_runs(moment: Moment, machines: Machines) -> list[ListedRun]:
+def all_runs(moment: Moment, machines: MachineNames) -> list[ListedRun]:
     """Every folder of the store: the newest first, and before them what is not finished or cannot be read."""
     broken = [ListedRun(run_id=name, status=UNFINISHED) for name in moment.unfinished]
     broken += [ListedRun(run_id=name, status=DAMAGED) for name in moment.damaged]
     return [*broken, *(_listed(entry, machines, moment.notes) for entry in reversed(moment.whole))]
 
 
-def _listed(entry: Entry, machines: Machines, notes: Notes) -> ListedRun:
+def _listed(entry: Entry, machines: MachineNames, notes: Notes) -> ListedRun:
     return ListedRun(
         run_id=entry.run_id,
         system=entry.system,

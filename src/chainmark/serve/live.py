@@ -150,7 +150,9 @@ def live_section(run_id: str, state: LiveState | None, signs: Sequence[Sign], de
         lines = [row_of(sign.label, sign.now, sign.limit, _status(sign)) for sign in signs]
         blocks.append(Table(f"signs-{run_id}", "Signs", words("sign", "now", "limit", ""), lines))
     if decision is not None:
-        blocks.append(Remarks(f"decision-{run_id}", f"Decision of {decision.experiment}", list(_told(decision))))
+        blocks.append(
+            Remarks(f"decision-{run_id}", f"Decision of {decision.experiment}", list(_decision_sentences(decision)))
+        )
     return Section(f"live-{run_id}", run_id, blocks)
 
 
@@ -227,7 +229,7 @@ def _status(sign: Sign) -> TableCell:
     return TableCell("amber", emphasis="caution") if sign.is_amber else TableCell("fine", emphasis="quiet")
 
 
-def _told(decision: Standing) -> Iterator[str]:
+def _decision_sentences(decision: Standing) -> Iterator[str]:
     yield f"{units.plural(decision.rounds, 'run')} per side of at most {decision.most}."
     if decision.verdict:
         yield f"So far: {decision.verdict}." + (

@@ -9,7 +9,7 @@ from chainmark.core.comparison import Comparison, Judgement, Outcome
 from chainmark.core.side_by_side import SideBySide
 from chainmark.report.blocks import Section
 from chainmark.report.document import Document
-from chainmark.report.judged_rows import Row, RowMaker
+from chainmark.report.judged_rows import JudgedRow, RowMaker
 from chainmark.report.phrases import computed_address
 
 _LOOKS = {Outcome.WORSE: "worse", Outcome.BETTER: "better", Outcome.EQUAL: "within"}
@@ -30,7 +30,7 @@ WHOLE = "all"
 
 
 @dataclass(frozen=True)
-class Cell:
+class ComparedFigure:
     """One metric on one side.
 
     Attributes:
@@ -47,7 +47,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Line:
+class MatrixRow:
     """One metric and statistic on all sides.
 
     Attributes:
@@ -61,7 +61,7 @@ class Line:
     baseline: str
     gating: bool
     relevance: float
-    cells: list[Cell]
+    cells: list[ComparedFigure]
 
 
 def comparisons_in(document: Document) -> list[Comparison]:
@@ -80,9 +80,9 @@ def labels_of(document: Document) -> list[str]:
     return list(result.labels) if isinstance(result, Comparison) else []
 
 
-def matrix(comparisons: Sequence[Comparison]) -> list[Line]:
+def matrix(comparisons: Sequence[Comparison]) -> list[MatrixRow]:
     """A line for each metric and statistic, in the order of the comparisons' reports."""
-    found: dict[str, list[tuple[Judgement, Row] | None]] = {}
+    found: dict[str, list[tuple[Judgement, JudgedRow] | None]] = {}
     for place, comparison in enumerate(comparisons):
         rows = RowMaker(comparison, comparisons).rows()
         for judgement, row in zip(comparison.judgements, rows, strict=True):
@@ -99,9 +99,9 @@ def _first_runs(comparisons: Sequence[Comparison]) -> list[str]:
     return list(dict.fromkeys(filter(None, firsts)))
 
 
-def _line(id_: str, sides: Sequence[tuple[Judgement, Row] | None], system: str, runs: Sequence[str]) -> Line:
+def _line(id_: str, sides: Sequence[tuple[Judgement, JudgedRow] | None], system: str, runs: Sequence[str]) -> MatrixRow:
     judgement, first = next(side for side in sides if side is not None)
-    return Line(
+    return MatrixRow(
         id=id_,
         label=first.label_with_unit,
         how=computed_address(system, judgement.metric_id, judgement.statistic, runs),
@@ -112,11 +112,11 @@ def _line(id_: str, sides: Sequence[tuple[Judgement, Row] | None], system: str, 
     )
 
 
-_EMPTY = Cell("", "no data", "", "no data", "unknown", 0)
+_EMPTY = ComparedFigure("", "no data", "", "no data", "unknown", 0)
 
 
-def _cell(judgement: Judgement, row: Row) -> Cell:
-    return Cell(
+def _cell(judgement: Judgement, row: JudgedRow) -> ComparedFigure:
+    return ComparedFigure(
         value=row.candidate,
         change=row.change_with_unit,
         interval=row.interval,

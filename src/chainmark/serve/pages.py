@@ -55,7 +55,7 @@ class Page:
     elsewhere: str = ""
 
 
-class Home(BaseModel):
+class HomePage(BaseModel):
     """``home.json``: every workload with its newest verdict.
 
     Attributes:
@@ -104,7 +104,7 @@ class Live(BaseModel):
     searches: list[LiveSearch] = []
 
 
-Home.model_rebuild()
+HomePage.model_rebuild()
 Live.model_rebuild()
 
 
@@ -154,7 +154,7 @@ def _of_most(experiment: str, store: ReadStore) -> str:
         return ""
 
 
-def home_document(home: Home) -> Document:
+def home_document(home: HomePage) -> Document:
     """The workloads as a table."""
     rows = [
         row_of(
@@ -232,7 +232,7 @@ def dictionary_document(catalogue: Catalogue) -> Document:
     return own_document("metrics", catalogue.title, f"data dictionary · {amount}", [section], catalogue)
 
 
-class Links(BaseModel):
+class LinkedPage(BaseModel):
     """A page that leads to others."""
 
     schema_version: int = 1
@@ -247,7 +247,7 @@ def links_document(title: str, subtitle: str, links: Sequence[tuple[str, str, st
     """
     rows = [row_of(phrased(Phrase(name, address=address)), text) for name, address, text in links]
     blocks: list[Block] = [Table("links", "", words("", ""), rows)] if rows else [Remarks("none", "", [otherwise])]
-    result = Links(tool_version=tool_version(), links=[(name, address) for name, address, _ in links if address])
+    result = LinkedPage(tool_version=tool_version(), links=[(name, address) for name, address, _ in links if address])
     return own_document("links", title, subtitle, [Section("links", title, blocks)], result)
 
 

@@ -142,9 +142,9 @@ class ReadStore(Store):
 
     def run(self, run_id: str) -> SealedRun:
         """A run by its whole name; what was read of it is kept as long as its seal is the same, and there is room."""
-        return self._kept(run_id, self._open, lambda path: ReadRun(path, self._catalogues), _MOST_OPEN)
+        return self._cached(run_id, self._open, lambda path: ReadRun(path, self._catalogues), _MOST_OPEN)
 
-    def _kept(
+    def _cached(
         self, run_id: str, kept: OrderedDict[tuple[str, int], _R], make: Callable[[Path], _R], most: int
     ) -> SealedRun:
         path = self.root / "runs" / run_id
@@ -177,7 +177,7 @@ class ReadStore(Store):
         def made(path: Path) -> HistoricRun:
             return HistoricRun(path, self._catalogues, known.get(path.name))
 
-        return self.readable(self._kept(entry.run_id, self._archive, made, _MOST_ARCHIVED) for entry in entries)
+        return self.readable(self._cached(entry.run_id, self._archive, made, _MOST_ARCHIVED) for entry in entries)
 
     def readable(self, runs: Iterable[SealedRun]) -> list[SealedRun]:
         """The runs whose documents can be read; each is tried once as long as its seal is the same."""

@@ -12,7 +12,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.metric import Metric
 from chainmark.core.tool import tool_version
 from chainmark.report.blocks import Section
-from chainmark.report.chart import Axis, Chart, Layer, Tip
+from chainmark.report.chart import Axis, Chart, Layer, Tooltip
 from chainmark.report.document import Document
 from chainmark.serve.pages import own_document
 from chainmark.store.runs import SealedRun
@@ -106,7 +106,7 @@ def _chart(view: SeriesView, metric: Metric) -> Chart:
         return units.all_rounded([value * shown.factor for value in values])
 
     data = {"x": view.time_s, "y": scaled(view.mean), "low": scaled(view.low), "high": scaled(view.high)}
-    tips = [Tip("time, s", "x", ".5g"), Tip("mean", "y", ".4g"), Tip("range", "low", ".4g", until="high")]
+    tips = [Tooltip("time, s", "x", ".5g"), Tooltip("mean", "y", ".4g"), Tooltip("range", "low", ".4g", until="high")]
     return Chart(
         id=f"series-{metric.id}",
         title="",

@@ -33,9 +33,9 @@ from chainmark.serve.capacity import capacity_document
 from chainmark.serve.charts import Painter
 from chainmark.serve.computed import computed_document
 from chainmark.serve.drawn_lines import sparkline
-from chainmark.serve.listing import Machines, RunList
+from chainmark.serve.listing import MachineNames, RunList
 from chainmark.serve.live import standing
-from chainmark.serve.matrix import WHOLE, Line, comparisons_in, labels_of, matrix, tab_of, tabs_of
+from chainmark.serve.matrix import WHOLE, MatrixRow, comparisons_in, labels_of, matrix, tab_of, tabs_of
 from chainmark.serve.memory import Memory
 from chainmark.serve.one_metric import metric_document, strips, view_of
 from chainmark.serve.pages import Page
@@ -44,7 +44,7 @@ from chainmark.serve.rendering import load_templates, part
 from chainmark.serve.replay import replay
 from chainmark.serve.series import series_document
 from chainmark.serve.what_if import changes_of, knobs, predicted, sources
-from chainmark.serve.workloads import Card, Figure, Workload, card_of, workloads_of
+from chainmark.serve.workloads import Card, GatingFigure, Workload, card_of, workloads_of
 from chainmark.store.live import live_searches
 from chainmark.store.runs import SealedRun
 from chainmark.systems.base import load_system, system_names
@@ -70,7 +70,7 @@ class Site:
         self._began = time.time_ns()  # what another server called the same is not the same
         self.store = ReadStore(root)
         self.painter = Painter()
-        self._machines = Machines(self.store)
+        self._machines = MachineNames(self.store)
         self._cards = Memory(4 * _CARDS)
         self._documents = Memory(_MOST_DOCUMENTS)
         self._views = Memory(_MOST_DOCUMENTS)
@@ -113,7 +113,7 @@ class Site:
         moment = self.store.now()
         cards, pending = self.cards()
         now = [one for one in pages.live_runs(moment, self.store) if one.is_alive]
-        home = pages.Home(
+        home = pages.HomePage(
             tool_version=tool_version(), runs=len(moment.whole), pending=pending, now=now, cards=cards,
             caveats=pages.caveats_of_moment(moment),
         )  # fmt: skip
@@ -222,7 +222,7 @@ class Site:
         def at(**more: str) -> str:
             return pages.addressed("/compare", kept | {name: [value] for name, value in more.items() if value})
 
-        lines: list[Line] = self._views.get((document.digest, "matrix"), lambda: matrix(comparisons_in(document)))
+        lines: list[MatrixRow] = self._views.get((document.digest, "matrix"), lambda: matrix(comparisons_in(document)))
         if metric := next(iter(asked.get("metric", ())), ""):
             shown = metric_document(document, metric)
             drawn = [(title, at(metric=one) if one else "", svg) for title, one, svg in strips(document, metric)]
@@ -409,7 +409,7 @@ def _card_maker(workload: Workload, store: ReadStore) -> Callable[[], Card]:
     return lambda: card_of(workload, store)
 
 
-def _drawn(figure: Figure) -> Markup:
+def _drawn(figure: GatingFigure) -> Markup:
     said = f"{figure.label} over {units.plural(len(figure.values), 'release')}"
     return sparkline(figure.values, figure.changes, f"{said}; {figure.changed}" if figure.changed else said)
 

@@ -26,7 +26,7 @@ from chainmark.store.runs import SealedRun
 _MOST_RUNS = 10  # that the page of how a figure was computed lists one by one
 
 
-class Figure(BaseModel):
+class GatingFigure(BaseModel):
     """A gating figure of the newest release.
 
     Attributes:
@@ -72,7 +72,7 @@ class Card(BaseModel):
     word: str = ""
     sentence: str = ""
     address: str = ""
-    figures: list[Figure] = []
+    figures: list[GatingFigure] = []
     history: str = ""
     noise: str = ""
     alarms: str = ""
@@ -167,11 +167,11 @@ def _with_verdict(card: Card, workload: Workload, store: ReadStore) -> Card:
     })  # fmt: skip
 
 
-def _figures(comparison: Comparison, run_ids: Sequence[str]) -> list[Figure]:
+def _figures(comparison: Comparison, run_ids: Sequence[str]) -> list[GatingFigure]:
     """The gating figures as the comparison's document has them."""
     rows = zip(comparison.judgements, RowMaker(comparison).rows(), strict=True)
     return [
-        Figure(
+        GatingFigure(
             id=f"{judgement.metric_id}.{judgement.statistic}",
             label=row.label,
             how=computed_address(

@@ -34,7 +34,7 @@ _SEED = 20_261_123
 
 
 @dataclass(frozen=True)
-class Seen:
+class SearchedRuns:
     """All runs so far.
 
     Attributes:
@@ -47,16 +47,16 @@ class Seen:
     visits: IntArray
     values: FloatArray
 
-    def joined(self, places: Sequence[int], visit: int, values: Sequence[float]) -> Seen:
+    def joined(self, places: Sequence[int], visit: int, values: Sequence[float]) -> SearchedRuns:
         """The same and further runs."""
-        return Seen(
+        return SearchedRuns(
             np.append(self.places, places),
             np.append(self.visits, [visit] * len(places)),
             np.append(self.values, values),
         )
 
 
-def chances(seen: Seen, last: int, archive: Spread | None = None) -> FloatArray:
+def chances(seen: SearchedRuns, last: int, archive: Spread | None = None) -> FloatArray:
     """How likely it is that the change came with each revision.
 
     Args:
@@ -74,7 +74,7 @@ def chances(seen: Seen, last: int, archive: Spread | None = None) -> FloatArray:
     return np.asarray(weights / weights.sum())
 
 
-def _evidence(seen: Seen, is_after: FloatArray, shared: float, squares: float, freedom: float) -> FloatArray:
+def _evidence(seen: SearchedRuns, is_after: FloatArray, shared: float, squares: float, freedom: float) -> FloatArray:
     """The logarithm of the marginal likelihood of every place, with flat priors of the levels and of log noise.
 
     Args:
@@ -152,7 +152,7 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class Row:
+class SearchedRevisions:
     """The revisions of a search.
 
     Attributes:
@@ -169,7 +169,7 @@ class Row:
     archive: Spread | None = None
     fails: bool = False
 
-    def chances(self, seen: Seen) -> FloatArray:
+    def chances(self, seen: SearchedRuns) -> FloatArray:
         """How likely it is that the change came with each revision, of the places 1 to ``last``."""
         if self.fails:
             found = chances_of_failing(seen.places, seen.values, self.last)
@@ -246,7 +246,7 @@ def pair_of(place: int, places: Sequence[int], last: int, turn: int) -> list[int
     return [beside, place] if turn % 2 == 0 else [place, beside]
 
 
-def changes(seen: Seen, archive: Spread | None = None) -> dict[int, Contrast]:
+def changes(seen: SearchedRuns, archive: Spread | None = None) -> dict[int, Contrast]:
     """Of every measured revision but the good one the change against it, with 90 % intervals.
 
     Every revision has a level of its own; the noise is that of all runs, and what a visit's runs share is as large as
@@ -272,7 +272,7 @@ def changes(seen: Seen, archive: Spread | None = None) -> dict[int, Contrast]:
 
 
 def _levels(
-    seen: Seen, is_of: FloatArray, shared: float, squares: float, known: float
+    seen: SearchedRuns, is_of: FloatArray, shared: float, squares: float, known: float
 ) -> tuple[float, FloatArray, FloatArray, float]:
     """The restricted likelihood of a shared variance, the levels, their covariance in noise units, and the squares."""
     design = _without_shared(is_of, seen.visits, shared)
@@ -286,7 +286,7 @@ def _levels(
     return -0.5 * determinants - 0.5 * known * math.log(rest), levels, inverse, rest
 
 
-def runs_left(row: Row, seen: Seen, current: int | None, most: int, draws: int = 12) -> int:
+def runs_left(row: SearchedRevisions, seen: SearchedRuns, current: int | None, most: int, draws: int = 12) -> int:
     """About how many more runs the search takes, if levels and noise are as the runs so far say: the median.
 
     Args:
@@ -304,7 +304,9 @@ def runs_left(row: Row, seen: Seen, current: int | None, most: int, draws: int =
     return round(float(np.median(taken)))
 
 
-def _runs_like(row: Row, seen: Seen, change: int, generator: np.random.Generator) -> Callable[[int], float]:
+def _runs_like(
+    row: SearchedRevisions, seen: SearchedRuns, change: int, generator: np.random.Generator
+) -> Callable[[int], float]:
     """What makes up further runs like those so far, if the change came with that revision."""
     sides = [seen.values[seen.places < change], seen.values[seen.places >= change]]
     levels = [float(side.mean()) for side in sides]
@@ -318,7 +320,9 @@ def _runs_like(row: Row, seen: Seen, change: int, generator: np.random.Generator
     return made
 
 
-def search(row: Row, seen: Seen, run: Callable[[int], float], most: int, current: int | None = None) -> Seen:
+def search(
+    row: SearchedRevisions, seen: SearchedRuns, run: Callable[[int], float], most: int, current: int | None = None
+) -> SearchedRuns:
     """Go on with a search until its answer is sure; all runs that there are then.
 
     Args:

@@ -15,7 +15,7 @@ import polars as pl
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import STANDARD_CENTILES
-from chainmark.core.metric import Better, Chart, Metric, Population
+from chainmark.core.metric import Better, Metric, MetricChart, Population
 from chainmark.stats.bootstrap import generator
 from chainmark.stats.centiles import FloatArray, IntArray, finite
 from chainmark.stats.keyed_means import Coded, Means, coded, means_of
@@ -169,7 +169,7 @@ class _Rows:
         knots = knots_of(ascending, _EXACT_FRACTIONS)
         mean, squares = _moments(ascending)
         del ascending
-        drawn = Chart.CDF in metric.charts
+        drawn = MetricChart.CDF in metric.charts
         rng = generator(self._seed, _BANDS, metric.id)
         return MetricDescription(
             metric_id=metric.id,
@@ -178,8 +178,8 @@ class _Rows:
             squares=squares,
             knots=knots,
             replicates=replicates_of(values, knots, self._bundles, rng) if drawn else None,
-            track=self._track(values) if Chart.SERIES in metric.charts else None,
-            dots=self._dots(values) if Chart.SCATTER in metric.charts else None,
+            track=self._track(values) if MetricChart.SERIES in metric.charts else None,
+            dots=self._dots(values) if MetricChart.SCATTER in metric.charts else None,
             means=self._means(metric, values) if metric.is_shown_closely else {},
             tail=self._tail(metric) if metric.is_shown_closely else (),
         )

@@ -22,7 +22,7 @@ _LARGE = 8.0  # from here on the asymptotic series are exact to a float
 
 
 @dataclass(frozen=True)
-class Repeated:
+class RepeatedMetric:
     """What is seen of one metric.
 
     Attributes:
@@ -54,7 +54,7 @@ def step_variance(steps: Sequence[float]) -> float:
     return (_MAD_TO_SD * float(np.median(np.abs(steps)))) ** 2 / 2.0
 
 
-def prior_of(seen: Sequence[Repeated]) -> Prior:
+def prior_of(seen: Sequence[RepeatedMetric]) -> Prior:
     """Fit the ratio of the repetitions' variances to the bounds, and its dispersion, over all metrics.
 
     Args:
@@ -76,7 +76,7 @@ def prior_of(seen: Sequence[Repeated]) -> Prior:
     return Prior(min(1.0, math.exp(math.fsum(logs) / len(logs))), freedom)
 
 
-def moderated(one: Repeated, prior: Prior) -> tuple[float, float]:
+def moderated(one: RepeatedMetric, prior: Prior) -> tuple[float, float]:
     """The variance of one run, and its degrees of freedom; 0 and 0 where nothing tells it.
 
     Args:

@@ -15,7 +15,7 @@ from chainmark.core.metric import Population
 from chainmark.stats.centiles import FloatArray, IntArray
 
 _CHUNK_ROWS = 1 << 18  # compared at a time: bounds the memory
-_KEPT_BYTES = 1 << 19  # of a compressed file that is kept in memory
+_CACHED_BYTES = 1 << 19  # of a compressed file that is kept in memory
 _PLACE = "place in the file"  # no column of samples has a blank in its name
 
 
@@ -57,7 +57,7 @@ class ParquetSamples:
         path = self.folder / f"{population_id}.parquet"
         if not path.is_file():
             return pl.DataFrame()
-        if path.stat().st_size > _KEPT_BYTES:
+        if path.stat().st_size > _CACHED_BYTES:
             return _read(path, columns)
         if population_id not in self._small:
             self._small[population_id] = pl.read_parquet(path)

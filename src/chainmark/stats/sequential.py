@@ -28,7 +28,7 @@ from chainmark.stats.special import t_quantile
 
 # The share of the error that is kept for looks after the last planned one: half of it for the first such look,
 # a quarter for the second, and so on, so that runs may be added for ever.
-KEPT_FOR_ADDED = 0.04
+RESERVED_FOR_ADDED = 0.04
 # The share of the error for "worse" that looks before the last planned one may spend.
 EARLY_WORSE = 0.85
 # The share of the error for "worse" for leaving out metrics that surely are not: they would only hide the others.
@@ -74,9 +74,9 @@ def spent(looks: Looks, *, worse: bool) -> list[float]:
     for runs in (min(pair) for pair in looks.runs):
         if runs > looks.planned:
             added += 1
-            share = 1.0 - KEPT_FOR_ADDED * 0.5**added
+            share = 1.0 - RESERVED_FOR_ADDED * 0.5**added
         else:
-            share = (1.0 - KEPT_FOR_ADDED) * _planned_share(runs, looks.planned, worse=worse)
+            share = (1.0 - RESERVED_FOR_ADDED) * _planned_share(runs, looks.planned, worse=worse)
         result.append(LEVEL * share)
     return result
 

@@ -90,10 +90,10 @@ def plain_units(keys: pl.DataFrame, population: Population) -> Units:
 
 
 def _unit_keys(population: Population) -> list[str]:
-    return [population.time_key] if population.time_key else _kept_keys(population)
+    return [population.time_key] if population.time_key else _unaveraged_keys(population)
 
 
-def _kept_keys(population: Population) -> list[str]:
+def _unaveraged_keys(population: Population) -> list[str]:
     return [key for key in population.keys if key not in population.average_over]
 
 
@@ -107,7 +107,7 @@ def units_of(keys: pl.DataFrame, population: Population) -> Units:
     plain = plain_units(keys, population)
     if not population.average_over or population.weighting is Weighting.SAMPLES:
         return plain
-    unit, time, kept = plain.of_row, _unit_keys(population), _kept_keys(population)
+    unit, time, kept = plain.of_row, _unit_keys(population), _unaveraged_keys(population)
     if population.weighting is Weighting.KEYS:
         return replace(plain, key_of_row=_numbered(keys, population.average_over))
     both = list(dict.fromkeys([*time, *kept]))

@@ -19,7 +19,7 @@ from chainmark.core.progress import Progress
 from chainmark.lab.protocols import (
     AttachableSystem,
     ImportableSystem,
-    ImportOrder,
+    ImportRequest,
     LaunchableSystem,
     QualifiableSystem,
     ServedSystem,
@@ -40,7 +40,7 @@ Capable = TypeVar("Capable")
 
 
 @dataclass(frozen=True)
-class Change:
+class WhatIf:
     """One what-if as the user wrote it: ``("rtt", "EU-AP=+20ms")``, ``("no-pipelining", "")``."""
 
     key: str
@@ -72,7 +72,7 @@ class ModelSource:
 
 
 @dataclass(frozen=True)
-class ModelOrder:
+class ModelRequest:
     """How a model is to be asked.
 
     Attributes:
@@ -83,7 +83,7 @@ class ModelOrder:
         machines: other machines that simulate instead of this one; the results do not depend on them either.
     """
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[WhatIf, ...] = ()
     together: bool = False
     blocks: int | None = None
     seed: int = 1
@@ -104,13 +104,13 @@ class ModelledSystem(System, Protocol):
     def recognises_document(self, path: Path) -> bool:
         """Whether a file is a published report of this system; false also for what cannot be read."""
 
-    def predict(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Document:
+    def predict(self, source: ModelSource, order: ModelRequest, progress: Progress) -> Document:
         """The source's network and every what-if, side by side."""
 
-    def explain(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Document:
+    def explain(self, source: ModelSource, order: ModelRequest, progress: Progress) -> Document:
         """Whether the stages that a run or report tells explain the whole that it tells: the document's verdict."""
 
-    def evidence(self, documents: Sequence[Path], order: ModelOrder, progress: Progress) -> Document:
+    def evidence(self, documents: Sequence[Path], order: ModelRequest, progress: Progress) -> Document:
         """The model's record against many published reports."""
 
 
@@ -186,7 +186,7 @@ class PagedSystem(System, Protocol):
 
 
 @dataclass(frozen=True)
-class FollowOrder:
+class FollowRequest:
     """What is to be followed through a run, and what is to be shown of it.
 
     Attributes:
@@ -206,7 +206,7 @@ class FollowOrder:
 class FollowableSystem(System, Protocol):
     """A system that can follow a sample of its runs to what happened: a block through all hosts."""
 
-    def follow(self, run: SealedRun, order: FollowOrder) -> Document:
+    def follow(self, run: SealedRun, order: FollowRequest) -> Document:
         """What every host did with one thing of a run.
 
         Raises:
@@ -264,14 +264,14 @@ class GrowingLogSystem(ImportableSystem, Protocol):
 
     marks: Sequence[bytes]
 
-    def to_follow(self, order: ImportOrder) -> ImportOrder:
+    def to_follow(self, order: ImportRequest) -> ImportRequest:
         """The order with every document that lies beside the log, since what is read of it is kept elsewhere.
 
         Raises:
             UsageError: the log cannot be followed, or a document is missing.
         """
 
-    def recent(self, order: ImportOrder, window: Path) -> Table:
+    def recent(self, order: ImportRequest, window: Path) -> Table:
         """What the last lines of a log tell, one row for each thing that they tell whole; its anchor is its key.
 
         Args:

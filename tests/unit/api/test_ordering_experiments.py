@@ -20,7 +20,7 @@ from chainmark.core.manifest import ExperimentLength, Scalar, Subject
 from chainmark.core.metric import Better, Kind
 from chainmark.core.progress import Progress
 from chainmark.core.verdict import Verdict
-from chainmark.lab.protocols import Execution, Order
+from chainmark.lab.protocols import Execution, ExecutionRequest
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 
 from tests.unit.api.listening import Told
@@ -39,7 +39,7 @@ class _Gating(StandIn):
         narrow = second.model_copy(update={**gating, "kind": Kind.POSITIVE, "margin": 0.01})
         return whole.model_copy(update={"metrics": [first.model_copy(update=gating), narrow]})
 
-    def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
+    def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
         """Its peers differ a little from run to run."""
         made = super().execute(profile, order, run, progress)
         nodes = frames(order.seed, (), 0.01, 10)["node"].with_columns(peer_count=pl.lit(3.0 + 0.01 * (order.seed % 3)))

@@ -15,7 +15,7 @@ from chainmark.compare.decide import Decided, decide
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.manifest import ExperimentLength, ExperimentPlace
-from chainmark.core.metric import Metric, Population, Table
+from chainmark.core.metric import Metric, MetricGroup, Population
 from chainmark.core.verdict import Verdict
 from chainmark.stats.sequential import FIRST_LOOK
 
@@ -36,7 +36,7 @@ CATALOGUE = Catalogue(
     system="x",
     title="x",
     populations=[Population(id="block", label="blocks", keys=["height"])],
-    tables=[Table(id="all", title="All")],
+    tables=[MetricGroup(id="all", title="All")],
     metrics=[_metric(name) for name in _NAMES],
 )
 

@@ -16,9 +16,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from chainmark.capacity.agreement import Sla
-from chainmark.capacity.model import Endpoint, LevelKind, Request, Step, StepOrder, StepResult, Target
+from chainmark.capacity.model import Endpoint, LevelKind, Request, Step, StepRequest, StepResult, Target
 from chainmark.capacity.search import Ask
+from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import judge
 
 FloatArray = npt.NDArray[np.float64]
@@ -156,11 +156,11 @@ class Server:
     def measure(self, ask: Ask) -> Step:
         """What `search` calls."""
         duration_s = self.duration_s * (self.lengthening if ask.lengthened else 1.0)
-        order = StepOrder(TARGET, ENDPOINT, ask.level, self.warm_up_s, duration_s)
+        order = StepRequest(TARGET, ENDPOINT, ask.level, self.warm_up_s, duration_s)
         result = StepResult.of(order, self.run(order))
         return judge(result, self.sla, ask.phase, ask.lengthened, Latencies)
 
-    def run(self, order: StepOrder) -> dict[str, Any]:
+    def run(self, order: StepRequest) -> dict[str, Any]:
         """One step's `finish()`."""
         end_s = order.warm_up_s + order.duration_s
         if order.level.kind is LevelKind.RATE:

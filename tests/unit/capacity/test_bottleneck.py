@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from chainmark.capacity.bottleneck import LevelSeen, Sort, Use, bent_entries, bent_first
+from chainmark.capacity.bottleneck import LevelSeen, ResourceUse, Sort, bent_entries, bent_first
 from chainmark.core.load_report import ResourceEntry, StepEntry, UseEntry
 
 from tests.unit.report.load_samples import step
@@ -27,13 +27,15 @@ def _levels(most_per_s: float, missed: float | None = 16.0, limited: float | Non
     ]
 
 
-def _limited(label: str, limit: float, used: list[float], unit: str = "", *, is_cpu: bool = False) -> Use:
+def _limited(label: str, limit: float, used: list[float], unit: str = "", *, is_cpu: bool = False) -> ResourceUse:
     by_level = dict(zip(LEVELS, used, strict=False))
-    return Use(label, unit, "gauge", by_level, {level: one / limit for level, one in by_level.items()}, limit, is_cpu)
+    return ResourceUse(
+        label, unit, "gauge", by_level, {level: one / limit for level, one in by_level.items()}, limit, is_cpu
+    )
 
 
-def _free(label: str, used: list[float], unit: str = "", sort: Sort = "gauge") -> Use:
-    return Use(label, unit, sort, dict(zip(LEVELS, used, strict=False)), highest=max(used))
+def _free(label: str, used: list[float], unit: str = "", sort: Sort = "gauge") -> ResourceUse:
+    return ResourceUse(label, unit, sort, dict(zip(LEVELS, used, strict=False)), highest=max(used))
 
 
 CPU = _limited("the server's CPU", 1.0, [0.12, 0.25, 0.5, 1.0, 1.0, 0.99], "cores", is_cpu=True)
@@ -146,7 +148,7 @@ def test_nothing_that_was_watched_was_exhausted(missed: float | None) -> None:
 
 
 def test_a_level_of_which_nothing_was_read_is_passed_over() -> None:
-    gap = Use("the pool", "", "gauge", {1.0: 1.0, 8.0: 4.0}, {1.0: 0.25, 8.0: 1.0}, 4.0)
+    gap = ResourceUse("the pool", "", "gauge", {1.0: 1.0, 8.0: 4.0}, {1.0: 0.25, 8.0: 1.0}, 4.0)
     assert bent_first("clients", _levels(400.0), [gap]).level == 8.0
 
 

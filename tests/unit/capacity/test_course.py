@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from chainmark.capacity.agreement import Sla
 from chainmark.capacity.course import Course, Ramp, Spike, level_at
 from chainmark.capacity.engine import IDLE_CLOSE, RECORD_CLASSES, RIGHT
-from chainmark.capacity.loadtest import Found
+from chainmark.capacity.loadtest import EndpointResult
 from chainmark.capacity.metrics import load_catalogue_of
-from chainmark.capacity.model import LevelKind, Outcome, StepOrder, StepResult, Waits
+from chainmark.capacity.model import LevelKind, StepOutcome, StepRequest, StepResult, Waits
 from chainmark.capacity.recovering import (
     WINDOW,
     CourseResult,
@@ -25,6 +24,7 @@ from chainmark.capacity.recovering import (
     result_of,
 )
 from chainmark.capacity.report import endpoint_entry
+from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import judge
 from chainmark.capacity.tables import samples_of
 from chainmark.capacity.verdict import verdict
@@ -97,7 +97,7 @@ def _recorded(
         "class": classes.tobytes(),
     }
     told = finished(latency_s[~failed], course.length_s, int(failed.sum())) | {"records": records}
-    order = StepOrder(TARGET, ENDPOINT, course.peak, warm_up_s, course.length_s, course=course.points)
+    order = StepRequest(TARGET, ENDPOINT, course.peak, warm_up_s, course.length_s, course=course.points)
     result = StepResult.of(order, {**told, "records_left_out": 0, **changed})
     return CourseStep(course, judge(result, Sla(), course.phase, read_histogram=Latencies, waits=waits))
 
@@ -111,14 +111,14 @@ def test_a_backlog_is_recovered_from_when_it_is_worked_off() -> None:
     assert found.measured == pytest.approx(2.0, abs=0.1)
     assert found.low == pytest.approx(2.0, abs=0.1)
     assert found.high == found.low
-    assert found.outcome is Outcome.PASS
+    assert found.outcome is StepOutcome.PASS
     assert found.before_s == pytest.approx(0.005, abs=1e-4)
     # At its peak the queue grows to 200, a second's work.
     assert found.peak_s == pytest.approx(1.0, abs=0.05)
 
 
-@pytest.mark.parametrize(("allowed_s", "outcome"), [(3.0, Outcome.PASS), (1.0, Outcome.FAIL)])
-def test_a_recovery_that_takes_too_long_misses_the_agreement(allowed_s: float, outcome: Outcome) -> None:
+@pytest.mark.parametrize(("allowed_s", "outcome"), [(3.0, StepOutcome.PASS), (1.0, StepOutcome.FAIL)])
+def test_a_recovery_that_takes_too_long_misses_the_agreement(allowed_s: float, outcome: StepOutcome) -> None:
     assert _of(_run(SPIKE), recovery_s=allowed_s).outcome is outcome
 
 
@@ -126,28 +126,30 @@ def test_a_server_that_never_comes_back_fails_and_counts_with_the_time_it_was_wa
     """Else a candidate that is stuck for ever would have no figure, and so no regression."""
     stuck = _run(replace(SPIKE, after_s=5.0), failing=(6.0, 99.0))
     found = _of(stuck)
-    assert (found.measured, found.low, found.outcome, found.note) == (None, None, Outcome.FAIL, "")
-    assert _of(stuck, recovery_s=60.0).outcome is Outcome.INCONCLUSIVE, "nobody watched it for so long"
+    assert (found.measured, found.low, found.outcome, found.note) == (None, None, StepOutcome.FAIL, "")
+    assert _of(stuck, recovery_s=60.0).outcome is StepOutcome.INCONCLUSIVE, "nobody watched it for so long"
     (samples,) = [
-        frame for name, frame in samples_of([Found(ENDPOINT, Sla(), courses=[stuck])]).items() if "spike" in name
+        frame
+        for name, frame in samples_of([EndpointResult(ENDPOINT, Sla(), courses=[stuck])]).items()
+        if "spike" in name
     ]
     assert samples["block_spike_100_to_300_per_s_recovery_s"].to_list() == [5.0]
 
 
 @pytest.mark.parametrize(("limit_s", "measured", "low", "high", "outcome"), [
-    (None, 3.0, 2.0, None, Outcome.PASS),
-    (None, None, 2.0, None, Outcome.INCONCLUSIVE),
-    (None, None, None, None, Outcome.FAIL),
-    (5.0, 4.0, 3.0, 5.0, Outcome.PASS),
-    (5.0, 4.0, 3.0, 5.1, Outcome.INCONCLUSIVE),
-    (5.0, 4.0, 3.0, None, Outcome.INCONCLUSIVE),
-    (5.0, 6.0, 5.0, 7.0, Outcome.INCONCLUSIVE),
-    (5.0, 6.0, 5.1, 7.0, Outcome.FAIL),
-    (10.0, None, None, None, Outcome.FAIL),
-    (10.1, None, None, None, Outcome.INCONCLUSIVE),
+    (None, 3.0, 2.0, None, StepOutcome.PASS),
+    (None, None, 2.0, None, StepOutcome.INCONCLUSIVE),
+    (None, None, None, None, StepOutcome.FAIL),
+    (5.0, 4.0, 3.0, 5.0, StepOutcome.PASS),
+    (5.0, 4.0, 3.0, 5.1, StepOutcome.INCONCLUSIVE),
+    (5.0, 4.0, 3.0, None, StepOutcome.INCONCLUSIVE),
+    (5.0, 6.0, 5.0, 7.0, StepOutcome.INCONCLUSIVE),
+    (5.0, 6.0, 5.1, 7.0, StepOutcome.FAIL),
+    (10.0, None, None, None, StepOutcome.FAIL),
+    (10.1, None, None, None, StepOutcome.INCONCLUSIVE),
 ])  # fmt: skip
 def test_a_recovery_is_judged_by_its_interval(
-    limit_s: float | None, measured: float | None, low: float | None, high: float | None, outcome: Outcome
+    limit_s: float | None, measured: float | None, low: float | None, high: float | None, outcome: StepOutcome
 ) -> None:
     """A limit passed by luck alone is no pass; and what was not watched for as long as is allowed cannot fail."""
     assert _recovered(SPIKE, Sla(recovery_s=limit_s), measured, low, high) is outcome
@@ -182,9 +184,9 @@ def test_the_figures_of_a_spike_are_those_of_its_requests() -> None:
         assert found.measured == pytest.approx(144 * 0.1 + 0.356)
         assert found.low == pytest.approx(142 * 0.1 + 0.358)
         assert found.high == pytest.approx(150 * 0.1 + 0.350)
-        assert (found.limit, found.outcome, found.note) == (60.0, Outcome.PASS, "")
+        assert (found.limit, found.outcome, found.note) == (60.0, StepOutcome.PASS, "")
     within = _of(_steady(before, peak, after), recovery_s=14.8)
-    assert (within.limit, within.outcome) == (14.8, Outcome.INCONCLUSIVE)
+    assert (within.limit, within.outcome) == (14.8, StepOutcome.INCONCLUSIVE)
     assert _of(_steady(before, peak[:298], after)).peak_s is None
 
 
@@ -237,9 +239,9 @@ def test_a_ramp_names_the_level_at_which_the_agreement_was_missed() -> None:
     assert found.unit == "req/s"
     assert None not in (found.low, found.high)
     assert (found.low or 999.0) <= (found.measured or 0.0) <= (found.high or 0.0)
-    assert found.outcome is Outcome.FAIL
+    assert found.outcome is StepOutcome.FAIL
     enough = _of(_run(replace(RAMP, last=150.0)))
-    assert (enough.measured, enough.outcome) == (None, Outcome.PASS)
+    assert (enough.measured, enough.outcome) == (None, StepOutcome.PASS)
 
 
 def _even_ramp(latency_s: FloatArray, **more: Any) -> CourseStep:
@@ -259,13 +261,13 @@ def test_a_ramp_is_missed_by_the_first_window_that_is_surely_slow(requests: int)
     most = next(n for n in range(1, WINDOW) if binom.sf(n - 1, WINDOW, 0.01) <= 0.05 / windows)
     latency_s = np.full(requests, 0.1)
     latency_s[begin : begin + most - 1] = 0.11
-    assert _of(_even_ramp(latency_s)) == CourseResult("req/s", None, 450.0, None, 450.0, Outcome.PASS)
+    assert _of(_even_ramp(latency_s)) == CourseResult("req/s", None, 450.0, None, 450.0, StepOutcome.PASS)
     latency_s[begin + most - 1] = 0.11
     found = _of(_even_ramp(latency_s))
     first = max(0, begin + most - WINDOW)
     shown = [_level(at, requests) for at in (begin, first, first + WINDOW - 1)]
     assert [found.measured, found.low, found.high] == pytest.approx(shown)
-    assert (found.limit, found.outcome) == (450.0, Outcome.FAIL)
+    assert (found.limit, found.outcome) == (450.0, StepOutcome.FAIL)
 
 
 def test_where_no_error_is_allowed_the_first_one_ends_a_ramp() -> None:
@@ -273,7 +275,7 @@ def test_where_no_error_is_allowed_the_first_one_ends_a_ramp() -> None:
     kinds = np.full(3000, RIGHT, dtype=object)
     kinds[1500] = "status"
     one = _even_ramp(np.full(3000, 0.01), kinds=kinds)
-    assert _of(one).outcome is Outcome.PASS
+    assert _of(one).outcome is StepOutcome.PASS
     found = _of(one, error_share=0.0)
     shown = [_level(at, 3000) for at in (1500, 1500 - WINDOW + 1, 1500)]
     assert [found.measured, found.low, found.high] == pytest.approx(shown)
@@ -301,7 +303,7 @@ def test_a_ramp_does_not_fail_a_server_whose_errors_are_as_many_as_are_allowed()
 
 
 def _limited(one: CourseStep) -> CourseStep:
-    return replace(one, step=replace(one.step, outcome=Outcome.GENERATOR_LIMITED))
+    return replace(one, step=replace(one.step, outcome=StepOutcome.GENERATOR_LIMITED))
 
 
 _WINDOW, _THERE = "a p99 needs 299", " there were"
@@ -327,11 +329,11 @@ def test_what_says_nothing_about_the_server_is_not_judged(one: Any, why: str) ->
     run = one()
     unit: CourseUnit
     unit, limit = ("req/s", run.course.last) if isinstance(run.course, Ramp) else ("s", run.course.after_s)
-    assert _of(run) == CourseResult(unit, None, None, None, limit, Outcome.INCONCLUSIVE, note=why)
+    assert _of(run) == CourseResult(unit, None, None, None, limit, StepOutcome.INCONCLUSIVE, note=why)
 
 
 def test_the_document_judges_and_shows_each_course_and_a_comparison_has_its_metric() -> None:
-    found = Found(ENDPOINT, Sla(recovery_s=1.0), courses=[_run(SPIKE), _run(SPIKE), _run(RAMP)])
+    found = EndpointResult(ENDPOINT, Sla(recovery_s=1.0), courses=[_run(SPIKE), _run(SPIKE), _run(RAMP)])
     entry = endpoint_entry(found, {}, read_histogram=Latencies)
     whole = report(target(endpoints=[entry]))
     ended, reasons = verdict(whole)

@@ -10,10 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainmark.capacity.agreement import Sla
 from chainmark.capacity.drift import SHORTEST_S, Drift, Drifting, drifts_of
-from chainmark.capacity.measured import Series
-from chainmark.capacity.model import Endpoint, Level, LevelKind, Outcome, Phase, Request, Step, StepOrder, StepResult
+from chainmark.capacity.measured import StepSeries
+from chainmark.capacity.model import (
+    Endpoint,
+    LevelKind,
+    LoadLevel,
+    Phase,
+    Request,
+    Step,
+    StepOutcome,
+    StepRequest,
+    StepResult,
+)
+from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import judge
 
 from tests.unit.capacity.queueing import TARGET, Latencies, finished
@@ -27,11 +37,11 @@ def _step(p50_s: Course, failed: Course = np.zeros_like, seconds: int = 1200, ph
     """A step of so many seconds after a warm-up of two, 100 requests each; a course takes times from 0 to 1."""
     times = np.clip((np.arange(seconds + 2) - 2) / seconds, 0.0, 1.0)
     medians, failures = p50_s(times), failed(times).astype(int)
-    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.RATE, 100.0), 2.0, float(seconds))
+    order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.RATE, 100.0), 2.0, float(seconds))
     whole = finished([0.01] * 1000, window_s=float(seconds), answered=[100] * (seconds + 2))
     series: dict[str, Any] = {**whole["series"], "p50_s": [float(one) for one in medians]}
     series |= {"p99_s": [3.0 * float(one) for one in medians], "failed": [int(one) for one in failures]}
-    result = StepResult.of(order, {**whole, "series": Series.model_validate(series).model_dump()})
+    result = StepResult.of(order, {**whole, "series": StepSeries.model_validate(series).model_dump()})
     return judge(result, Sla(), phase, read_histogram=Latencies)
 
 
@@ -46,13 +56,15 @@ def _noisy(course: Course) -> Course:
 
 def test_a_server_that_stays_as_it_was() -> None:
     found = _of(_step(_noisy(lambda times: np.full_like(times, 0.01))))
-    assert {one.outcome for one in found.values()} == {Outcome.PASS}
+    assert {one.outcome for one in found.values()} == {StepOutcome.PASS}
     assert found[Drifting.P50].begin == pytest.approx(0.01, rel=0.05)
     assert abs(found[Drifting.P50].rise or 1.0) < 0.05
 
 
-@pytest.mark.parametrize(("rise", "outcome"), [(0.5, Outcome.FAIL), (0.1, Outcome.INCONCLUSIVE), (0.02, Outcome.PASS)])
-def test_a_server_that_gets_slower(rise: float, outcome: Outcome) -> None:
+@pytest.mark.parametrize(
+    ("rise", "outcome"), [(0.5, StepOutcome.FAIL), (0.1, StepOutcome.INCONCLUSIVE), (0.02, StepOutcome.PASS)]
+)
+def test_a_server_that_gets_slower(rise: float, outcome: StepOutcome) -> None:
     """As one does whose heap or tables grow."""
     found = _of(_step(_noisy(lambda times: 0.01 * (1.0 + rise * times))))[Drifting.P50]
     assert found.outcome is outcome
@@ -65,19 +77,19 @@ def test_a_server_that_gets_slower(rise: float, outcome: Outcome) -> None:
 def test_a_stall_is_no_drift() -> None:
     """Half a minute of twenty is an outlier of the trend, however long it takes; the agreement judges it."""
     found = _of(_step(_noisy(lambda times: np.where((times > 0.8) & (times < 0.825), 1.0, 0.01))))
-    assert found[Drifting.P50].outcome is Outcome.PASS
+    assert found[Drifting.P50].outcome is StepOutcome.PASS
 
 
 def test_errors_that_come_with_time() -> None:
     found = _of(_step(_noisy(lambda times: np.full_like(times, 0.01)), lambda times: np.round(8.0 * times)))
-    assert found[Drifting.ERRORS].outcome is Outcome.FAIL
+    assert found[Drifting.ERRORS].outcome is StepOutcome.FAIL
     assert found[Drifting.ERRORS].rise == pytest.approx(8.0 / 108.0, rel=0.15)
-    assert found[Drifting.P50].outcome is Outcome.PASS
+    assert found[Drifting.P50].outcome is StepOutcome.PASS
 
 
 def test_what_was_not_agreed_is_told_and_fails_nothing() -> None:
     found = _of(_step(_noisy(lambda times: 0.01 * (1.0 + times))), Sla())
-    assert {(one.limit, one.outcome) for one in found.values()} == {(None, Outcome.PASS)}
+    assert {(one.limit, one.outcome) for one in found.values()} == {(None, StepOutcome.PASS)}
     assert found[Drifting.P50].rise == pytest.approx(1.0, rel=0.1)
 
 
@@ -90,11 +102,11 @@ def test_only_long_whole_steps_at_fixed_levels_are_looked_at() -> None:
     columns = [None if one is None or math.isnan(one) else one for one in silent.result.series.p50_s]
     series = silent.result.series.model_copy(update={"p50_s": columns})
     step = replace(silent, result=silent.result.model_copy(update={"series": series}))
-    assert (_of(step)[Drifting.P50].rise, _of(step)[Drifting.P50].outcome) == (None, Outcome.INCONCLUSIVE)
+    assert (_of(step)[Drifting.P50].rise, _of(step)[Drifting.P50].outcome) == (None, StepOutcome.INCONCLUSIVE)
 
 
-@pytest.mark.parametrize(("sla", "outcome"), [(AGREED, Outcome.INCONCLUSIVE), (Sla(), Outcome.PASS)])
-def test_what_is_not_known_leaves_only_an_agreement_open(sla: Sla, outcome: Outcome) -> None:
+@pytest.mark.parametrize(("sla", "outcome"), [(AGREED, StepOutcome.INCONCLUSIVE), (Sla(), StepOutcome.PASS)])
+def test_what_is_not_known_leaves_only_an_agreement_open(sla: Sla, outcome: StepOutcome) -> None:
     """A server that answered nothing for a while, or in no time at all: no line, and no share of its begin."""
     step = _step(lambda times: np.full_like(times, 0.01))
     series = step.result.series
@@ -103,7 +115,7 @@ def test_what_is_not_known_leaves_only_an_agreement_open(sla: Sla, outcome: Outc
     found = _of(replace(step, result=step.result.model_copy(update={"series": idle})), sla)
     for one in found.values():
         assert (one.begin, one.rise, one.low, one.high, one.outcome) == (None, None, None, None, outcome)
-        assert (one.level, one.window_s) == (Level(LevelKind.RATE, 100.0), 1200.0)
+        assert (one.level, one.window_s) == (LoadLevel(LevelKind.RATE, 100.0), 1200.0)
     limits = [one.limit for one in found.values()]
     assert limits == ([None] * 3 if sla.drift_share is None else [0.1, 0.1, AGREED.error_share])
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chainmark.capacity.agreement import Sla
 from chainmark.capacity.drift import Drift, Drifting
 from chainmark.capacity.drift_metrics import drift_samples, with_drifts
-from chainmark.capacity.loadtest import Found
+from chainmark.capacity.loadtest import EndpointResult
 from chainmark.capacity.metrics import load_catalogue_of
-from chainmark.capacity.model import Level, LevelKind, Outcome
+from chainmark.capacity.model import LevelKind, LoadLevel, StepOutcome
+from chainmark.capacity.service_level import Sla
 from chainmark.compare import compare
 from chainmark.core.comparison import Outcome as Ended
 from chainmark.stats.trend import trend_of
@@ -18,7 +18,7 @@ from chainmark.stats.trend import trend_of
 from tests.unit.capacity.queueing import ENDPOINT
 from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
 
-LEVEL = Level(LevelKind.RATE, 80.0)
+LEVEL = LoadLevel(LevelKind.RATE, 80.0)
 NAME = "block_soak_at_80_per_s"
 STRETCHES = 60
 
@@ -36,14 +36,16 @@ def _drifts(rises: dict[Drifting, float], seed: int, scatter: float = 0.02) -> l
         unit = 1.0 if what is Drifting.ERRORS else trend.begin
         low, high = (end / unit for end in trend.rise_interval)
         limit = None if what is Drifting.MEMORY else 0.5
-        made.append(Drift(what, LEVEL, seed, 7200.0, trend.begin, trend.rise / unit, low, high, limit, Outcome.PASS))
+        made.append(
+            Drift(what, LEVEL, seed, 7200.0, trend.begin, trend.rise / unit, low, high, limit, StepOutcome.PASS)
+        )
     return made
 
 
 def _run(version: str, repetition: int, rises: dict[Drifting, float], scatter: float = 0.02) -> SyntheticRun:
     side = "candidate" if version.startswith("v1") else "baseline"
     seed = repetition + 10 * len(side)
-    found = [Found(ENDPOINT, Sla())]
+    found = [EndpointResult(ENDPOINT, Sla())]
     drifts = {ENDPOINT.id: _drifts(rises, seed, scatter)}
     catalogue = with_drifts(load_catalogue_of("cometbft", "API", found), found, drifts)
     described = manifest(version, repetition, side=side, position=repetition, seed=seed)
@@ -93,7 +95,7 @@ def test_a_line_that_may_be_any_is_no_sample(scatter: float, is_known: bool) -> 
 
 
 def test_a_step_without_readings_of_the_memory_has_a_row_without_it() -> None:
-    found, first = [Found(ENDPOINT, Sla())], _drifts(STEADY, 1)
+    found, first = [EndpointResult(ENDPOINT, Sla())], _drifts(STEADY, 1)
     drifts = [*first[:3], *_drifts(STEADY, 2)]
     frame = drift_samples(found, {ENDPOINT.id: drifts})[NAME]
     assert frame["attempt"].to_list() == [1, 2]

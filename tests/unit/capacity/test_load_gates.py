@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from chainmark.capacity.agreement import Sla
 from chainmark.capacity.gates import load_gates
-from chainmark.capacity.loadtest import Found, Server, ServerResult
-from chainmark.capacity.model import Level, LevelKind, Outcome, Phase, Step, StepOrder, StepResult, Waits
-from chainmark.capacity.search import Answer, Finding, StoppedBy
+from chainmark.capacity.loadtest import EndpointResult, ServerResult, TargetServer
+from chainmark.capacity.model import LevelKind, LoadLevel, Phase, Step, StepOutcome, StepRequest, StepResult, Waits
+from chainmark.capacity.search import CapacityFinding, SearchResult, StoppedBy
+from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import judge
 from chainmark.core.manifest import Gate, GateStatus
 
@@ -24,24 +24,26 @@ PASS, FAIL, UNKNOWN = GateStatus.PASS, GateStatus.FAIL, GateStatus.UNKNOWN
 
 def step(clients: int = 8, share: float | None = 0.0, **changes: Any) -> Step:
     """A step in which others had this share of the time; None: the kernel does not tell."""
-    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, float(clients)), 1.0, 10.0)
+    order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, float(clients)), 1.0, 10.0)
     result = StepResult.of(order, finished([0.1] * 3000, **changes))
     return judge(result, Sla(), Phase.FIXED, read_histogram=Latencies, waits=Waits(share, None, None))
 
 
-def answer(stopped_by: StoppedBy, capacity: float | None, *steps: Step) -> Answer:
-    return Answer(None, None, stopped_by, None, Finding.UNSETTLED, capacity, 0.0, None, steps, (), confirmed=False)
+def answer(stopped_by: StoppedBy, capacity: float | None, *steps: Step) -> SearchResult:
+    return SearchResult(
+        None, None, stopped_by, None, CapacityFinding.UNSETTLED, capacity, 0.0, None, steps, (), confirmed=False
+    )
 
 
-def gates(*found: Found, broken_off: str = "") -> dict[str, Gate]:
-    result = ServerResult(Server(TARGET, (ENDPOINT,)), list(found))
+def gates(*found: EndpointResult, broken_off: str = "") -> dict[str, Gate]:
+    result = ServerResult(TargetServer(TARGET, (ENDPOINT,)), list(found))
     made = load_gates(result, broken_off=broken_off) if broken_off else load_gates(result)
     assert [gate.id for gate in made] == ["complete", "waited", "generator"]
     return {gate.id: gate for gate in made}
 
 
-def of(fixed: Sequence[Step] = (), *answers: Answer, endpoint: Any = ENDPOINT) -> Found:
-    return Found(endpoint, Sla(), dict(zip(LevelKind, answers, strict=False)), list(fixed))
+def of(fixed: Sequence[Step] = (), *answers: SearchResult, endpoint: Any = ENDPOINT) -> EndpointResult:
+    return EndpointResult(endpoint, Sla(), dict(zip(LevelKind, answers, strict=False)), list(fixed))
 
 
 def test_a_whole_test_on_a_calm_machine_passes() -> None:
@@ -111,7 +113,7 @@ def test_a_search_that_only_waited_has_no_answer(
 
 def test_a_generator_that_was_late_by_itself_at_a_fixed_level_fails() -> None:
     """Whoever compares such levels would compare the generator. Searches end at its limit, and say so."""
-    late = replace(step(lag_s=[0.5] * 50), outcome=Outcome.GENERATOR_LIMITED)
+    late = replace(step(lag_s=[0.5] * 50), outcome=StepOutcome.GENERATOR_LIMITED)
     found = gates(of([late, step(lag_s=[0.25] * 50), step(16)]))
     assert found["generator"].status is FAIL
     assert found["generator"].measured == (

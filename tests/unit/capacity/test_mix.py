@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from chainmark.capacity.agreement import Sla
 from chainmark.capacity.mix import MIX, learnt, loosest, mixed
 from chainmark.capacity.model import (
-    Condition,
     Endpoint,
-    Level,
     LevelKind,
-    Outcome,
+    LoadLevel,
     Phase,
     Request,
-    StepOrder,
+    StepCondition,
+    StepOutcome,
+    StepRequest,
     StepResult,
 )
+from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import judge
 from chainmark.core.errors import UsageError
 
@@ -141,7 +141,7 @@ def test_a_mix_keeps_names_and_the_pointers_to_errors_and_one_endpoint_has_no_pa
 def test_a_mix_is_one_order_of_parts() -> None:
     mix = mixed(BOTH, {"search": 1.0, "block": 3.0}, lambda _: Sla())
     assert (mix.id, mix.label, mix.rarest_share) == (MIX, "mix of 2 endpoints", 0.25)
-    order = StepOrder(TARGET, mix, Level(LevelKind.CLIENTS, 2.0), 0.0, 1.0, think_s=0.5)
+    order = StepRequest(TARGET, mix, LoadLevel(LevelKind.CLIENTS, 2.0), 0.0, 1.0, think_s=0.5)
     sent = json.loads(order.to_json())
     assert sent["parts"] == [{"weight": 1.0, "requests": 1}, {"weight": 3.0, "requests": 2}]
     assert [one["path"] for one in sent["requests"]] == ["/search", "/block/1", "/block/2"]
@@ -152,7 +152,7 @@ def test_a_mix_is_one_order_of_parts() -> None:
 
 def _judged(slas: dict[str, Sla], parts: list[dict[str, Any]]) -> Any:
     mix = mixed(BOTH, {"block": 1.0, "search": 1.0}, slas.__getitem__)
-    order = StepOrder(TARGET, mix, Level(LevelKind.CLIENTS, 2.0), 0.0, 10.0)
+    order = StepRequest(TARGET, mix, LoadLevel(LevelKind.CLIENTS, 2.0), 0.0, 10.0)
     result = StepResult.of(order, {**finished([0.01] * 2000), "parts": parts})
     return judge(result, loosest(mix.parts), Phase.PROBE, read_histogram=Latencies, parts=mix.parts)
 
@@ -167,19 +167,19 @@ def _part(latencies_s: list[float], failed: int = 0) -> dict[str, Any]:
 def test_each_endpoint_keeps_to_its_own_agreement() -> None:
     """A mix of a quick endpoint and one that is too slow for its own limit has a good p99 as a whole."""
     slas = {"block": Sla(p99_s=0.02), "search": Sla(p99_s=1.0)}
-    assert _judged(slas, [_part([0.01] * 1000), _part([0.5] * 1000)]).outcome is Outcome.PASS
+    assert _judged(slas, [_part([0.01] * 1000), _part([0.5] * 1000)]).outcome is StepOutcome.PASS
     late = _judged(slas, [_part([0.03] * 1000), _part([0.01] * 1000)])
-    assert (late.outcome, late.reason, late.reason_part) == (Outcome.FAIL, Condition.P99, "block")
+    assert (late.outcome, late.reason, late.reason_part) == (StepOutcome.FAIL, StepCondition.P99, "block")
     wrong = _judged(slas, [_part([0.01] * 1000), _part([0.01] * 950, failed=50)])
-    assert (wrong.outcome, wrong.reason, wrong.reason_part) == (Outcome.FAIL, Condition.ERRORS, "search")
-    assert wrong.condition(Condition.P99).outcome is Outcome.PASS
+    assert (wrong.outcome, wrong.reason, wrong.reason_part) == (StepOutcome.FAIL, StepCondition.ERRORS, "search")
+    assert wrong.condition(StepCondition.P99).outcome is StepOutcome.PASS
 
 
 def test_an_endpoint_with_too_few_requests_leaves_a_step_open() -> None:
     slas = {"block": Sla(p99_s=0.02), "search": Sla(p99_s=1.0)}
     for few in ([0.01] * 20, []):
         step = _judged(slas, [_part([0.01] * 1000), _part(few)])
-        assert (step.outcome, step.leaning) == (Outcome.INCONCLUSIVE, Outcome.PASS)
+        assert (step.outcome, step.leaning) == (StepOutcome.INCONCLUSIVE, StepOutcome.PASS)
 
 
 def test_a_whole_is_held_to_no_more_than_its_endpoints() -> None:

@@ -10,24 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainmark.capacity.agreement import Sla
 from chainmark.capacity.figures import figures_of
-from chainmark.capacity.loadtest import Found
-from chainmark.capacity.measured import Books
-from chainmark.capacity.model import GiveUp, Level, LevelKind, Phase, StepOrder, StepResult
+from chainmark.capacity.loadtest import EndpointResult
+from chainmark.capacity.measured import RequestCounts
+from chainmark.capacity.model import GiveUp, LevelKind, LoadLevel, Phase, StepRequest, StepResult
 from chainmark.capacity.report import endpoint_entry
+from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import judge
 from chainmark.capacity.tables import STEP_SCHEMA, steps_frame
 from chainmark.core.errors import EnvironmentFailure, InternalError
 
 from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished
 
-CLIENTS = Level(LevelKind.CLIENTS, 64.0)
-RATE = Level(LevelKind.RATE, 1000.5)
+CLIENTS = LoadLevel(LevelKind.CLIENTS, 64.0)
+RATE = LoadLevel(LevelKind.RATE, 1000.5)
 
 
-def order(level: Level = CLIENTS, **changes: Any) -> StepOrder:
-    return StepOrder(TARGET, ENDPOINT, level, warm_up_s=1.0, duration_s=10.0, **changes)
+def order(level: LoadLevel = CLIENTS, **changes: Any) -> StepRequest:
+    return StepRequest(TARGET, ENDPOINT, level, warm_up_s=1.0, duration_s=10.0, **changes)
 
 
 def test_the_order_has_exactly_the_engine_s_members() -> None:
@@ -55,7 +55,7 @@ WAYS = ("ok", "failed", "unsent")
 
 @given(
     st.fixed_dictionaries({name: st.integers(0, 9) for name in WAYS}),
-    st.sampled_from((*Books.model_fields, None)),
+    st.sampled_from((*RequestCounts.model_fields, None)),
     st.sampled_from((-1, 1, 7)),
 )
 def test_books_in_which_a_request_is_in_no_class_or_in_two_are_not_believed(
@@ -65,10 +65,10 @@ def test_books_in_which_a_request_is_in_no_class_or_in_two_are_not_believed(
     sent = ended["ok"] + ended["failed"]
     told = ended | {"sent": sent, "due": sent + ended["unsent"]}
     if broken is None:
-        assert Books(**told).due == sum(ended[name] for name in WAYS)
+        assert RequestCounts(**told).due == sum(ended[name] for name in WAYS)
         return
     with pytest.raises(EnvironmentFailure, match="do not add up"):
-        Books(**told | {broken: told[broken] + error})
+        RequestCounts(**told | {broken: told[broken] + error})
 
 
 @given(st.lists(st.integers(0, 3), min_size=5, max_size=5))
@@ -76,7 +76,7 @@ def test_random_counts_are_believed_if_they_add_up_and_only_then(counts: list[in
     told = dict(zip(("due", "sent", "ok", "failed", "unsent"), counts, strict=True))
     sound = told["sent"] == told["ok"] + told["failed"] and told["due"] == told["sent"] + told["unsent"]
     with nullcontext() if sound else pytest.raises(EnvironmentFailure):
-        Books(**told)
+        RequestCounts(**told)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_window_without_a_whole_second_is_judged_by_its_books() -> None:
 
 
 def test_levels_are_said_with_their_unit() -> None:
-    assert [str(Level(LevelKind.CLIENTS, 1.0)), str(CLIENTS), str(RATE)] == ["1 client", "64 clients", "1000.5/s"]
+    assert [str(LoadLevel(LevelKind.CLIENTS, 1.0)), str(CLIENTS), str(RATE)] == ["1 client", "64 clients", "1000.5/s"]
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_step_is_told_with_the_same_figures_everywhere() -> None:
         StepResult.of(order(), finished([0.1] * 990 + [2.0] * 10)), Sla(), Phase.PROBE, read_histogram=Latencies
     )
     figures = dict(figures_of(step))
-    found = Found(ENDPOINT, Sla(), fixed=[step])
+    found = EndpointResult(ENDPOINT, Sla(), fixed=[step])
     [row] = steps_frame([found]).to_dicts()
     assert row.keys() == STEP_SCHEMA.keys()
     assert {name: row[name] for name in figures} == figures

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chainmark.capacity.model import Level, LevelKind
+from chainmark.capacity.model import LevelKind, LoadLevel
 from chainmark.capacity.plan import LINEAR_LADDER, SearchPlan, rounded
 from chainmark.core.errors import UsageError
 
@@ -15,7 +15,7 @@ CLIENTS, RATE = LevelKind.CLIENTS, LevelKind.RATE
 
 def values(plan: SearchPlan, way: str, start: float) -> list[float]:
     """All levels from one on, upwards or downwards."""
-    found, level = [], Level(plan.kind, start)
+    found, level = [], LoadLevel(plan.kind, start)
     while (level := getattr(plan, way)(level)) is not None:
         assert level.kind is plan.kind
         found.append(level.value)
@@ -24,7 +24,7 @@ def values(plan: SearchPlan, way: str, start: float) -> list[float]:
 
 def test_clients_are_doubled_up_to_the_ladders_end_and_halved_down_to_one() -> None:
     plan = SearchPlan.of_clients(first=3, last=50)
-    assert plan.start() == Level(CLIENTS, 3.0)
+    assert plan.start() == LoadLevel(CLIENTS, 3.0)
     assert values(plan, "above", 3.0) == [6.0, 12.0, 24.0, 48.0, 50.0]
     assert values(plan, "below", 3.0) == [1.0]
     assert values(plan, "below", 50.0) == [25.0, 12.0, 6.0, 3.0, 1.0]
@@ -38,7 +38,7 @@ def test_clients_rise_by_one_at_least() -> None:
 
 def test_rates_are_doubled_and_halved_down_to_their_floor() -> None:
     plan = SearchPlan.of_rates(first=2.5, last=12.0, floor=0.5)
-    assert plan.start() == Level(RATE, 2.5)
+    assert plan.start() == LoadLevel(RATE, 2.5)
     assert values(plan, "above", 2.5) == [5.0, 10.0, 12.0]
     assert values(plan, "below", 2.5) == [1.25, 0.625, 0.5]
     assert SearchPlan.of_rates(first=0.25).floor == 0.25, "a first level below the floor is the floor"
@@ -46,7 +46,7 @@ def test_rates_are_doubled_and_halved_down_to_their_floor() -> None:
 
 def test_a_ladder_is_walked_rung_by_rung() -> None:
     plan = SearchPlan.of_ladder(RATE, (1.0, 4.0, 9.0, 20.0, 21.0), times=2)
-    assert plan.start() == Level(RATE, 1.0)
+    assert plan.start() == LoadLevel(RATE, 1.0)
     assert values(plan, "above", 1.0) == [4.0, 9.0, 20.0, 21.0]
     assert values(plan, "below", 21.0) == [20.0, 9.0, 4.0, 1.0]
     assert values(plan, "above", 5.0) == [9.0, 20.0, 21.0]
@@ -65,8 +65,8 @@ def test_a_ladder_is_walked_rung_by_rung() -> None:
 )
 def test_between_rungs_the_middle_one_is_tried(low: float, high: float, between: float | None) -> None:
     plan = SearchPlan.of_ladder(CLIENTS, (1.0, 4.0, 9.0, 20.0, 21.0))
-    found = plan.between(Level(CLIENTS, low), Level(CLIENTS, high))
-    assert found == (None if between is None else Level(CLIENTS, between))
+    found = plan.between(LoadLevel(CLIENTS, low), LoadLevel(CLIENTS, high))
+    assert found == (None if between is None else LoadLevel(CLIENTS, between))
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_between_rungs_the_middle_one_is_tried(low: float, high: float, between:
     [(4.0, 8.0, 6.0), (4.0, 7.0, 5.0), (4.0, 6.0, 5.0), (4.0, 5.0, None), (40.0, 42.0, None), (40.0, 43.0, 41.0)],
 )
 def test_clients_are_halved_until_one_or_five_percent_is_left(low: float, high: float, between: float | None) -> None:
-    found = SearchPlan.of_clients().between(Level(CLIENTS, low), Level(CLIENTS, high))
-    assert found == (None if between is None else Level(CLIENTS, between))
+    found = SearchPlan.of_clients().between(LoadLevel(CLIENTS, low), LoadLevel(CLIENTS, high))
+    assert found == (None if between is None else LoadLevel(CLIENTS, between))
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_of_rates_the_ratio_is_halved_until_the_gap_is_small(
     low: float, high: float, gap: float, between: float | None
 ) -> None:
     """A ten-thousandth more is small enough: levels are rounded to four digits."""
-    found = SearchPlan.of_rates(relative_gap=gap).between(Level(RATE, low), Level(RATE, high))
-    assert found == (None if between is None else Level(RATE, between))
+    found = SearchPlan.of_rates(relative_gap=gap).between(LoadLevel(RATE, low), LoadLevel(RATE, high))
+    assert found == (None if between is None else LoadLevel(RATE, between))
 
 
 def test_what_a_plan_is_made_with_it_has() -> None:

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from chainmark.capacity.agreement import Sla
-from chainmark.capacity.loadtest import FixedPlan, LoadPlan, LoadResult, run_load_test
-from chainmark.capacity.loadtest import Server as Loaded
-from chainmark.capacity.model import Endpoint, Gone, Level, LevelKind, Outcome, Phase, Request, Step, Target
+from chainmark.capacity.loadtest import FixedPlan, LoadPlan, LoadTestResult, run_load_test
+from chainmark.capacity.loadtest import TargetServer as Loaded
+from chainmark.capacity.model import Endpoint, Gone, LevelKind, LoadLevel, Phase, Request, Step, StepOutcome, Target
 from chainmark.capacity.plan import SearchPlan
 from chainmark.capacity.presence import Presence, takes_connections
 from chainmark.capacity.search import Ask, Interrupted, StoppedBy
+from chainmark.capacity.service_level import Sla
 from chainmark.capacity.step import StepRunner, StepSettings
 from chainmark.core.progress import Progress, Silent
 
@@ -102,7 +102,7 @@ class _Load:
         return told
 
 
-def load_result(world: World) -> LoadResult:
+def load_result(world: World) -> LoadTestResult:
     plan = LoadPlan(
         lambda _: Sla(), (SearchPlan.of_clients(last=8),), StepSettings(recovery_longest_s=5.0), FixedPlan(times=0)
     )
@@ -163,7 +163,7 @@ def test_a_step_at_a_server_that_is_gone_ends_early() -> None:
     world = World(steps=0)
     runner = world.runner(TARGET, ENDPOINTS[0], Sla(), StepSettings(duration_s=120.0), Silent())
     with pytest.raises(Interrupted) as ended:
-        runner.measure(Ask(Level(LevelKind.CLIENTS, 4.0), Phase.PROBE))
+        runner.measure(Ask(LoadLevel(LevelKind.CLIENTS, 4.0), Phase.PROBE))
     assert world.now_s < 20.0
     assert ended.value.gone is not None
     assert ended.value.step is not None
@@ -201,7 +201,7 @@ class _Scripted:
         )  # fmt: skip
 
     def measure(self, runner: StepRunner | None = None) -> Step:
-        return (runner or self.runner()).measure(Ask(Level(LevelKind.CLIENTS, 4.0), Phase.PROBE))
+        return (runner or self.runner()).measure(Ask(LoadLevel(LevelKind.CLIENTS, 4.0), Phase.PROBE))
 
     def stage(self, name: str) -> None:
         self.stages.append(name)
@@ -253,7 +253,7 @@ def test_a_server_that_fell_silent_and_answers_again_is_judged_by_the_step() -> 
     script = _Scripted([_silent(THREE_SECONDS), finished([5.0] * 3, 0.5)])
     runner = script.runner(seed=7, records=50, drain_s=2.0, timeout_s=1.0, threads=3)
     found = script.measure(runner)
-    assert (found.outcome, found.partial, runner.done) == (Outcome.FAIL, False, [found])
+    assert (found.outcome, found.partial, runner.done) == (StepOutcome.FAIL, False, [found])
     assert script.stages[-1] == "/block: no response; checking whether the server is reachable"
     look = script.orders[1]
     assert look["mode"] == {"closed": {"clients": 1}}
@@ -285,20 +285,20 @@ def test_a_server_that_went_away_at_the_end_of_a_step_is_gone() -> None:
     assert ended.value.step.partial
     assert len(script.orders) == 1, "nobody asks what is not there"
     there = _Scripted([failing])
-    assert there.measure().outcome is Outcome.FAIL
+    assert there.measure().outcome is StepOutcome.FAIL
     assert there.asked == 1
 
 
 @pytest.mark.parametrize(
     ("told", "outcome"),
     [
-        (finished([2.0] * 300), Outcome.FAIL),
-        (finished([0.1] * 3000, failed=1), Outcome.PASS),
-        (finished([0.1] * 3000), Outcome.PASS),
+        (finished([2.0] * 300), StepOutcome.FAIL),
+        (finished([0.1] * 3000, failed=1), StepOutcome.PASS),
+        (finished([0.1] * 3000), StepOutcome.PASS),
     ],
     ids=["slow", "one failure", "quick"],
 )
-def test_a_server_that_answers_is_not_asked_whether_it_is_there(told: dict[str, Any], outcome: Outcome) -> None:
+def test_a_server_that_answers_is_not_asked_whether_it_is_there(told: dict[str, Any], outcome: StepOutcome) -> None:
     """A search has dozens of steps, and connections of ours would be part of its load."""
     script = _Scripted([told], listens=False, sla=Sla(error_share=0.01))
     assert script.measure().outcome is outcome

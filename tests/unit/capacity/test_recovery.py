@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from chainmark.capacity.agreement import Sla
-from chainmark.capacity.loadtest import FixedPlan, LoadPlan, Server, run_load_test
-from chainmark.capacity.model import Endpoint, Level, LevelKind, Phase, StepOrder, StepResult, Target
+from chainmark.capacity.loadtest import FixedPlan, LoadPlan, TargetServer, run_load_test
+from chainmark.capacity.model import Endpoint, LevelKind, LoadLevel, Phase, StepRequest, StepResult, Target
 from chainmark.capacity.plan import SearchPlan
-from chainmark.capacity.recovery import Looks, Recovery, Waiting, median_s
+from chainmark.capacity.recovery import HealthProbes, Recovery, WaitPlan, median_s
 from chainmark.capacity.report import recovery_notes
 from chainmark.capacity.search import Ask, Interrupted
+from chainmark.capacity.service_level import Sla
 from chainmark.capacity.step import StepRunner, StepSettings
 from chainmark.core.progress import Progress, Silent
 
@@ -125,7 +125,7 @@ def measured(world: World, clients: Sequence[int], **settings: Any) -> StepRunne
     told = StepSettings(**{"recovery_longest_s": 30.0, **settings})
     runner = world.runner(TARGET, ENDPOINT, Sla(), told, Silent())
     for number in clients:
-        runner.measure(Ask(Level(LevelKind.CLIENTS, float(number)), Phase.PROBE))
+        runner.measure(Ask(LoadLevel(LevelKind.CLIENTS, float(number)), Phase.PROBE))
     return runner
 
 
@@ -188,7 +188,7 @@ def test_no_wait_where_none_is_wanted() -> None:
             stages.append(name)
 
     runner.progress = Listener()
-    runner.measure(Ask(Level(LevelKind.CLIENTS, 16.0), Phase.PROBE))
+    runner.measure(Ask(LoadLevel(LevelKind.CLIENTS, 16.0), Phase.PROBE))
     assert stages == ["/block: 16 clients (probe)"]
 
 
@@ -222,9 +222,9 @@ def test_ctrl_c_during_a_look_ends_the_test_and_its_requests_count(during: int) 
     runner = world.runner(TARGET, ENDPOINT, Sla(), StepSettings(recovery_longest_s=30.0), Silent())
     steps = during // 2
     for number in range(steps):
-        runner.measure(Ask(Level(LevelKind.CLIENTS, number + 1.0), Phase.PROBE))
+        runner.measure(Ask(LoadLevel(LevelKind.CLIENTS, number + 1.0), Phase.PROBE))
     with pytest.raises(Interrupted) as interrupted:
-        runner.measure(Ask(Level(LevelKind.CLIENTS, 8.0), Phase.PROBE))
+        runner.measure(Ask(LoadLevel(LevelKind.CLIENTS, 8.0), Phase.PROBE))
     assert interrupted.value.step is None
     assert len(runner.done) == steps
     assert runner.looks.count == during - steps
@@ -238,9 +238,9 @@ def test_no_endpoint_or_server_starts_on_what_another_has_left_behind() -> None:
         agreement=lambda _: Sla(),
         searches=(SearchPlan.of_clients(first=1, last=1, times=1),),
         settings=StepSettings(recovery_longest_s=30.0),
-        fixed=FixedPlan(times=1, levels={name: (Level(LevelKind.CLIENTS, 2.0),) for name in "ab"}),
+        fixed=FixedPlan(times=1, levels={name: (LoadLevel(LevelKind.CLIENTS, 2.0),) for name in "ab"}),
     )
-    result = run_load_test([Server(TARGET, endpoints)], plan, make_runner=world.runner)
+    result = run_load_test([TargetServer(TARGET, endpoints)], plan, make_runner=world.runner)
     assert not result.interrupted
     assert [found.looks.reference_s for found in result.servers[0].found] == [QUICK_S, QUICK_S]
     steps = [(name, what) for name, what in world.asked if what != "look"]
@@ -254,7 +254,7 @@ def test_no_endpoint_or_server_starts_on_what_another_has_left_behind() -> None:
     [([0.1, 0.2, 0.3], 0, 0.2), ([0.1, 0.2, 0.3], 1, 0.2), ([0.1, 0.2], 2, 0.2), ([0.1], 2, None), ([], 0, None)],
 )
 def test_failures_are_slower_than_anything(right: list[float], failed: int, expected: float | None) -> None:
-    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, 1.0), 0.0, 0.5)
+    order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, 1.0), 0.0, 0.5)
     assert median_s(StepResult.of(order, finished(right, 0.5, failed)), Latencies) == expected
 
 
@@ -273,8 +273,8 @@ def test_who_waits_for_the_server_is_told_for_what() -> None:
         settings = StepSettings(recovery_longest_s=30.0)
         runner = world.runner(TARGET, ENDPOINT, Sla(), settings, Listener())
         told.clear()
-        runner.measure(Ask(Level(LevelKind.CLIENTS, 4.0), Phase.PROBE))
-        runner.measure(Ask(Level(LevelKind.CLIENTS, 8.0), Phase.CONFIRM))
+        runner.measure(Ask(LoadLevel(LevelKind.CLIENTS, 4.0), Phase.PROBE))
+        runner.measure(Ask(LoadLevel(LevelKind.CLIENTS, 8.0), Phase.CONFIRM))
         stages = [place for place, (name, _) in enumerate(told) if isinstance(name, str)]
         assert [told[place][0] for place in stages] == [
             "/block: 4 clients (probe)",
@@ -313,7 +313,7 @@ def test_a_look_waits_for_its_last_answer_no_longer_than_is_waited_at_all() -> N
 
 # --- the wait itself ------------------------------------------------------------------------------------------------
 
-LEVEL = Level(LevelKind.CLIENTS, 4.0)
+LEVEL = LoadLevel(LevelKind.CLIENTS, 4.0)
 
 
 @dataclass
@@ -338,16 +338,16 @@ class Clock:
         self.pauses.append(seconds)
         self.now_s += seconds
 
-    def wait(self, looks: Looks, longest_s: float = 10.0) -> None:
+    def wait(self, looks: HealthProbes, longest_s: float = 10.0) -> None:
         """Until the server is back."""
         tell = lambda fraction, p50_s: self.told.append((fraction, p50_s))  # noqa: E731
-        Waiting(self.look, longest_s, lambda: self.now_s, self.pause, tell).until_back(looks, LEVEL)
+        WaitPlan(self.look, longest_s, lambda: self.now_s, self.pause, tell).until_back(looks, LEVEL)
 
 
 @pytest.mark.parametrize(("p50_s", "looked"), [(0.151, 1), (0.1511, 2), (0.05, 1), (None, 2)])
 def test_half_as_slow_again_and_a_millisecond_is_as_quick_as_before(p50_s: float | None, looked: int) -> None:
     """The noise of a few requests, and of a scheduler."""
-    looks, clock = Looks(reference_s=0.1), Clock([p50_s, 0.1])
+    looks, clock = HealthProbes(reference_s=0.1), Clock([p50_s, 0.1])
     assert looks.limit_s() == pytest.approx(0.151)
     clock.wait(looks)
     assert len(clock.longest) == looked
@@ -359,7 +359,7 @@ def test_half_as_slow_again_and_a_millisecond_is_as_quick_as_before(p50_s: float
 
 def test_without_a_reference_nothing_is_waited_for() -> None:
     clock = Clock([9.0])
-    looks = Looks()
+    looks = HealthProbes()
     clock.wait(looks)
     assert (looks.limit_s(), clock.longest, looks.unrecovered) == (None, [], [])
 
@@ -368,7 +368,7 @@ def test_without_a_reference_nothing_is_waited_for() -> None:
 def test_looks_are_a_tenth_of_the_time_waited_apart(longest_s: float) -> None:
     """Often at first, as most servers are back at once; at most a second apart, and never beyond the longest wait."""
     clock = Clock([9.0])
-    looks = Looks(reference_s=0.1)
+    looks = HealthProbes(reference_s=0.1)
     clock.wait(looks, longest_s)
     waited, expected = 0.0, []
     while (waited := waited + 0.25) < longest_s:
@@ -392,13 +392,13 @@ def test_looks_are_a_tenth_of_the_time_waited_apart(longest_s: float) -> None:
 
 def test_a_wait_that_ends_on_the_second_is_over() -> None:
     clock = Clock([9.0], look_s=10.0)
-    looks = Looks(reference_s=0.1)
+    looks = HealthProbes(reference_s=0.1)
     clock.wait(looks, 10.0)
     assert (len(clock.longest), clock.pauses, len(looks.unrecovered)) == (1, [], 1)
 
 
 def test_what_failed_to_the_end_does_not_become_the_reference() -> None:
-    looks = Looks(reference_s=0.1)
+    looks = HealthProbes(reference_s=0.1)
     Clock([9.0, None], look_s=5.0).wait(looks)
     assert looks.reference_s == 0.1
     assert looks.unrecovered[0].p50_s is None
@@ -415,10 +415,10 @@ def test_a_step_is_waited_for_once_and_only_the_last_one() -> None:
 
 
 def test_all_requests_of_a_look_are_counted() -> None:
-    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, 1.0), 0.0, 0.5)
+    order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, 1.0), 0.0, 0.5)
     told = finished([0.1] * 3, 0.5, failed=2, unsent=1)
     told["warm_up"] = {"due": 5, "sent": 5, "ok": 5, "failed": 0, "unsent": 0}
-    looks = Looks()
+    looks = HealthProbes()
     looks.add(StepResult.of(order, told))
     looks.add(StepResult.of(order, finished([0.1], 0.5)))
     books = looks.books

@@ -11,7 +11,7 @@ import pytest
 from chainmark.capacity.profile import LoadProfile
 from chainmark.capacity.requirements import read_requirements, requirements, requirements_text
 from chainmark.core.errors import UsageError
-from chainmark.core.load_report import Agreement, CapacityEntry, EndpointEntry, LoadReport, TargetEntry
+from chainmark.core.load_report import CapacityEntry, EndpointEntry, LoadReport, ServiceLevel, TargetEntry
 from chainmark.core.manifest import Subject
 
 
@@ -34,7 +34,7 @@ def report(**capacities: float | None) -> LoadReport:
         )
         for kind, capacity in capacities.items()
     ]
-    sla = Agreement(p95_s=None, p99_s=1.0, error_share=0.01, achieved_share=0.99, min_requests=299)
+    sla = ServiceLevel(p95_s=None, p99_s=1.0, error_share=0.01, achieved_share=0.99, min_requests=299)
     endpoint = EndpointEntry(id="block", label="/block", requests=1, agreement=sla, capacities=entries, steps=[])
     subject = Subject(system="mesh", name="Mesh API", version="1")
     target = TargetEntry(name="server", url="http://x", subject=subject, run_id="r", facts=[], endpoints=[endpoint])

@@ -11,10 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainmark.capacity.agreement import Sla
-from chainmark.capacity.model import Condition, Level, LevelKind, Outcome, Phase, Step, StepOrder, StepResult, Waits
+from chainmark.capacity.model import (
+    LevelKind,
+    LoadLevel,
+    Phase,
+    Step,
+    StepCondition,
+    StepOutcome,
+    StepRequest,
+    StepResult,
+    Waits,
+)
 from chainmark.capacity.plan import LINEAR_LADDER, SearchPlan
-from chainmark.capacity.search import Answer, Ask, Finding, Interrupted, StoppedBy, search
+from chainmark.capacity.search import Ask, CapacityFinding, Interrupted, SearchResult, StoppedBy, search
+from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import judge
 from chainmark.core.errors import UsageError
 
@@ -36,32 +46,32 @@ SEEDS = 20
 
 
 @cache
-def told(outcome: Outcome) -> dict[str, Any]:
+def told(outcome: StepOutcome) -> dict[str, Any]:
     """What the engine tells of a step that ends so."""
     latencies = {
-        Outcome.PASS: [0.1] * 1000,
-        Outcome.FAIL: [0.1] * 900 + [1.5] * 100,
-        Outcome.GENERATOR_LIMITED: [0.1] * 900 + [1.5] * 100,
-        Outcome.INCONCLUSIVE: [0.1] * 991 + [1.5] * 9,
+        StepOutcome.PASS: [0.1] * 1000,
+        StepOutcome.FAIL: [0.1] * 900 + [1.5] * 100,
+        StepOutcome.GENERATOR_LIMITED: [0.1] * 900 + [1.5] * 100,
+        StepOutcome.INCONCLUSIVE: [0.1] * 991 + [1.5] * 9,
     }[outcome]
-    cpu_s = 9.9 if outcome is Outcome.GENERATOR_LIMITED else 0.1
+    cpu_s = 9.9 if outcome is StepOutcome.GENERATOR_LIMITED else 0.1
     return finished(latencies, answered=[100] * 11, cpu_s=cpu_s)
 
 
-def measured(ask: Ask, outcome: Outcome) -> Step:
+def measured(ask: Ask, outcome: StepOutcome) -> Step:
     """A real judgement of a step that ends so."""
-    order = StepOrder(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
+    order = StepRequest(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
     step = judge(StepResult.of(order, told(outcome)), Sla(), ask.phase, ask.lengthened, Latencies)
     assert step.outcome is outcome
     return step
 
 
-def threshold(capacity: float, beyond: Outcome = Outcome.FAIL) -> Callable[[Ask], Step]:
+def threshold(capacity: float, beyond: StepOutcome = StepOutcome.FAIL) -> Callable[[Ask], Step]:
     """A server without any noise."""
-    return lambda ask: measured(ask, Outcome.PASS if ask.level.value <= capacity else beyond)
+    return lambda ask: measured(ask, StepOutcome.PASS if ask.level.value <= capacity else beyond)
 
 
-def levels(found: Answer) -> list[float]:
+def levels(found: SearchResult) -> list[float]:
     return [step.level.value for step in found.steps]
 
 
@@ -105,7 +115,7 @@ def test_the_capacity_is_that_of_queueing_theory(name: str) -> None:
     assert sorted(errors)[-2] <= 0.10, "all but one seed"
     assert float(np.median(errors)) <= 0.06
     # So near its capacity a server passes and fails by turns; that this is said changes nothing of what is found.
-    assert all(answer.finding in {Finding.FOUND, Finding.NOT_CONFIRMED} for answer in answers)
+    assert all(answer.finding in {CapacityFinding.FOUND, CapacityFinding.NOT_CONFIRMED} for answer in answers)
     assert all(answer.stopped_by in {StoppedBy.P99, StoppedBy.ACHIEVED} for answer in answers)
     inside = [answer.low <= true <= (answer.high or np.inf) for answer in answers]
     assert np.mean(inside) >= 0.75, "the interval is the range of clear steps; it is no 95 % interval"
@@ -143,8 +153,8 @@ def test_best_pass_and_first_fail_are_measured_three_times_in_turn() -> None:
     assert levels(found)[:4] == [1.0, 2.0, 4.0, 3.0]
     assert confirming == [3.0, 4.0, 3.0, 4.0]
     assert [confirmation.outcomes for confirmation in found.confirmations] == [
-        (Outcome.PASS,) * 3,
-        (Outcome.FAIL,) * 3,
+        (StepOutcome.PASS,) * 3,
+        (StepOutcome.FAIL,) * 3,
     ]
     assert [(one.slower, one.n) for one in found.confirmations] == [(0, 3000), (300, 3000)]
 
@@ -153,7 +163,7 @@ def test_best_pass_and_first_fail_are_measured_three_times_in_turn() -> None:
 def test_whatever_a_server_answers_the_search_ends(seed: int, plan: SearchPlan) -> None:
     """Outcomes by the throw of a die break every monotonicity there is."""
     die = np.random.default_rng(seed)
-    found = search(lambda ask: measured(ask, list(Outcome)[die.integers(4)]), plan)
+    found = search(lambda ask: measured(ask, list(StepOutcome)[die.integers(4)]), plan)
     assert len(found.steps) <= plan.budget_steps
     assert found.capacity is not None or found.stopped_by is StoppedBy.BUDGET
     assert found.low <= (found.capacity or 0.0) <= (found.high or np.inf)
@@ -178,7 +188,7 @@ def test_a_stall_while_probing_is_outvoted() -> None:
 
     def measure(ask: Ask) -> Step:
         fails = ask.level.value > 100 or (ask.level.value == 4 and next(stalled, False))
-        return measured(ask, Outcome.FAIL if fails else Outcome.PASS)
+        return measured(ask, StepOutcome.FAIL if fails else StepOutcome.PASS)
 
     found = search(measure, CLIENTS)
     assert found.capacity is not None
@@ -192,7 +202,7 @@ def test_a_pass_that_is_not_confirmed_is_stepped_down_from() -> None:
     def measure(ask: Ask) -> Step:
         seen.append(ask.level.value)
         lucky = ask.level.value == 12 and seen.count(12.0) == 1
-        return measured(ask, Outcome.PASS if ask.level.value <= 10 or lucky else Outcome.FAIL)
+        return measured(ask, StepOutcome.PASS if ask.level.value <= 10 or lucky else StepOutcome.FAIL)
 
     found = search(measure, CLIENTS)
     assert (found.capacity, found.low) == (10.0, 10.0)
@@ -202,8 +212,8 @@ def test_a_pass_that_is_not_confirmed_is_stepped_down_from() -> None:
 def test_a_first_step_that_fails_leaves_no_clients() -> None:
     found = search(Server(1, 2.0).measure, CLIENTS)
     assert (found.capacity, found.low, found.high) == (0.0, 0.0, 1.0)
-    assert (found.stopped_by, found.condition) == (StoppedBy.FIRST_STEP, Condition.P99)
-    assert found.finding is Finding.NOTHING_PASSED
+    assert (found.stopped_by, found.condition) == (StoppedBy.FIRST_STEP, StepCondition.P99)
+    assert found.finding is CapacityFinding.NOTHING_PASSED
     assert found.best_pass is None
 
 
@@ -219,13 +229,17 @@ def test_a_first_rate_that_fails_is_searched_below() -> None:
 def test_a_server_that_never_fails_is_found_at_the_ladder_s_end(plan: SearchPlan) -> None:
     found = search(Server(100, 0.01).measure, plan)
     assert (found.capacity, found.low, found.high) == (plan.last, plan.last, None)
-    assert (found.stopped_by, found.finding, found.condition) == (StoppedBy.LADDER_END, Finding.LOWER_BOUND, None)
+    assert (found.stopped_by, found.finding, found.condition) == (
+        StoppedBy.LADDER_END,
+        CapacityFinding.LOWER_BOUND,
+        None,
+    )
     assert levels(found).count(plan.last) == 3
 
 
 def test_what_the_generator_cannot_do_is_a_lower_bound() -> None:
-    found = search(threshold(100.0, beyond=Outcome.GENERATOR_LIMITED), CLIENTS)
-    assert (found.stopped_by, found.finding) == (StoppedBy.GENERATOR, Finding.LOWER_BOUND)
+    found = search(threshold(100.0, beyond=StepOutcome.GENERATOR_LIMITED), CLIENTS)
+    assert (found.stopped_by, found.finding) == (StoppedBy.GENERATOR, CapacityFinding.LOWER_BOUND)
     assert found.capacity is not None
     assert 95 <= found.capacity <= 100
     assert found.high is None, "no step showed that the server fails"
@@ -233,7 +247,7 @@ def test_what_the_generator_cannot_do_is_a_lower_bound() -> None:
 
 def test_errors_are_the_reason_where_they_are() -> None:
     def measure(ask: Ask) -> Step:
-        order = StepOrder(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
+        order = StepRequest(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
         refusing = finished([0.1] * 1000, failed=150 if ask.level.value > 175 else 0)
         return judge(StepResult.of(order, refusing), Sla(), ask.phase, ask.lengthened, Latencies)
 
@@ -242,7 +256,7 @@ def test_errors_are_the_reason_where_they_are() -> None:
 
 def test_an_inconclusive_step_is_lengthened_once_and_then_decides() -> None:
     """9 of 1,000 slow lean to a pass at every length: no step is run a third time for it."""
-    found = search(lambda ask: measured(ask, Outcome.INCONCLUSIVE), SearchPlan.of_clients(last=4))
+    found = search(lambda ask: measured(ask, StepOutcome.INCONCLUSIVE), SearchPlan.of_clients(last=4))
     assert levels(found) == [1.0, 1.0, 2.0, 2.0, 4.0, 4.0, 4.0, 4.0]
     assert [step.lengthened for step in found.steps] == [False, True, False, True, False, True, True, True]
     assert found.capacity == 4.0
@@ -254,9 +268,9 @@ def test_a_capacity_from_too_few_requests_is_unsettled() -> None:
     """20 requests in 40 s: nothing failed, and no p99 was ever told."""
     server = Server(1, 2.0, sla=Sla(p99_s=9.0))
     found = search(server.measure, SearchPlan.of_clients(last=8))
-    assert (found.capacity, found.finding) == (4.0, Finding.UNSETTLED)
+    assert (found.capacity, found.finding) == (4.0, CapacityFinding.UNSETTLED)
     assert found.best_pass is not None
-    p99 = found.best_pass.condition(Condition.P99)
+    p99 = found.best_pass.condition(StepCondition.P99)
     assert p99 is not None
     assert p99.measured is None
 
@@ -273,7 +287,7 @@ def test_a_budget_ends_it_with_what_is_known() -> None:
     plan = SearchPlan(LevelKind.CLIENTS, 1.0, 1024.0, budget_steps=9)
     found = search(threshold(100.0), plan)
     assert len(found.steps) == 9
-    assert (found.stopped_by, found.finding, found.confirmed) == (StoppedBy.BUDGET, Finding.UNSETTLED, False)
+    assert (found.stopped_by, found.finding, found.confirmed) == (StoppedBy.BUDGET, CapacityFinding.UNSETTLED, False)
     assert (found.capacity, found.high) == (96.0, 128.0)
 
 
@@ -295,7 +309,7 @@ def test_an_interrupted_search_goes_on_where_it_was(after: int, with_part: bool)
     if after >= len(whole.steps):
         assert first == whole
         return
-    assert (first.stopped_by, first.finding) == (StoppedBy.INTERRUPTED, Finding.UNSETTLED)
+    assert (first.stopped_by, first.finding) == (StoppedBy.INTERRUPTED, CapacityFinding.UNSETTLED)
     assert len(first.steps) == after + with_part
     rest = iter(whole.steps[after:])
     again = search(lambda ask: next(rest), CLIENTS, done=first.steps)
@@ -305,7 +319,7 @@ def test_an_interrupted_search_goes_on_where_it_was(after: int, with_part: bool)
 
 def judged_part(ask: Ask) -> Step:
     """What a step had failed by when it was interrupted."""
-    order = StepOrder(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
+    order = StepRequest(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
     part = finished([2.0] * 50, window_s=0.7, ended="stopped")
     return judge(StepResult.of(order, part), Sla(), ask.phase, ask.lengthened, Latencies)
 
@@ -340,13 +354,13 @@ def test_impossible_plans_are_refused(make: Callable[[], SearchPlan]) -> None:
 
 def test_a_plan_reaches_its_end_exactly() -> None:
     plan = SearchPlan.of_clients(last=100)
-    assert plan.above(Level(LevelKind.CLIENTS, 64.0)) == Level(LevelKind.CLIENTS, 100.0)
-    assert plan.above(Level(LevelKind.CLIENTS, 100.0)) is None
+    assert plan.above(LoadLevel(LevelKind.CLIENTS, 64.0)) == LoadLevel(LevelKind.CLIENTS, 100.0)
+    assert plan.above(LoadLevel(LevelKind.CLIENTS, 100.0)) is None
 
 
 def few(ask: Ask) -> Step:
     """A slow endpoint: one client is answered 100 times, each further one as often."""
-    order = StepOrder(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
+    order = StepRequest(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
     slow_s = 0.7 if ask.level.value <= 24 else 1.5
     result = finished([slow_s] * int(100 * ask.level.value), answered=[100] * 11)
     return judge(StepResult.of(order, result), Sla(), ask.phase, ask.lengthened, Latencies)
@@ -356,7 +370,7 @@ def test_a_level_with_too_few_answers_is_no_gap_below_those_that_passed() -> Non
     """2, 4, 8, 16 and 24 clients passed clearly, and the capacity was "no level passed clearly" for the first one."""
     found = search(few, CLIENTS)
     assert (found.capacity, found.low, found.high) == (24.0, 24.0, 25.0)
-    assert found.finding is Finding.FOUND
+    assert found.finding is CapacityFinding.FOUND
 
 
 def test_a_capacity_that_failed_once_is_not_confirmed_and_the_worse_figure_is_told() -> None:
@@ -365,18 +379,18 @@ def test_a_capacity_that_failed_once_is_not_confirmed_and_the_worse_figure_is_to
     def measure(ask: Ask) -> Step:
         seen.append(ask.level.value)
         unlucky = ask.level.value == 10 and seen.count(10.0) == 2
-        return measured(ask, Outcome.FAIL if ask.level.value > 10 or unlucky else Outcome.PASS)
+        return measured(ask, StepOutcome.FAIL if ask.level.value > 10 or unlucky else StepOutcome.PASS)
 
     found = search(measure, CLIENTS)
-    assert (found.capacity, found.confirmed, found.finding) == (10.0, False, Finding.NOT_CONFIRMED)
+    assert (found.capacity, found.confirmed, found.finding) == (10.0, False, CapacityFinding.NOT_CONFIRMED)
     assert found.contested is not None
     assert (found.contested.at.passed, len(found.contested.at.outcomes)) == (2, 3)
     assert found.contested.capacity == 8.0
 
 
 def waiting(ask: Ask, share: float) -> Step:
-    order = StepOrder(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
-    result = StepResult.of(order, told(Outcome.PASS if ask.level.value <= 10 else Outcome.FAIL))
+    order = StepRequest(TARGET, ENDPOINT, ask.level, 1.0, 10.0)
+    result = StepResult.of(order, told(StepOutcome.PASS if ask.level.value <= 10 else StepOutcome.FAIL))
     waits = Waits(generator=share, server=None, stolen=0.0)
     return judge(result, Sla(), ask.phase, ask.lengthened, Latencies, waits=waits)
 
@@ -386,7 +400,7 @@ def test_a_step_that_waited_is_repeated_and_decides_nothing() -> None:
     busy = iter([0.5, 0.5] + [0.01] * 100)
     found = search(lambda ask: waiting(ask, next(busy)), CLIENTS)
     assert levels(found)[:4] == [1.0, 1.0, 1.0, 2.0]
-    assert [step.outcome for step in found.steps[:3]] == [Outcome.GENERATOR_LIMITED] * 2 + [Outcome.PASS]
+    assert [step.outcome for step in found.steps[:3]] == [StepOutcome.GENERATOR_LIMITED] * 2 + [StepOutcome.PASS]
     assert not any(step.lengthened for step in found.steps), "a longer step waits as well"
     assert (found.capacity, found.low, found.confirmed) == (10.0, 10.0, True)
 
@@ -398,10 +412,10 @@ def test_a_machine_that_stays_busy_ends_the_search_without_an_answer() -> None:
 
 
 def test_a_kernel_that_does_not_tell_who_waited_judges_as_before() -> None:
-    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, 1.0), 1.0, 10.0)
-    result = StepResult.of(order, told(Outcome.PASS))
+    order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, 1.0), 1.0, 10.0)
+    result = StepResult.of(order, told(StepOutcome.PASS))
     step = judge(result, Sla(), Phase.PROBE, False, Latencies, waits=Waits(None, None, None))
-    assert (step.outcome, step.waited) == (Outcome.PASS, False)
+    assert (step.outcome, step.waited) == (StepOutcome.PASS, False)
 
 
 def test_a_busy_minute_while_confirming_contradicts_nothing() -> None:

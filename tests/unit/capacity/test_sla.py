@@ -10,34 +10,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from chainmark.capacity.agreement import Sla
 from chainmark.capacity.model import (
-    Condition,
     ConditionResult,
-    Level,
     LevelKind,
-    Outcome,
+    LoadLevel,
     Phase,
     Step,
-    StepOrder,
+    StepCondition,
+    StepOutcome,
+    StepRequest,
     StepResult,
 )
+from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import judge, machine_limits, share_interval
 from chainmark.core.errors import UsageError
 from chainmark.stats.estimable import fewest_for_upper_bound
 
 from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished, histogram
 
-CLIENTS = Level(LevelKind.CLIENTS, 8.0)
-RATE = Level(LevelKind.RATE, 100.0)
+CLIENTS = LoadLevel(LevelKind.CLIENTS, 8.0)
+RATE = LoadLevel(LevelKind.RATE, 100.0)
 
 
-def step(told: dict[str, Any], sla: Sla | None = None, level: Level = CLIENTS) -> Step:
-    order = StepOrder(TARGET, ENDPOINT, level, warm_up_s=1.0, duration_s=10.0)
+def step(told: dict[str, Any], sla: Sla | None = None, level: LoadLevel = CLIENTS) -> Step:
+    order = StepRequest(TARGET, ENDPOINT, level, warm_up_s=1.0, duration_s=10.0)
     return judge(StepResult.of(order, told), sla or Sla(), Phase.PROBE, read_histogram=Latencies)
 
 
-def limit(of: Step, name: Condition) -> ConditionResult:
+def limit(of: Step, name: StepCondition) -> ConditionResult:
     found = of.condition(name)
     assert found is not None
     return found
@@ -69,7 +69,7 @@ def test_how_many_a_centile_needs() -> None:
 def test_p99_within_the_limit_is_at_most_one_in_a_hundred_slower(seed: int, n: int, failed: int, unsent: int) -> None:
     """The share and the centile are two faces of one condition; what failed is slower than anything."""
     latencies = np.random.default_rng(seed).gamma(4.0, 0.1, n)
-    judged = limit(step(finished(latencies, failed=failed, unsent=unsent)), Condition.P99)
+    judged = limit(step(finished(latencies, failed=failed, unsent=unsent)), StepCondition.P99)
     ordered = np.sort([*latencies, *[np.inf] * (failed + unsent)])
     p99 = ordered[int(np.ceil(0.99 * len(ordered) - 1e-9)) - 1]
     assert judged.met == (p99 <= 1.0)
@@ -78,68 +78,68 @@ def test_p99_within_the_limit_is_at_most_one_in_a_hundred_slower(seed: int, n: i
 
 def test_clear_steps_pass_and_fail() -> None:
     passed, failed = step(finished(mixed(1000, 2))), step(finished(mixed(960, 40)))
-    assert (passed.outcome, passed.leaning, passed.reason) == (Outcome.PASS, Outcome.PASS, None)
-    assert (failed.outcome, failed.leaning, failed.reason) == (Outcome.FAIL, Outcome.FAIL, Condition.P99)
+    assert (passed.outcome, passed.leaning, passed.reason) == (StepOutcome.PASS, StepOutcome.PASS, None)
+    assert (failed.outcome, failed.leaning, failed.reason) == (StepOutcome.FAIL, StepOutcome.FAIL, StepCondition.P99)
 
 
-@pytest.mark.parametrize(("slow", "leaning"), [(9, Outcome.PASS), (12, Outcome.FAIL)])
-def test_what_straddles_is_inconclusive_but_leans(slow: int, leaning: Outcome) -> None:
+@pytest.mark.parametrize(("slow", "leaning"), [(9, StepOutcome.PASS), (12, StepOutcome.FAIL)])
+def test_what_straddles_is_inconclusive_but_leans(slow: int, leaning: StepOutcome) -> None:
     """Neither is shown from 1,000 requests, of which about 10 may be slow."""
     judged = step(finished(mixed(1000 - slow, slow)))
-    assert (judged.outcome, judged.leaning) == (Outcome.INCONCLUSIVE, leaning)
+    assert (judged.outcome, judged.leaning) == (StepOutcome.INCONCLUSIVE, leaning)
 
 
 def test_p99_of_ten_requests_is_never_their_maximum() -> None:
     judged = step(finished([0.1] * 9 + [0.9]))
-    p99 = limit(judged, Condition.P99)
+    p99 = limit(judged, StepCondition.P99)
     assert p99.measured is None
     assert p99.note == "not estimable from 10 requests"
-    assert judged.outcome is Outcome.INCONCLUSIVE
-    assert limit(judged, Condition.SAMPLES).outcome is Outcome.INCONCLUSIVE
+    assert judged.outcome is StepOutcome.INCONCLUSIVE
+    assert limit(judged, StepCondition.SAMPLES).outcome is StepOutcome.INCONCLUSIVE
 
 
 def test_few_requests_show_a_failure_all_the_same() -> None:
     """Eight of eight too slow need no further 292."""
-    assert step(finished([2.0] * 8)).outcome is Outcome.FAIL
+    assert step(finished([2.0] * 8)).outcome is StepOutcome.FAIL
 
 
 def test_nothing_answered_is_no_pass() -> None:
     judged = step(finished([]))
-    assert (judged.outcome, judged.leaning) == (Outcome.INCONCLUSIVE, Outcome.FAIL)
+    assert (judged.outcome, judged.leaning) == (StepOutcome.INCONCLUSIVE, StepOutcome.FAIL)
 
 
 def test_errors_are_named_where_they_and_not_slowness_ended_it() -> None:
     """3 % of errors push p99 beyond every limit; to call the server slow would send its owner the wrong way."""
     judged = step(finished([0.1] * 970, failed=30))
-    assert limit(judged, Condition.P99).outcome is Outcome.FAIL
-    assert judged.reason is Condition.ERRORS
-    assert step(finished(mixed(900, 70), failed=30)).reason is Condition.P99
+    assert limit(judged, StepCondition.P99).outcome is StepOutcome.FAIL
+    assert judged.reason is StepCondition.ERRORS
+    assert step(finished(mixed(900, 70), failed=30)).reason is StepCondition.P99
 
 
 def test_no_error_keeps_any_error_limit() -> None:
-    assert step(finished([0.1] * 400), Sla(error_share=0.0)).outcome is Outcome.PASS
-    assert step(finished([0.1] * 399, failed=1), Sla(error_share=0.0)).outcome is Outcome.FAIL
+    assert step(finished([0.1] * 400), Sla(error_share=0.0)).outcome is StepOutcome.PASS
+    assert step(finished([0.1] * 399, failed=1), Sla(error_share=0.0)).outcome is StepOutcome.FAIL
 
 
 def test_p95_decides_where_it_is_asked_for() -> None:
     told = finished([0.1] * 900 + [0.5] * 100)
-    assert step(told).outcome is Outcome.PASS
-    assert step(told, Sla(p95_s=0.3)).reason is Condition.P95
+    assert step(told).outcome is StepOutcome.PASS
+    assert step(told, Sla(p95_s=0.3)).reason is StepCondition.P95
 
 
 def test_a_rate_that_is_not_kept_fails_before_it_is_slow() -> None:
     """5 % too many for 10 s make a backlog of half a second only, and p99 would call it a pass."""
     told = finished(np.linspace(0.0, 0.5, 20_000), answered=[1904] * 11)
-    judged = step(told, level=Level(LevelKind.RATE, 2000.0))
-    assert limit(judged, Condition.P99).outcome is Outcome.PASS
-    assert (judged.outcome, judged.reason) == (Outcome.FAIL, Condition.ACHIEVED)
+    judged = step(told, level=LoadLevel(LevelKind.RATE, 2000.0))
+    assert limit(judged, StepCondition.P99).outcome is StepOutcome.PASS
+    assert (judged.outcome, judged.reason) == (StepOutcome.FAIL, StepCondition.ACHIEVED)
 
 
 def test_a_queue_that_happens_to_stand_at_the_end_is_no_overload() -> None:
     """Of 400 requests 6 are under way when the window ends, as at any other time: too few to tell from chance."""
-    judged = step(finished([0.15] * 400, answered=[40] * 10 + [34]), level=Level(LevelKind.RATE, 40.0))
-    achieved = limit(judged, Condition.ACHIEVED)
-    assert (achieved.met, achieved.outcome) == (False, Outcome.INCONCLUSIVE)
+    judged = step(finished([0.15] * 400, answered=[40] * 10 + [34]), level=LoadLevel(LevelKind.RATE, 40.0))
+    achieved = limit(judged, StepCondition.ACHIEVED)
+    assert (achieved.met, achieved.outcome) == (False, StepOutcome.INCONCLUSIVE)
 
 
 @pytest.mark.parametrize(
@@ -148,16 +148,16 @@ def test_a_queue_that_happens_to_stand_at_the_end_is_no_overload() -> None:
 def test_the_server_is_not_blamed_for_a_late_generator(load: dict[str, Any]) -> None:
     answered = [100] * 11
     slow = step(finished(mixed(900, 100), answered=answered, **load), level=RATE)
-    assert (slow.outcome, slow.leaning) == (Outcome.GENERATOR_LIMITED, Outcome.GENERATOR_LIMITED)
+    assert (slow.outcome, slow.leaning) == (StepOutcome.GENERATOR_LIMITED, StepOutcome.GENERATOR_LIMITED)
     # Lateness of the generator only adds to the latencies from the due time: what passes has passed.
-    assert step(finished([0.1] * 1000, answered=answered, **load), level=RATE).outcome is Outcome.PASS
-    assert step(finished([0.1] * 900, failed=100, answered=answered, **load), level=RATE).outcome is Outcome.FAIL
+    assert step(finished([0.1] * 1000, answered=answered, **load), level=RATE).outcome is StepOutcome.PASS
+    assert step(finished([0.1] * 900, failed=100, answered=answered, **load), level=RATE).outcome is StepOutcome.FAIL
 
 
 def test_clients_have_no_schedule_to_lag_behind() -> None:
     judged = step(finished(mixed(900, 100), lag_s=[0.2] * 500))
-    assert judged.outcome is Outcome.FAIL
-    assert judged.condition(Condition.ACHIEVED) is None
+    assert judged.outcome is StepOutcome.FAIL
+    assert judged.condition(StepCondition.ACHIEVED) is None
 
 
 def test_an_interrupted_step_decides_nothing() -> None:
@@ -198,10 +198,10 @@ def without_room(ok: int, no_room: int, failed: int = 0) -> dict[str, Any]:
 def test_what_the_generators_machine_had_no_room_for_is_no_error_of_the_server() -> None:
     """The search would take the operator's `ulimit -n` for the server's capacity."""
     found = step(without_room(ok=1000, no_room=500))
-    assert (found.outcome, found.leaning) == (Outcome.GENERATOR_LIMITED, Outcome.GENERATOR_LIMITED)
-    assert limit(found, Condition.ERRORS).outcome is Outcome.PASS
-    assert limit(found, Condition.ERRORS).measured == 0.0
-    told = limit(found, Condition.GENERATOR)
+    assert (found.outcome, found.leaning) == (StepOutcome.GENERATOR_LIMITED, StepOutcome.GENERATOR_LIMITED)
+    assert limit(found, StepCondition.ERRORS).outcome is StepOutcome.PASS
+    assert limit(found, StepCondition.ERRORS).measured == 0.0
+    told = limit(found, StepCondition.GENERATOR)
     assert told.measured == pytest.approx(1 / 3)
     assert "raise `ulimit -n`" in told.note
 
@@ -209,14 +209,14 @@ def test_what_the_generators_machine_had_no_room_for_is_no_error_of_the_server()
 def test_errors_of_the_server_are_told_beside_what_it_was_not_asked() -> None:
     """Half of what it was asked failed."""
     found = step(without_room(ok=500, no_room=500, failed=500))
-    assert (found.outcome, found.reason) == (Outcome.FAIL, Condition.ERRORS)
-    assert limit(found, Condition.ERRORS).measured == 0.5
+    assert (found.outcome, found.reason) == (StepOutcome.FAIL, StepCondition.ERRORS)
+    assert limit(found, StepCondition.ERRORS).measured == 0.5
 
 
 def test_a_step_that_passes_though_some_requests_found_no_room_has_passed() -> None:
     """They count as not answered in time, and it is good enough even so."""
-    assert step(without_room(ok=9990, no_room=10)).outcome is Outcome.PASS
-    assert step(without_room(ok=0, no_room=400)).outcome is Outcome.GENERATOR_LIMITED
+    assert step(without_room(ok=9990, no_room=10)).outcome is StepOutcome.PASS
+    assert step(without_room(ok=0, no_room=400)).outcome is StepOutcome.GENERATOR_LIMITED
 
 
 def test_the_default_agreement_is_the_published_one() -> None:
@@ -246,48 +246,48 @@ def test_what_is_wrong_with_an_agreement_is_said_in_a_sentence(values: dict[str,
     assert refused.value.message == message
 
 
-@pytest.mark.parametrize(("due", "outcome"), [(298, Outcome.INCONCLUSIVE), (299, Outcome.PASS)])
-def test_as_many_requests_as_bound_a_p99_are_enough(due: int, outcome: Outcome) -> None:
+@pytest.mark.parametrize(("due", "outcome"), [(298, StepOutcome.INCONCLUSIVE), (299, StepOutcome.PASS)])
+def test_as_many_requests_as_bound_a_p99_are_enough(due: int, outcome: StepOutcome) -> None:
     judged = step(finished([0.1] * due))
-    samples = limit(judged, Condition.SAMPLES)
+    samples = limit(judged, StepCondition.SAMPLES)
     assert (samples.outcome, samples.measured, samples.limit, judged.outcome) == (outcome, due, 299.0, outcome)
 
 
 @pytest.mark.parametrize(("slow", "met"), [(10, True), (11, False)])
 def test_exactly_one_in_a_hundred_may_be_slow(slow: int, met: bool) -> None:
-    p99 = limit(step(finished(mixed(1000 - slow, slow))), Condition.P99)
+    p99 = limit(step(finished(mixed(1000 - slow, slow))), StepCondition.P99)
     assert (p99.met, p99.count, p99.n, p99.limit) == (met, slow, 1000, 1.0)
     assert (p99.low, p99.high) == pytest.approx(share_interval(slow, 1000))
 
 
 def test_a_request_that_takes_exactly_the_limit_is_in_time() -> None:
-    assert limit(step(finished([1.0] * 500)), Condition.P99).count == 0
+    assert limit(step(finished([1.0] * 500)), StepCondition.P99).count == 0
 
 
 @pytest.mark.parametrize(("failed", "met"), [(10, True), (11, False)])
 def test_exactly_one_in_a_hundred_may_fail(failed: int, met: bool) -> None:
     """Of those that were sent: what was never begun is no error."""
     judged = step(finished([0.1] * (1000 - failed), failed=failed, unsent=200))
-    errors = limit(judged, Condition.ERRORS)
+    errors = limit(judged, StepCondition.ERRORS)
     assert (errors.met, errors.count, errors.n, errors.measured) == (met, failed, 1000, failed / 1000)
     assert (errors.low, errors.high) == pytest.approx(share_interval(failed, 1000))
 
 
 def test_errors_are_shown_by_their_interval() -> None:
-    for failed, outcome in ((2, Outcome.PASS), (12, Outcome.INCONCLUSIVE), (40, Outcome.FAIL)):
-        assert limit(step(finished([0.1] * (1000 - failed), failed=failed)), Condition.ERRORS).outcome is outcome
+    for failed, outcome in ((2, StepOutcome.PASS), (12, StepOutcome.INCONCLUSIVE), (40, StepOutcome.FAIL)):
+        assert limit(step(finished([0.1] * (1000 - failed), failed=failed)), StepCondition.ERRORS).outcome is outcome
 
 
 def test_a_share_that_was_answered_has_the_noise_of_its_queue() -> None:
     """100 a second of 0.15 s: 15 under way and none waiting, so the share of 1,000 is sure to 1.96 √30 / 1,000."""
     judged = step(finished([0.15] * 1000, answered=[100] * 10 + [99]), level=RATE)
-    achieved = limit(judged, Condition.ACHIEVED)
+    achieved = limit(judged, StepCondition.ACHIEVED)
     assert achieved.measured is not None
     half = 1.959964 * np.sqrt(30.0) / 1000.0
     assert achieved.low == pytest.approx(achieved.measured - half)
     assert achieved.high == pytest.approx(achieved.measured + half)
     # Where requests wait, their number itself walks: 0.35 s of which 0.3 s are waiting are 35 under way, 25 waiting.
-    queued = limit(step(finished([0.1] * 500 + [0.6] * 500, answered=[100] * 11), level=RATE), Condition.ACHIEVED)
+    queued = limit(step(finished([0.1] * 500 + [0.6] * 500, answered=[100] * 11), level=RATE), StepCondition.ACHIEVED)
     assert queued.measured is not None
     assert queued.high == pytest.approx(queued.measured + 1.959964 * np.sqrt(2.0 * (35.0 + 25.0**2)) / 1000.0)
 
@@ -309,9 +309,9 @@ def test_when_the_generator_is_to_blame(
     cpu_s: float, lag_s: float, p95_s: float | None, measured: float, allowed: float
 ) -> None:
     told = finished([0.005] * 1000, answered=[100] * 11, cpu_s=cpu_s, lag_s=[lag_s] * 1000)
-    found = limit(step(told, Sla(p95_s=p95_s), level=RATE), Condition.GENERATOR)
+    found = limit(step(told, Sla(p95_s=p95_s), level=RATE), StepCondition.GENERATOR)
     met = measured <= allowed
-    assert (found.met, found.outcome) == (met, Outcome.PASS if met else Outcome.FAIL)
+    assert (found.met, found.outcome) == (met, StepOutcome.PASS if met else StepOutcome.FAIL)
     assert found.measured == pytest.approx(measured)
     assert found.limit == pytest.approx(allowed)
 
@@ -319,62 +319,69 @@ def test_when_the_generator_is_to_blame(
 def test_what_was_never_begun_is_slower_than_any_limit() -> None:
     """An overloaded generator that leaves requests out would else show the quick ones alone."""
     judged = step(finished([0.1] * 950, unsent=50))
-    p99 = limit(judged, Condition.P99)
-    assert (p99.count, p99.n, p99.met, p99.outcome) == (50, 1000, False, Outcome.FAIL)
+    p99 = limit(judged, StepCondition.P99)
+    assert (p99.count, p99.n, p99.met, p99.outcome) == (50, 1000, False, StepOutcome.FAIL)
     assert (p99.measured, p99.note) == (None, "50 of 1000 requests were never answered rightly")
-    mixed_up = limit(step(finished([0.1] * 900, failed=70, unsent=30)), Condition.P99)
+    mixed_up = limit(step(finished([0.1] * 900, failed=70, unsent=30)), StepCondition.P99)
     assert mixed_up.note == "100 of 1000 requests were never answered rightly"
 
 
 def test_nothing_due_at_a_rate_says_nothing() -> None:
     judged = step(finished([]), level=RATE)
-    achieved, errors = limit(judged, Condition.ACHIEVED), limit(judged, Condition.ERRORS)
-    assert (achieved.measured, achieved.outcome, achieved.met) == (None, Outcome.INCONCLUSIVE, False)
+    achieved, errors = limit(judged, StepCondition.ACHIEVED), limit(judged, StepCondition.ERRORS)
+    assert (achieved.measured, achieved.outcome, achieved.met) == (None, StepOutcome.INCONCLUSIVE, False)
     assert achieved.note == "nothing was due"
-    assert (errors.measured, errors.outcome, errors.met, errors.note) == (None, Outcome.PASS, True, "nothing was sent")
-    assert limit(step(finished([0.1])), Condition.ERRORS).note == ""
-    assert judged.outcome is Outcome.INCONCLUSIVE
+    assert (errors.measured, errors.outcome, errors.met, errors.note) == (
+        None,
+        StepOutcome.PASS,
+        True,
+        "nothing was sent",
+    )
+    assert limit(step(finished([0.1])), StepCondition.ERRORS).note == ""
+    assert judged.outcome is StepOutcome.INCONCLUSIVE
 
 
-@pytest.mark.parametrize(("slow", "reason"), [(10, Condition.ERRORS), (11, Condition.P99)])
-def test_errors_are_the_reason_while_at_most_one_in_a_hundred_is_slow_as_well(slow: int, reason: Condition) -> None:
+@pytest.mark.parametrize(("slow", "reason"), [(10, StepCondition.ERRORS), (11, StepCondition.P99)])
+def test_errors_are_the_reason_while_at_most_one_in_a_hundred_is_slow_as_well(slow: int, reason: StepCondition) -> None:
     assert step(finished(mixed(950 - slow, slow), failed=50)).reason is reason
 
 
 def test_what_the_machine_refused_is_a_failure_of_the_generator_whatever_its_share() -> None:
-    found = limit(step(without_room(ok=9990, no_room=10)), Condition.GENERATOR)
-    assert (found.outcome, found.met, found.limit) == (Outcome.FAIL, False, 0.0)
+    found = limit(step(without_room(ok=9990, no_room=10)), StepCondition.GENERATOR)
+    assert (found.outcome, found.met, found.limit) == (StepOutcome.FAIL, False, 0.0)
     assert found.note.endswith("too many open files; raise `ulimit -n`")
 
 
-@pytest.mark.parametrize(("slow", "outcome"), [(20, Outcome.PASS), (50, Outcome.INCONCLUSIVE), (90, Outcome.FAIL)])
-def test_one_in_twenty_may_be_slower_than_the_p95(slow: int, outcome: Outcome) -> None:
-    p95 = limit(step(finished([0.1] * (1000 - slow) + [0.5] * slow), Sla(p95_s=0.3)), Condition.P95)
+@pytest.mark.parametrize(
+    ("slow", "outcome"), [(20, StepOutcome.PASS), (50, StepOutcome.INCONCLUSIVE), (90, StepOutcome.FAIL)]
+)
+def test_one_in_twenty_may_be_slower_than_the_p95(slow: int, outcome: StepOutcome) -> None:
+    p95 = limit(step(finished([0.1] * (1000 - slow) + [0.5] * slow), Sla(p95_s=0.3)), StepCondition.P95)
     assert (p95.outcome, p95.met, p95.limit, p95.note) == (outcome, slow <= 50, 0.3, "")
 
 
 def test_a_single_request_in_time_keeps_to_the_agreement_and_shows_nothing() -> None:
-    p99 = limit(step(finished([0.1])), Condition.P99)
-    assert (p99.met, p99.outcome) == (True, Outcome.INCONCLUSIVE)
+    p99 = limit(step(finished([0.1])), StepCondition.P99)
+    assert (p99.met, p99.outcome) == (True, StepOutcome.INCONCLUSIVE)
 
 
 def test_a_judged_step_keeps_what_it_was_judged_by() -> None:
-    result = StepResult.of(StepOrder(TARGET, ENDPOINT, RATE, 1.0, 10.0), finished([0.1] * 1000, answered=[100] * 11))
+    result = StepResult.of(StepRequest(TARGET, ENDPOINT, RATE, 1.0, 10.0), finished([0.1] * 1000, answered=[100] * 11))
     for lengthened in (False, True):
         judged = judge(result, Sla(), Phase.BISECT, lengthened, Latencies)
         assert (judged.result, judged.phase, judged.lengthened) == (result, Phase.BISECT, lengthened)
     usual = judge(result, Sla(achieved_share=0.9, error_share=0.02), Phase.PROBE, read_histogram=Latencies)
     assert not usual.lengthened
-    assert limit(usual, Condition.ACHIEVED).limit == 0.9
-    assert limit(usual, Condition.ERRORS).limit == 0.02
-    assert limit(step(finished([]), Sla(achieved_share=0.9), level=RATE), Condition.ACHIEVED).limit == 0.9
+    assert limit(usual, StepCondition.ACHIEVED).limit == 0.9
+    assert limit(usual, StepCondition.ERRORS).limit == 0.02
+    assert limit(step(finished([]), Sla(achieved_share=0.9), level=RATE), StepCondition.ACHIEVED).limit == 0.9
 
 
 def test_which_reading_made_the_generator_late_is_told() -> None:
     busy = step(finished([0.1] * 1000, answered=[100] * 11, cpu_s=9.0), level=RATE)
-    assert limit(busy, Condition.GENERATOR).note == "share of the generator's processor time"
+    assert limit(busy, StepCondition.GENERATOR).note == "share of the generator's processor time"
     late = step(finished([0.1] * 1000, answered=[100] * 11, lag_s=[0.2] * 1000), level=RATE)
-    assert limit(late, Condition.GENERATOR).note == "p99 of the generator's lateness in seconds"
+    assert limit(late, StepCondition.GENERATOR).note == "p99 of the generator's lateness in seconds"
 
 
 def test_an_unknown_limit_is_refused_with_those_that_there_are() -> None:
@@ -395,7 +402,7 @@ def test_an_unknown_limit_is_refused_with_those_that_there_are() -> None:
 )
 def test_a_closed_loop_is_late_by_how_late_its_threads_woke(wake_s: float, p95_s: float | None, allowed: float) -> None:
     told = finished([0.005] * 1000) | {"wake": histogram([wake_s] * 100)}
-    found = limit(step(told, Sla(p95_s=p95_s)), Condition.GENERATOR)
+    found = limit(step(told, Sla(p95_s=p95_s)), StepCondition.GENERATOR)
     assert (found.measured, found.limit) == pytest.approx((wake_s, allowed))
     assert found.met is (wake_s <= allowed)
     assert found.note == "p99 of how late the generator's threads woke, in seconds"
@@ -409,14 +416,14 @@ def test_a_closed_loop_is_late_by_how_late_its_threads_woke(wake_s: float, p95_s
 @pytest.mark.parametrize(
     ("told", "leaning"),
     [
-        (finished(mixed(988, 12), answered=[100] * 11, lag_s=[0.2] * 500), Outcome.GENERATOR_LIMITED),
-        (finished([0.1] * 988, failed=12, answered=[100] * 11, lag_s=[0.2] * 500), Outcome.FAIL),
+        (finished(mixed(988, 12), answered=[100] * 11, lag_s=[0.2] * 500), StepOutcome.GENERATOR_LIMITED),
+        (finished([0.1] * 988, failed=12, answered=[100] * 11, lag_s=[0.2] * 500), StepOutcome.FAIL),
     ],
     ids=["slow", "errors"],
 )
-def test_what_is_likely_only_is_not_blamed_on_the_server_either(told: dict[str, Any], leaning: Outcome) -> None:
+def test_what_is_likely_only_is_not_blamed_on_the_server_either(told: dict[str, Any], leaning: StepOutcome) -> None:
     found = step(told, level=RATE)
-    assert (found.outcome, found.leaning) == (Outcome.INCONCLUSIVE, leaning)
+    assert (found.outcome, found.leaning) == (StepOutcome.INCONCLUSIVE, leaning)
 
 
 def test_a_connection_that_the_server_ended_while_it_rested_is_no_error() -> None:
@@ -425,33 +432,33 @@ def test_a_connection_that_the_server_ended_while_it_rested_is_no_error() -> Non
     (refused,) = told["classes"]
     told["classes"] = [refused | {"class": "idle close", "status": None, "count": 60}, refused | {"count": 40}]
     found = step(told)
-    errors, p99 = limit(found, Condition.ERRORS), limit(found, Condition.P99)
+    errors, p99 = limit(found, StepCondition.ERRORS), limit(found, StepCondition.P99)
     assert (errors.count, errors.n) == (40, 940)
     assert (p99.count, p99.n) == (40, 940)
 
 
 def test_the_share_that_was_asked_for_is_enough() -> None:
     told = finished([0.15] * 1000, answered=[100] * 10 + [97])
-    share = limit(step(told, level=RATE), Condition.ACHIEVED).measured
+    share = limit(step(told, level=RATE), StepCondition.ACHIEVED).measured
     assert share is not None
     assert share < 1.0
-    assert limit(step(told, Sla(achieved_share=share), level=RATE), Condition.ACHIEVED).met
-    assert not limit(step(told, Sla(achieved_share=share + 1e-6), level=RATE), Condition.ACHIEVED).met
+    assert limit(step(told, Sla(achieved_share=share), level=RATE), StepCondition.ACHIEVED).met
+    assert not limit(step(told, Sla(achieved_share=share + 1e-6), level=RATE), StepCondition.ACHIEVED).met
 
 
 def test_of_a_load_that_was_never_begun_no_noise_is_assumed() -> None:
-    achieved = limit(step(finished([], unsent=1000, answered=[0] * 11), level=RATE), Condition.ACHIEVED)
+    achieved = limit(step(finished([], unsent=1000, answered=[0] * 11), level=RATE), StepCondition.ACHIEVED)
     assert achieved.low == achieved.measured == achieved.high
-    assert achieved.outcome is Outcome.FAIL
+    assert achieved.outcome is StepOutcome.FAIL
 
 
 def test_the_slowest_answer_is_the_p99_where_just_one_in_a_hundred_failed() -> None:
-    assert limit(step(finished([0.1] * 989 + [0.7], failed=10)), Condition.P99).measured == 0.7
+    assert limit(step(finished([0.1] * 989 + [0.7], failed=10)), StepCondition.P99).measured == 0.7
 
 
 def test_every_limit_of_the_machine_is_told_once() -> None:
     told = without_room(ok=1000, no_room=30)
     files = told["classes"][0] | {"count": 10}
     told["classes"] = [files, files | {"detail": "no ports left"}, files]
-    result = StepResult.of(StepOrder(TARGET, ENDPOINT, CLIENTS, 1.0, 10.0), told)
+    result = StepResult.of(StepRequest(TARGET, ENDPOINT, CLIENTS, 1.0, 10.0), told)
     assert machine_limits(result) == "too many open files; raise `ulimit -n`; no ports left"

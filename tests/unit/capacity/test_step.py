@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainmark.capacity.advice import clients_for_enough, give_up, lengthened_seconds, requests_wanted, step_seconds
-from chainmark.capacity.agreement import Sla
-from chainmark.capacity.model import Level, LevelKind, Outcome, Phase, Step, StepOrder, StepResult, Waits
+from chainmark.capacity.advice import clients_for_enough, extended_seconds, give_up, requests_wanted, step_seconds
+from chainmark.capacity.model import LevelKind, LoadLevel, Phase, Step, StepOutcome, StepRequest, StepResult, Waits
 from chainmark.capacity.plan import SearchPlan
 from chainmark.capacity.search import Ask, Interrupted, StoppedBy, search
+from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import judge, share_interval
 from chainmark.capacity.step import StepRunner, StepSettings, run_step
 from chainmark.core.errors import EnvironmentFailure, UsageError
@@ -31,7 +31,7 @@ SLA = Sla()
 class SimulatedEngine:
     """The engine's face before a simulated server, which needs no time."""
 
-    def __init__(self, order: StepOrder, server: Server) -> None:
+    def __init__(self, order: StepRequest, server: Server) -> None:
         self.order, self.server = order, server
         self.calls: list[str] = []
         self.left = 2
@@ -89,21 +89,21 @@ class Bench:
         self.orders.append(told)
         closed = "closed" in told["mode"]
         level = (
-            Level(LevelKind.CLIENTS, told["mode"]["closed"]["clients"])
+            LoadLevel(LevelKind.CLIENTS, told["mode"]["closed"]["clients"])
             if closed
-            else Level(LevelKind.RATE, told["mode"]["open"]["rate_per_s"])
+            else LoadLevel(LevelKind.RATE, told["mode"]["open"]["rate_per_s"])
         )
         timings = {key: told[key] for key in ("warm_up_s", "duration_s", "timeout_s")}
-        self.engines.append(SimulatedEngine(StepOrder(TARGET, ENDPOINT, level, **timings), self.server))
+        self.engines.append(SimulatedEngine(StepRequest(TARGET, ENDPOINT, level, **timings), self.server))
         return self.engines[-1]
 
 
 def clients(number: int, phase: Phase = Phase.PROBE, lengthened: bool = False) -> Ask:
-    return Ask(Level(LevelKind.CLIENTS, float(number)), phase, lengthened)
+    return Ask(LoadLevel(LevelKind.CLIENTS, float(number)), phase, lengthened)
 
 
 def step(told: dict[str, Any]) -> Step:
-    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, 1.0), 1.0, 10.0)
+    order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, 1.0), 1.0, 10.0)
     return judge(StepResult.of(order, told), SLA, Phase.PROBE, read_histogram=Latencies)
 
 
@@ -121,16 +121,16 @@ def test_a_step_is_as_long_as_its_requests_need() -> None:
 def test_an_inconclusive_step_is_lengthened_by_what_it_lacks() -> None:
     few = step(finished([0.1] * 100))
     straddling = step(finished([0.1] * 990 + [1.5] * 10))
-    assert few.outcome is straddling.outcome is Outcome.INCONCLUSIVE
-    assert lengthened_seconds(straddling, SLA, 10.0, 120.0) == 40.0
-    assert lengthened_seconds(straddling, SLA, 10.0, 25.0) == 25.0
-    assert lengthened_seconds(few, SLA, 10.0, 120.0) == 40.0
+    assert few.outcome is straddling.outcome is StepOutcome.INCONCLUSIVE
+    assert extended_seconds(straddling, SLA, 10.0, 120.0) == 40.0
+    assert extended_seconds(straddling, SLA, 10.0, 25.0) == 25.0
+    assert extended_seconds(few, SLA, 10.0, 120.0) == 40.0
     # Of 300 a second 10,000 and a tenth more are wanted: nothing else is unclear.
     many = Sla(min_requests=10_000)
-    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, 1.0), 1.0, 10.0)
+    order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, 1.0), 1.0, 10.0)
     short = judge(StepResult.of(order, finished([0.1] * 3000)), many, Phase.PROBE, read_histogram=Latencies)
-    assert short.outcome is Outcome.INCONCLUSIVE
-    assert lengthened_seconds(short, many, 10.0, 120.0) == 37.0
+    assert short.outcome is StepOutcome.INCONCLUSIVE
+    assert extended_seconds(short, many, 10.0, 120.0) == 37.0
 
 
 @given(st.integers(1, 200_000), st.floats(0.0, 0.5))
@@ -166,7 +166,7 @@ def test_slow_endpoints_get_longer_steps() -> None:
     bench.runner.measure(clients(2))
     assert [order["duration_s"] for order in bench.orders] == [10.0, 83.0, 83.0]
     rates = Bench(Server(1, 0.25))
-    rates.runner.measure(Ask(Level(LevelKind.RATE, 2.0), Phase.PROBE))
+    rates.runner.measure(Ask(LoadLevel(LevelKind.RATE, 2.0), Phase.PROBE))
     assert rates.orders[0]["duration_s"] == 120.0
 
 
@@ -257,7 +257,7 @@ def test_what_the_engine_refuses_is_told_as_a_sentence(raised: Exception, expect
     def refuse(text: str) -> SimulatedEngine:
         raise raised
 
-    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, 1.0), 1.0, 10.0)
+    order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, 1.0), 1.0, 10.0)
     with pytest.raises(expected) as told:
         run_step(order, make_engine=refuse)
     assert told.value.hint is not None
@@ -268,7 +268,7 @@ def test_what_the_engine_refuses_is_told_as_a_sentence(raised: Exception, expect
 
 
 def rate(per_s: float, phase: Phase = Phase.PROBE, lengthened: bool = False) -> Ask:
-    return Ask(Level(LevelKind.RATE, per_s), phase, lengthened)
+    return Ask(LoadLevel(LevelKind.RATE, per_s), phase, lengthened)
 
 
 def test_every_setting_reaches_the_engine() -> None:
@@ -333,7 +333,7 @@ def test_a_step_is_as_long_as_the_busiest_lower_level_lets_expect() -> None:
 
 def measured(of: Step, number: int, due: int, window_s: float = 1.0) -> Step:
     """The same step at another level, with so many right answers."""
-    order = StepOrder(TARGET, ENDPOINT, clients(number).level, 1.0, window_s)
+    order = StepRequest(TARGET, ENDPOINT, clients(number).level, 1.0, window_s)
     return replace(of, result=StepResult.of(order, finished([0.1] * due, window_s)))
 
 
@@ -437,7 +437,7 @@ def test_how_far_a_step_is_is_told_with_what_failed(told: dict[str, Any], fracti
         def progress(self) -> str:
             return json.dumps({"planned_s": 2.0, **told})
 
-    order = StepOrder(TARGET, ENDPOINT, clients(1).level, 1.0, 10.0)
+    order = StepRequest(TARGET, ENDPOINT, clients(1).level, 1.0, 10.0)
     run_step(order, Listener(), lambda _: Telling(order, Server(1, 0.01)), lambda _: None)
     assert seen[0] == (fraction, said)
 
@@ -472,6 +472,6 @@ def test_the_machine_is_watched_while_a_step_runs_and_what_it_did_is_kept() -> N
     bench.runner.watching = Watch
     found = bench.runner.measure(clients(2))
     assert noted == ["begin", "end after finish", "2 clients"]
-    assert (found.waits, found.outcome) == (Waits(0.5, None, None), Outcome.GENERATOR_LIMITED)
+    assert (found.waits, found.outcome) == (Waits(0.5, None, None), StepOutcome.GENERATOR_LIMITED)
     bench.runner.watching = None
     assert bench.runner.measure(clients(2)).waits is None

@@ -9,11 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainmark.capacity.agreement import Sla
-from chainmark.capacity.model import Condition, Level, LevelKind, Outcome, Phase, StepOrder, StepResult, Waits
+from chainmark.capacity.model import (
+    LevelKind,
+    LoadLevel,
+    Phase,
+    StepCondition,
+    StepOutcome,
+    StepRequest,
+    StepResult,
+    Waits,
+)
+from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import judge
 from chainmark.capacity.witness import MachineWitness
-from chainmark.network.witness import Behind, Seconds
+from chainmark.network.witness import Behind, PressureSeconds
 
 from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished
 
@@ -24,10 +33,10 @@ class _Seen:
     """A witness that saw these seconds, and keeps what it was asked about."""
 
     def __init__(self, ran: list[float], waited: list[float], contended: list[float], stolen: list[float]) -> None:
-        self.seconds = Seconds(*map(np.array, (ran, waited, contended, stolen)))
+        self.seconds = PressureSeconds(*map(np.array, (ran, waited, contended, stolen)))
         self.edges_s: list[float] = []
 
-    def between(self, edges_ns: np.ndarray) -> Seconds:
+    def between(self, edges_ns: np.ndarray) -> PressureSeconds:
         """What it saw."""
         self.edges_s = ((edges_ns - 1_700_000_000_000_000_000) / 1e9).tolist()
         return self.seconds
@@ -39,7 +48,7 @@ def _result(
     """A step of a warm-up of 1 s, a window and the time in which it drained."""
     told: dict[str, Any] = finished([0.1] * 400, window_s=window_s, answered=[100] * len(cpu_s))
     told["series"] |= {"cpu_s": cpu_s, "waited_s": waited_s}
-    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, 8.0), warm_up_s=warm_up_s, duration_s=window_s)
+    order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, 8.0), warm_up_s=warm_up_s, duration_s=window_s)
     return StepResult.of(order, told)
 
 
@@ -128,14 +137,14 @@ def test_a_step_counts_unless_others_had_more_than_a_tenth(share: float | None, 
     step = judge(
         _result([0.1] * 5, [0.0] * 5), Sla(), Phase.PROBE, read_histogram=Latencies, waits=Waits(share, None, None)
     )
-    found = step.condition(Condition.WAITED)
+    found = step.condition(StepCondition.WAITED)
     assert found is not None
     assert (found.measured, found.limit, found.met) == (share, 0.1, met)
-    assert found.outcome is (Outcome.PASS if met else Outcome.FAIL)
-    assert step.outcome is (Outcome.PASS if met else Outcome.GENERATOR_LIMITED)
+    assert found.outcome is (StepOutcome.PASS if met else StepOutcome.FAIL)
+    assert step.outcome is (StepOutcome.PASS if met else StepOutcome.GENERATOR_LIMITED)
     assert step.leaning is step.outcome
     assert step.waits == Waits(share, None, None)
-    assert step.reason is (None if met else Condition.WAITED)
+    assert step.reason is (None if met else StepCondition.WAITED)
     assert found.note == (
         "this kernel does not tell"
         if share is None
@@ -144,10 +153,10 @@ def test_a_step_counts_unless_others_had_more_than_a_tenth(share: float | None, 
 
 
 def test_errors_are_the_servers_on_a_crowded_machine_too() -> None:
-    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, 8.0), warm_up_s=1.0, duration_s=10.0)
+    order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, 8.0), warm_up_s=1.0, duration_s=10.0)
     failing = StepResult.of(order, finished([0.1] * 300, failed=100))
     step = judge(failing, Sla(), Phase.PROBE, read_histogram=Latencies, waits=Waits(0.5, None, None))
-    assert (step.outcome, step.reason) == (Outcome.FAIL, Condition.ERRORS)
+    assert (step.outcome, step.reason) == (StepOutcome.FAIL, StepCondition.ERRORS)
     slow = judge(
         StepResult.of(order, finished([0.1] * 300 + [2.0] * 100)),
         Sla(),
@@ -155,5 +164,5 @@ def test_errors_are_the_servers_on_a_crowded_machine_too() -> None:
         read_histogram=Latencies,
         waits=Waits(0.5, None, None),
     )
-    assert (slow.outcome, slow.reason) == (Outcome.GENERATOR_LIMITED, Condition.WAITED)
-    assert judge(failing, Sla(), Phase.PROBE, read_histogram=Latencies).condition(Condition.WAITED) is None
+    assert (slow.outcome, slow.reason) == (StepOutcome.GENERATOR_LIMITED, StepCondition.WAITED)
+    assert judge(failing, Sla(), Phase.PROBE, read_histogram=Latencies).condition(StepCondition.WAITED) is None

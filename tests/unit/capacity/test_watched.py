@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from chainmark.capacity.agreement import Sla
-from chainmark.capacity.loadtest import Found
-from chainmark.capacity.model import Level, LevelKind, Phase, Step, StepOrder, StepResult, Waits
+from chainmark.capacity.loadtest import EndpointResult
+from chainmark.capacity.model import LevelKind, LoadLevel, Phase, Step, StepRequest, StepResult, Waits
 from chainmark.capacity.report import endpoint_entry
+from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import judge
 from chainmark.capacity.watched import MOST_WITHOUT_LIMIT, WATCH_SCHEMA, source_entries, watch_frame, with_watched
 from chainmark.core.load_report import EndpointEntry
-from chainmark.network.server_series import Name, Readings, Recorder, Resource, SourceState, Statement, Watched
+from chainmark.network.server_series import Name, Readings, Resource, SeriesRecorder, SourceState, Statement, Watched
 
 from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished
 
@@ -23,22 +23,22 @@ SECONDS = 4
 def _step(clients: float, began_s: int, lost: float | None = None) -> Step:
     """A second of warm-up, two of the window, one of draining."""
     told = finished([0.01] * 400, window_s=2.0, answered=[100] * SECONDS) | {"started_ns": BEGIN_NS + began_s * NS}
-    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.CLIENTS, clients), warm_up_s=1.0, duration_s=2.0)
+    order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.CLIENTS, clients), warm_up_s=1.0, duration_s=2.0)
     waits = Waits(0.0, lost, 0.0, *([(None,) * SECONDS] * 3))
     return judge(StepResult.of(order, told), Sla(), Phase.FIXED, False, Latencies, waits=waits)
 
 
-def _found(*steps: Step) -> Found:
-    return Found(ENDPOINT, Sla(), fixed=list(steps))
+def _found(*steps: Step) -> EndpointResult:
+    return EndpointResult(ENDPOINT, Sla(), fixed=list(steps))
 
 
-def _entry(found: Found, watched: Watched) -> EndpointEntry:
+def _entry(found: EndpointResult, watched: Watched) -> EndpointEntry:
     return with_watched(endpoint_entry(found, {}, read_histogram=Latencies), found, watched)
 
 
 def _read(name: Name, values: list[float], first_s: int = -1) -> Readings:
     """A reading at half of every second."""
-    recorder = Recorder()
+    recorder = SeriesRecorder()
     for at, value in enumerate(values):
         recorder.add(BEGIN_NS + (first_s + at) * NS + NS // 2, name, value)
     (one,) = recorder.series()
@@ -120,11 +120,11 @@ def test_memory_that_grows_over_a_soak_is_told_and_fails_where_that_is_asked() -
     """A leak of a tenth in a soak is seen, although no latency shows it yet."""
     seconds = 1200
     told = finished([0.01] * 400, window_s=float(seconds), answered=[100] * seconds) | {"started_ns": BEGIN_NS}
-    order = StepOrder(TARGET, ENDPOINT, Level(LevelKind.RATE, 100.0), warm_up_s=0.0, duration_s=float(seconds))
+    order = StepRequest(TARGET, ENDPOINT, LoadLevel(LevelKind.RATE, 100.0), warm_up_s=0.0, duration_s=float(seconds))
     step = judge(StepResult.of(order, told), Sla(), Phase.FIXED, read_histogram=Latencies)
     used = _read(Name("process", "memory", "bytes"), [1e9 * (1.0 + 0.1 * at / seconds) for at in range(seconds)], 0)
     for limit, outcome in ((None, "pass"), (0.05, "fail"), (0.2, "pass")):
-        found = Found(ENDPOINT, Sla(memory_drift_share=limit), fixed=[step])
+        found = EndpointResult(ENDPOINT, Sla(memory_drift_share=limit), fixed=[step])
         memory = [one for one in _entry(found, Watched(series=(used,))).drifts if one.what == "memory"]
         assert [(one.outcome, one.limit) for one in memory] == [(outcome, limit)]
         assert memory[0].begin == pytest.approx(1e9, rel=0.01)

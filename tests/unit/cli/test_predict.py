@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chainmark.core.errors import ExitCode, UsageError
-from chainmark.systems.cardano.model.results import Evidence, Explanation, Prediction
+from chainmark.systems.cardano.model.results import Explanation, ModelRecord, Prediction
 
 from tests.unit.cli.commands import chainmark
 from tests.unit.systems.cardano import made_up
@@ -140,12 +140,12 @@ def test_a_folder_of_reports_gives_the_record(report: Path, figures: dict[str, f
     made_up.write(report.with_name("package.json"), {"name": "something else"})
     result = chainmark("explain", str(report.parent), "--blocks", "64", "--json")
     assert result.exit_code == ExitCode.DONE
-    told = Evidence.model_validate_json(result.stdout)
+    told = ModelRecord.model_validate_json(result.stdout)
     assert len(told.runs) == 3
     assert "not published reports: `package.json`" in result.stderr
     both = [str(report), str(report.with_name("release-10.4.1.json"))]
     named = chainmark("explain", *both, "--blocks", "64", "--json")
-    assert len(Evidence.model_validate_json(named.stdout).runs) == 3
+    assert len(ModelRecord.model_validate_json(named.stdout).runs) == 3
 
 
 @pytest.mark.parametrize(

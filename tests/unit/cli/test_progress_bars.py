@@ -11,8 +11,8 @@ from chainmark.cli.bars import QaProgress, TerminalProgress
 from chainmark.core.manifest import ExperimentLength
 from chainmark.lab.experimenting import Experimenter
 from chainmark.lab.qualifying import Qualifier
-from chainmark.lab.scenarios import QaOrder
-from chainmark.lab.schedules import Arm, Step, Total
+from chainmark.lab.scenarios import QaRequest
+from chainmark.lab.schedules import Arm, PlannedRun, Total
 from chainmark.store.runs import Store
 
 from tests.unit.lab.stand_in import Profile, StandIn, two_scenarios
@@ -70,7 +70,7 @@ def test_a_qualification_says_at_most_until_everything_is_decided(
 ) -> None:
     plan = two_scenarios(tmp_path)
     goes_on = plan.scenarios[0].model_copy(update={"repetitions": None, "most_runs": 4})
-    order = QaOrder(plan.model_copy(update={"scenarios": [goes_on, plan.scenarios[1]]}), "v1", "v2")
+    order = QaRequest(plan.model_copy(update={"scenarios": [goes_on, plan.scenarios[1]]}), "v1", "v2")
     settled = Qualifier(Store(tmp_path / "store"), StandIn(), lambda baseline, _, __: len(baseline) == 3)
     settled.make(order, QaProgress(TerminalProgress(None)))
     told = capsys.readouterr().err
@@ -96,6 +96,6 @@ def test_a_log_hears_of_a_step_now_and_then_and_of_every_finding(capsys: pytest.
 
 def test_a_search_says_at_least(capsys: pytest.CaptureFixture[str]) -> None:
     """It asks for its next load only when it knows this one."""
-    step = Step("v1/c1r200", "v1", _PROFILE, repetition=1, position=1)
+    step = PlannedRun("v1/c1r200", "v1", _PROFILE, repetition=1, position=1)
     TerminalProgress(None).begin(step, 2, Total(4, "at least"))
     assert _begun(capsys.readouterr().err) == ["run 2 of at least 4"]

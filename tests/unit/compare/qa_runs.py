@@ -9,7 +9,7 @@ from chainmark.compare.qa_scenarios import QaRuns, ScenarioRuns
 from chainmark.core.manifest import Fact, Gate, GateStatus, Status, Subject
 from chainmark.core.qa_plan import QaPlan
 from chainmark.core.qa_report import QaReport
-from chainmark.systems.cometbft.old_rule.rule import TenPerCent
+from chainmark.systems.cometbft.ten_percent_rule.rule import TenPerCent
 
 from tests.unit.compare.synthetic_runs import SyntheticRun, catalogue, run, sides
 

@@ -11,7 +11,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.epoch import Epoch
 from chainmark.core.history_report import HistoryReport
-from chainmark.core.metric import Metric, Population, Table
+from chainmark.core.metric import Metric, MetricGroup, Population
 
 from tests.unit.compare.metric_cases import metric
 from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
@@ -27,7 +27,7 @@ def catalogue(metrics: Sequence[Metric]) -> Catalogue:
         system="cometbft",
         title="x",
         populations=[Population(id="block", label="blocks", keys=["height"])],
-        tables=[Table(id="all", title="All")],
+        tables=[MetricGroup(id="all", title="All")],
         metrics=list(metrics),
     )
 

@@ -11,7 +11,7 @@ from chainmark.compare.bisect_result import Searched, bisect_report
 from chainmark.compare.decide import decide
 from chainmark.core.bisect_report import BisectReport, Revision, Way
 from chainmark.core.manifest import ExperimentPlace
-from chainmark.lab.bisecting import Bisection, BisectOrder, BisectRecord, Visit
+from chainmark.lab.bisecting import Bisection, BisectRecord, BisectRequest, Visit
 from chainmark.lab.running import Lab
 from chainmark.stats.change_place import pair_of
 from chainmark.store.experiments import ExperimentFolder
@@ -45,7 +45,7 @@ class InMemory:
         record = BisectRecord(
             system="line",
             profile=LineProfile().model_dump(mode="json"),
-            order=BisectOrder(repo="repo", most_runs=most_runs),
+            order=BisectRequest(repo="repo", most_runs=most_runs),
             revisions=[_revision(place) for place in range(LAST + 1)],
             listed="commits of the main line (first parents)",
             started_at="2026-01-20T08:00:00Z",

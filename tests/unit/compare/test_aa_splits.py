@@ -19,7 +19,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Distribution, Estimate, MetricSummary
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Gate, GateStatus, Status
-from chainmark.core.metric import Better, Kind, Metric, Population, Table
+from chainmark.core.metric import Better, Kind, Metric, MetricGroup, Population
 from chainmark.core.verdict import Verdict
 
 from tests.unit.compare.metric_cases import metric
@@ -43,7 +43,11 @@ def _run(number: int, values: dict[str, float | None], metrics: Sequence[Metric]
     }
     populations = [Population(id="block", label="blocks", keys=["height"])]
     known = Catalogue(
-        system="x", title="X", populations=populations, tables=[Table(id="all", title="All")], metrics=list(metrics)
+        system="x",
+        title="X",
+        populations=populations,
+        tables=[MetricGroup(id="all", title="All")],
+        metrics=list(metrics),
     )
     return SyntheticRun(described, known, {}, summaries)
 

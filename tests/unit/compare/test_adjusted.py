@@ -15,7 +15,7 @@ from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Outcome
-from chainmark.core.metric import Covariate, CovariateKind, Kind, Metric, Population, Table
+from chainmark.core.metric import Covariate, CovariateKind, Kind, Metric, MetricGroup, Population
 from chainmark.stats.centiles import FloatArray
 from chainmark.stats.covariates import adjusted_means, day_waves
 
@@ -44,7 +44,7 @@ def _catalogue(time_key: str | None = "time_s") -> Catalogue:
         system="x",
         title="X",
         populations=[population],
-        tables=[Table(id="all", title="All")],
+        tables=[MetricGroup(id="all", title="All")],
         metrics=[DELAY, NOON, ERRORS, PLAIN],
     )
 

@@ -12,8 +12,8 @@ import pytest
 
 from chainmark.compare.bisect import (
     FAILING,
-    Followed,
     Known,
+    SearchTarget,
     archived,
     differs,
     followed_of,
@@ -28,10 +28,10 @@ from chainmark.core.comparison import Judgement, Outcome, Scale, SideValue
 from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import ExperimentPlace, Gate, GateKind, GateStatus, Status
-from chainmark.core.metric import Better, Kind, Metric, Population, Table
+from chainmark.core.metric import Better, Kind, Metric, MetricGroup, Population
 from chainmark.core.verdict import Verdict
 from chainmark.lab.bisecting import Bisection, Built, Visit
-from chainmark.stats.change_place import DOUBT, Row, Seen
+from chainmark.stats.change_place import DOUBT, SearchedRevisions, SearchedRuns
 from chainmark.stats.intervals import Spread, Working
 from chainmark.store.runs import SealedRun
 
@@ -88,9 +88,9 @@ def test_a_metric_is_named_alone_or_with_its_statistic_and_an_unknown_one_with_t
 
 def test_a_value_has_the_bad_side_up_on_the_scale_on_which_runs_are_compared() -> None:
     run = stub_run("v1", 4.0, 1)
-    assert Followed(metric(), "mean", Working.LOG, 1.0).value(run) == pytest.approx(math.log(4.0))
-    assert Followed(metric(), "mean", Working.DIFFERENCE, -1.0).value(run) == -4.0
-    assert Followed(metric(), "p99", Working.LOG, 1.0).value(run) is None
+    assert SearchTarget(metric(), "mean", Working.LOG, 1.0).value(run) == pytest.approx(math.log(4.0))
+    assert SearchTarget(metric(), "mean", Working.DIFFERENCE, -1.0).value(run) == -4.0
+    assert SearchTarget(metric(), "p99", Working.LOG, 1.0).value(run) is None
 
 
 @pytest.mark.parametrize(
@@ -101,27 +101,27 @@ def test_a_value_has_the_bad_side_up_on_the_scale_on_which_runs_are_compared() -
     ],
 )  # fmt: skip
 def test_a_run_without_a_value_on_the_scale_has_none(value: float, working: Working, expected: float | None) -> None:
-    assert Followed(metric(), "mean", working).value(stub_run("v1", value, 1)) == expected
+    assert SearchTarget(metric(), "mean", working).value(stub_run("v1", value, 1)) == expected
 
 
 def test_a_run_that_is_not_valid_has_no_value_and_counts_where_failing_is_what_is_followed() -> None:
     run = stub_run("v1", 4.0, 1)
-    assert Followed().value(run) == 0.0
+    assert SearchTarget().value(run) == 0.0
     run.manifest.status = Status.FAILED
-    assert Followed().value(run) == 1.0
-    assert Followed(metric(), "mean", Working.LOG).value(run) is None
+    assert SearchTarget().value(run) == 1.0
+    assert SearchTarget(metric(), "mean", Working.LOG).value(run) is None
     run.manifest.status = Status.INVALID
-    assert Followed().value(run) is None, "it says nothing of its subject"
-    assert Followed(metric(), "mean", Working.LOG).value(run) is None
+    assert SearchTarget().value(run) is None, "it says nothing of its subject"
+    assert SearchTarget(metric(), "mean", Working.LOG).value(run) is None
 
 
 def test_a_change_is_told_as_a_share_or_in_the_unit_with_its_own_sign() -> None:
-    ratio = Followed(metric(label="size", statistics=["mean", "p99"]), "p99", Working.LOG, -1.0)
+    ratio = SearchTarget(metric(label="size", statistics=["mean", "p99"]), "p99", Working.LOG, -1.0)
     assert (ratio.name, ratio.scale) == ("size p99", Scale.RELATIVE)
     assert ratio.told(math.log(2.0)) == pytest.approx(-0.5)
-    plain = Followed(metric(), "mean", Working.DIFFERENCE, -1.0)
+    plain = SearchTarget(metric(), "mean", Working.DIFFERENCE, -1.0)
     assert (plain.scale, plain.told(3.0)) == (Scale.ABSOLUTE, -3.0)
-    assert (Followed().name, Followed().scale, Followed().told(1.0)) == (FAILING, Scale.ABSOLUTE, 1.0)
+    assert (SearchTarget().name, SearchTarget().scale, SearchTarget().told(1.0)) == (FAILING, Scale.ABSOLUTE, 1.0)
 
 
 NOISE = (-1.0, 0.0, 1.0)
@@ -138,7 +138,7 @@ def _runs(
         system="cometbft",
         title="CometBFT",
         populations=[Population(id="block", label="blocks", keys=["height"])],
-        tables=[Table(id="all", title="All")],
+        tables=[MetricGroup(id="all", title="All")],
         metrics=list(metrics),
     )
     made = []
@@ -185,7 +185,7 @@ def test_of_the_metrics_that_fail_the_one_is_followed_that_stands_out_most_from_
         d_s=((1.0, 0.0001), (9.0, 0.0001)),  # decides nothing
     )
     followed = followed_of(decided, None)
-    assert followed == Followed(decided.catalogue.metric("b_s"), "mean", Working.LOG, 1.0)
+    assert followed == SearchTarget(decided.catalogue.metric("b_s"), "mean", Working.LOG, 1.0)
     exact = _decided(metrics, a_s=((1.0, 0.0), (2.0, 0.0)), b_s=((1.0, 0.0), (3.0, 0.0)), c_s=((1.0, 0.01), (9.0, 0.1)))
     followed = followed_of(exact, None)
     assert followed is not None
@@ -201,7 +201,7 @@ def test_the_noise_of_a_run_is_that_of_both_sides() -> None:
             metrics, a_s=((0.0, quiet[0]), (100.0, quiet[1])), b_s=((0.0, restless[0]), (100.0, restless[1]))
         )
         followed = followed_of(decided, None)
-        assert followed == Followed(decided.catalogue.metric("b_s"), "mean", Working.DIFFERENCE, 1.0)
+        assert followed == SearchTarget(decided.catalogue.metric("b_s"), "mean", Working.DIFFERENCE, 1.0)
 
 
 def _clearest(decided: Decided) -> str:
@@ -238,9 +238,9 @@ def test_runs_without_a_value_say_nothing_of_the_noise(lost: list[str], deviatio
 def test_the_scale_and_the_bad_side_are_those_of_the_metric_and_its_change() -> None:
     plain = metric(id="a_s", gating=True, kind=Kind.DIFFERENCE, better=Better.HIGHER, margin=0.01)
     decided = _decided([plain], a_s=((5.0, 0.01), (3.0, 0.01)))
-    assert followed_of(decided, None) == Followed(plain, "mean", Working.DIFFERENCE, -1.0)
+    assert followed_of(decided, None) == SearchTarget(plain, "mean", Working.DIFFERENCE, -1.0)
     below = metric(id="a_s", gating=True, margin=0.01)
-    assert followed_of(_decided([below], a_s=((-1.0, 0.01), (4.0, 0.01))), None) == Followed(
+    assert followed_of(_decided([below], a_s=((-1.0, 0.01), (4.0, 0.01))), None) == SearchTarget(
         below, "mean", Working.DIFFERENCE, 1.0
     ), "a ratio with what is below 0 says nothing"
     count = metric(id="a_s", gating=True, kind=Kind.COUNT)
@@ -249,7 +249,7 @@ def test_the_scale_and_the_bad_side_are_those_of_the_metric_and_its_change() -> 
     assert found.working is Working.DIFFERENCE
     several = metric(id="a_s", gating=True, statistics=["mean", "p99"], judged_by=["mean", "p99"])
     tail = _decided([several], a_s=((1.0, 0.01), (1.0, 0.01)), a_s__p99=((1.0, 0.01), (2.0, 0.02)))
-    assert followed_of(tail, None) == Followed(several, "p99", Working.LOG, 1.0)
+    assert followed_of(tail, None) == SearchTarget(several, "p99", Working.LOG, 1.0)
 
 
 def test_a_metric_that_is_asked_for_is_followed_only_if_it_differs() -> None:
@@ -258,7 +258,7 @@ def test_a_metric_that_is_asked_for_is_followed_only_if_it_differs() -> None:
         metrics, a_s=((1.0, 0.01), (1.0, 0.01)), b_s=((2.0, 0.01), (1.0, 0.01)), c_s=((1.0, 0.3), (1.1, 0.3))
     )
     assert followed_of(decided, None) is None, "the verdict is no failure"
-    assert followed_of(decided, "b_s") == Followed(decided.catalogue.metric("b_s"), "mean", Working.LOG, -1.0)
+    assert followed_of(decided, "b_s") == SearchTarget(decided.catalogue.metric("b_s"), "mean", Working.LOG, -1.0)
     assert followed_of(decided, "c_s") is None
     with pytest.raises(UsageError, match="`d_s` is not a judged metric"):
         followed_of(decided, "d_s")
@@ -269,7 +269,7 @@ def test_where_only_the_runs_fail_their_failing_is_followed() -> None:
     for one in bad:
         gate = Gate(id="g", label="alive", status=GateStatus.FAIL, measured="3", limit="4", kind=GateKind.SUBJECT)
         one.manifest.gates, one.manifest.status = [gate], Status.FAILED
-    assert followed_of(decide(good, bad), None) == Followed()
+    assert followed_of(decide(good, bad), None) == SearchTarget()
 
 
 def test_of_metrics_that_are_worse_only_together_the_clearest_is_followed() -> None:
@@ -289,7 +289,7 @@ def test_of_metrics_that_are_worse_only_together_the_clearest_is_followed() -> N
 def test_failing_runs_have_no_noise_of_an_archive_and_no_levels() -> None:
     search = InMemory(LineSystem(), {})
     search.run(0)
-    assert archived(search.made, Followed(), []) is None
+    assert archived(search.made, SearchTarget(), []) is None
     known = _known([0, 1, 1, 3], fails=True)
     assert known.levels() == {}
 
@@ -334,7 +334,7 @@ def _visited(failed: Status = Status.VALID) -> Bisection:
 
 
 def test_a_step_says_what_was_known_at_its_end_by_its_own_runs_and_those_before() -> None:
-    made, followed, archive = _visited(), Followed(metric(), "mean", Working.LOG), Spread(3.0, 30.0)
+    made, followed, archive = _visited(), SearchTarget(metric(), "mean", Working.LOG), Spread(3.0, 30.0)
     steps = steps_of(made, followed, archive)
     assert [(step.place, step.pairs) for step in steps] == [(6, 2), (9, 1), (6, 1), (4, 4)]
     for step, visits in zip(steps, (2, 4, 5, 6), strict=True):
@@ -357,7 +357,7 @@ def test_a_step_says_what_was_known_at_its_end_by_its_own_runs_and_those_before(
 
 
 def test_steps_by_failing_runs_have_no_changes() -> None:
-    steps = steps_of(_visited(Status.FAILED), Followed(), None)
+    steps = steps_of(_visited(Status.FAILED), SearchTarget(), None)
     assert [(step.place, step.pairs, step.change, step.low, step.high) for step in steps] == [
         (6, 2, None, None, None), (9, 1, None, None, None), (6, 1, None, None, None),
         (4, 4, None, None, None),
@@ -366,12 +366,12 @@ def test_steps_by_failing_runs_have_no_changes() -> None:
 
 
 def test_what_is_known_is_of_the_visits_that_are_asked_for_and_of_revisions_that_can_be_measured() -> None:
-    made, followed, archive = _visited(), Followed(metric(), "mean", Working.LOG), Spread(0.02, 30.0)
+    made, followed, archive = _visited(), SearchTarget(metric(), "mean", Working.LOG), Spread(0.02, 30.0)
     known = Known.of(made, followed, archive, 1)
     assert known.seen.places.tolist() == [0, 12, 12, 0]
     assert known.seen.values.tolist() == pytest.approx([followed.value(run) for run in list(made.runs.values())[:4]])
     assert (known.row.last, known.row.archive, known.row.fails, known.row.equal) == (12, archive, False, ())
-    assert Known.of(made, Followed(), None).row.fails
+    assert Known.of(made, SearchTarget(), None).row.fails
     made.record.builds = {
         place: Built(version=f"v{place}", sha256=sha) for place, sha in ((4, "a"), (5, "a"), (7, "b"))
     }
@@ -396,17 +396,17 @@ def test_noise_of_other_runs_helps_unless_the_ends_differ_more() -> None:
     other = [stub_run("old", value, number) for number, value in enumerate((100.0, 104.0))]
     history = [*other, *(cast(SyntheticRun, run) for run in made.runs.values())]
     for working, squares in ((Working.LOG, math.log(1.04) ** 2 / 2.0), (Working.DIFFERENCE, 8.0)):
-        found = archived(made, Followed(metric(), "mean", working), history)
+        found = archived(made, SearchTarget(metric(), "mean", working), history)
         assert found is not None
         assert found.squares == pytest.approx(squares)
         assert found.degrees_of_freedom == 1.0
-    ratio = Followed(metric(), "mean", Working.LOG)
+    ratio = SearchTarget(metric(), "mean", Working.LOG)
     assert archived(_search([1.0], [2.0]), ratio, other) is not None
     assert archived(_search([1.0, 1.02], []), ratio, other) is None
     assert archived(_search([], [2.0, 2.04]), ratio, other) is None
     assert archived(_search([], []), ratio, other) is None
     assert archived(made, ratio, []) is None
-    assert archived(made, Followed(metric(), "p99", Working.LOG), history) is None
+    assert archived(made, SearchTarget(metric(), "p99", Working.LOG), history) is None
     quiet = [stub_run("old", 100.0 + 0.001 * number, number) for number in range(30)]
     assert archived(made, ratio, quiet) is None
 
@@ -414,9 +414,9 @@ def test_noise_of_other_runs_helps_unless_the_ends_differ_more() -> None:
 def _known(places: list[int], found: list[float] | None = None, *, fails: bool = False) -> Known:
     """A search among three revisions after the good one."""
     visits = np.zeros(len(places), dtype=int)
-    seen = Seen(np.array(places), visits, np.array([float(place > 1) for place in places]))
-    row = Row(3, frozenset(), (), None, fails)
-    return Known(row, seen, np.array(found or [1.0, 0.0, 0.0]), Followed())
+    seen = SearchedRuns(np.array(places), visits, np.array([float(place > 1) for place in places]))
+    row = SearchedRevisions(3, frozenset(), (), None, fails)
+    return Known(row, seen, np.array(found or [1.0, 0.0, 0.0]), SearchTarget())
 
 
 def test_the_last_revision_between_the_ends_is_the_current_one() -> None:

@@ -19,7 +19,7 @@ from chainmark.core.comparison import (
     Outcome,
 )
 from chainmark.core.errors import ExitCode, UsageError
-from chainmark.core.manifest import Change, Configuration, Gate, GateStatus
+from chainmark.core.manifest import ConfigChange, Configuration, Gate, GateStatus
 from chainmark.core.metric import Weighting
 from chainmark.core.verdict import Verdict
 from chainmark.report.comparison_document import comparison_document
@@ -293,7 +293,7 @@ def test_configuration_differences_are_told_from_changes() -> None:
     )
     candidate[0].manifest.configuration = Configuration(
         effective={"a.toml": {"same": 1, "default": 2, "set": 9, "new": [1, 2]}},
-        changed={"a.toml": {"set": Change(default=1, used=9)}},
+        changed={"a.toml": {"set": ConfigChange(default=1, used=9)}},
     )
     found = compared(baseline, candidate)
     rows = [(d.key, d.baseline, d.candidate, d.only_in, d.is_default_change) for d in found.configuration_differences]

@@ -12,7 +12,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Judgement, Outcome
 from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.manifest import ExperimentLength, ExperimentPlace, Gate, GateStatus, Status
-from chainmark.core.metric import Condition, Metric, Population, Table
+from chainmark.core.metric import Metric, MetricGroup, Population, SharedFact
 from chainmark.core.verdict import Verdict
 from chainmark.stats.sequential import Looks
 
@@ -36,7 +36,7 @@ def catalogue(*metrics: Metric, **settings: Any) -> Catalogue:
         "system": "x",
         "title": "X",
         "populations": [Population(id="block", label="blocks", keys=["height"])],
-        "tables": [Table(id="all", title="All")],
+        "tables": [MetricGroup(id="all", title="All")],
         "metrics": list(metrics),
     }
     return Catalogue.model_validate(defaults | settings)
@@ -96,11 +96,11 @@ def test_what_vanished_is_added_to_the_candidates_definitions() -> None:
         LATENCY,
         metric(id="gone_s", population="host", table="old"),
         populations=[block.model_copy(update={"label": "old blocks"}), host],
-        tables=[Table(id="old", title="Old"), Table(id="all", title="Old title")],
+        tables=[MetricGroup(id="old", title="Old"), MetricGroup(id="all", title="Old title")],
         title="Old",
         trails=[{"key": "old"}],
         published={"style": "old"},
-        conditions=[Condition(id="old", label="old", explanation="")],
+        conditions=[SharedFact(id="old", label="old", explanation="")],
     )
     new = catalogue(
         LATENCY.model_copy(update={"margin": 0.2}),
@@ -108,7 +108,7 @@ def test_what_vanished_is_added_to_the_candidates_definitions() -> None:
         title="New",
         trails=[{"key": "new"}],
         published={"style": "new"},
-        conditions=[Condition(id="new", label="new", explanation="", makes_incomparable=["latency_s"])],
+        conditions=[SharedFact(id="new", label="new", explanation="", makes_incomparable=["latency_s"])],
     )
     found = merged_catalogue(old, new)
     assert (found.system, found.title, found.trails, found.published) == (new.system, "New", new.trails, new.published)
@@ -248,7 +248,7 @@ def test_the_figures_of_sides_that_passed_no_run_are_shown_and_not_judged() -> N
 
 
 def test_only_what_a_condition_makes_incomparable_is_not_judged() -> None:
-    clock = Condition(id="clock", label="clock", explanation="", makes_incomparable=["latency_s"])
+    clock = SharedFact(id="clock", label="clock", explanation="", makes_incomparable=["latency_s"])
     described = catalogue(LATENCY, INTERVAL, MEMORY, conditions=[clock])
     baseline = side("a", described=described)
     candidate = side("b", described=described, latency_s=1.5)

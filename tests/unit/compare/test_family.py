@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from chainmark.compare import family
-from chainmark.compare.family import CHANCE, Gated, Table, family_of
+from chainmark.compare.family import CHANCE, Gated, RunTable, family_of
 from chainmark.compare.judge import Bench, judge
 from chainmark.compare.noise import Column
 from chainmark.core.comparison import Judgement, SideValue
@@ -133,11 +133,11 @@ def test_two_metrics_of_which_one_is_in_the_table_share_the_error(
     """Each p-value counts twice, and is held against the level of the look; at it, it is worse."""
     asked: list[list[float]] = []
 
-    def test(_: Table, alone: list[float]) -> FamilyTest:
+    def test(_: RunTable, alone: list[float]) -> FamilyTest:
         asked.append(alone)
         return tested
 
-    monkeypatch.setattr(Table, "test", test)
+    monkeypatch.setattr(RunTable, "test", test)
     beside = _gated([1.0, None], [1.0, 1.0], p_worse=p_beside)
     found = family_of([beside, _gated([1.0, 1.1], [1.0, 1.1], p_worse=0.3)], _bench((2, 2)))
     assert asked == [[0.3]]
@@ -216,7 +216,7 @@ def test_the_archives_rows_are_turned_as_the_columns_are() -> None:
     higher = metric(id="y_s", better=Better.HIGHER, gating=True)
     gated = [_gated([1.0, 1.01], [1.0, 1.01]), _gated([1.0, 1.01], [1.0, 1.01], higher)]
     bench, archive = _with_archive(_bench((2, 2)), [[0.1, 0.2], [-0.1, 0.3]])
-    table = Table.of(gated, bench)
+    table = RunTable.of(gated, bench)
     assert table is not None
     assert table.archive.tolist() == [[0.1, -0.2], [-0.1, -0.3]]
     assert table.looks == Looks(((2, 2),), 2, archive=2)
@@ -229,7 +229,7 @@ def test_runs_that_differ_more_than_the_archives_widen_them() -> None:
     noisy = _gated([1.0, 2.0, 1.0], [1.0, 2.0, 1.0])
     rows = [[0.01], [-0.01], [0.02], [0.01]]
     bench, _ = _with_archive(_bench((3, 3)), rows)
-    table = Table.of([noisy], bench)
+    table = RunTable.of([noisy], bench)
     assert table is not None
     own = 2 * (math.log(2.0) ** 2) * 2 / 3 / 4  # squares of both sides over their four degrees of freedom
     assert np.square(table.archive).mean() == pytest.approx(own)
@@ -238,25 +238,25 @@ def test_runs_that_differ_more_than_the_archives_widen_them() -> None:
 
 def test_an_archive_without_any_noise_is_no_measure_of_these_runs() -> None:
     bench, _ = _with_archive(_bench((3, 3)), [[0.0], [0.0]])
-    table = Table.of([_gated([1.0, 2.0, 1.0], [1.0, 2.0, 1.0])], bench)
+    table = RunTable.of([_gated([1.0, 2.0, 1.0], [1.0, 2.0, 1.0])], bench)
     assert table is not None
     assert table.archive.tolist() == [[0.0], [0.0]]
 
 
 def test_single_runs_have_a_table_as_soon_as_an_archive_shows_the_noise() -> None:
     gated = [_gated([1.0], [1.3])]
-    assert Table.of(gated, _bench((1, 1))) is None
+    assert RunTable.of(gated, _bench((1, 1))) is None
     bench, _ = _with_archive(_bench((1, 1)), [[0.02]])
-    table = Table.of(gated, bench)
+    table = RunTable.of(gated, bench)
     assert table is not None
     assert table.looks.degrees_of_freedom.tolist() == [1.0]
     empty = _Archive(np.empty((0, 1)))
-    assert Table.of(gated, Bench(empty, _bench((1, 1)).looks)) is None  # type: ignore[arg-type]
+    assert RunTable.of(gated, Bench(empty, _bench((1, 1)).looks)) is None  # type: ignore[arg-type]
 
 
 def test_the_test_of_a_table_is_that_of_its_columns_with_the_limits_of_each() -> None:
     gated = [_gated([1.0, 1.02, 0.99], [1.2, 1.24, 1.19])]
-    table = Table.of(gated, _bench((3, 3)))
+    table = RunTable.of(gated, _bench((3, 3)))
     assert table is not None
     limits = np.array([t_quantile(1.0 - 0.02, 4.0)])
     expected = family_test(table.baseline, table.candidate, table.archive, table.looks, limits=limits)
@@ -272,14 +272,14 @@ def _asked(monkeypatch: pytest.MonkeyPatch, now: int, planned: int, enough: int)
     """What is advised where ``enough`` runs decide with just the chance that is asked for, and what was tried."""
     tried: list[list[int]] = []
 
-    def forecast(_: Table, further: Sequence[int]) -> Forecast:
+    def forecast(_: RunTable, further: Sequence[int]) -> Forecast:
         tried.append(list(further))
         return Forecast({runs: CHANCE if runs >= enough else 0.79 for runs in further})
 
-    monkeypatch.setattr(Table, "forecast", forecast)
+    monkeypatch.setattr(RunTable, "forecast", forecast)
     nothing = np.empty((0, 0))
     looks = Looks(((1, 1), (2, 2), (now - 1, now)), planned)
-    table = Table(nothing, nothing, nothing, looks, np.empty(0))
+    table = RunTable(nothing, nothing, nothing, looks, np.empty(0))
     return table.runs_to_decide(), tried
 
 
@@ -301,7 +301,7 @@ def test_beyond_the_plan_numbers_are_tried_in_growing_steps(monkeypatch: pytest.
 
 def _anew(monkeypatch: pytest.MonkeyPatch, enough: int) -> int | None:
     """Runs a side of a new experiment where so many pass with just the chance that is asked for."""
-    table = Table.of([_gated([1.0, 1.02, 0.99], [1.05, 1.08, 1.02])], _bench((3, 3)))
+    table = RunTable.of([_gated([1.0, 1.02, 0.99], [1.05, 1.08, 1.02])], _bench((3, 3)))
     assert table is not None
 
     def chance(
@@ -336,7 +336,7 @@ def test_more_runs_than_anybody_makes_are_not_told(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_forecast_is_that_of_the_table() -> None:
-    table = Table.of([_gated([1.0, 1.02, 0.99], [1.05, 1.08, 1.02])], _bench((3, 3), planned=5))
+    table = RunTable.of([_gated([1.0, 1.02, 0.99], [1.05, 1.08, 1.02])], _bench((3, 3), planned=5))
     assert table is not None
     found = table.forecast([4, 5])
     assert list(found.decided) == [4, 5]

@@ -14,7 +14,7 @@ from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.epoch import Epoch
 from chainmark.core.errors import UsageError
 from chainmark.core.history_report import HistoryReport
-from chainmark.core.metric import Better, Kind, Metric, Population, Table
+from chainmark.core.metric import Better, Kind, Metric, MetricGroup, Population
 from chainmark.stats.multiple import benjamini_hochberg
 
 from tests.unit.compare.metric_cases import metric
@@ -32,7 +32,7 @@ def run(version: str, day: int, values: Mapping[str, Value], metrics: Sequence[M
         system="cometbft",
         title="x",
         populations=[Population(id="block", label="blocks", keys=["height"])],
-        tables=[Table(id="all", title="All")],
+        tables=[MetricGroup(id="all", title="All")],
         metrics=list(metrics),
     )
     summaries = {}

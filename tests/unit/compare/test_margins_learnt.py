@@ -28,7 +28,7 @@ from chainmark.compare.noise import Archive, ArchiveSpread
 from chainmark.core.catalogue import Bounds, Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.margin_report import MarginRow
-from chainmark.core.metric import Better, Kind, Metric, Population, Table
+from chainmark.core.metric import Better, Kind, Metric, MetricGroup, Population
 from chainmark.stats.intervals import LEVEL, Working
 from chainmark.stats.sequential import Looks
 from chainmark.stats.special import t_quantile
@@ -141,7 +141,7 @@ KNOWN = Catalogue(
     system="x",
     title="X",
     populations=[Population(id="block", label="blocks", keys=["height"])],
-    tables=[Table(id="all", title="All")],
+    tables=[MetricGroup(id="all", title="All")],
     metrics=[LATENCY, RATE, SIZE, *OTHERS],
 )
 DEVIATIONS = {

@@ -10,7 +10,7 @@ import pytest
 
 from chainmark.compare.next_step import Clues, with_next_step
 from chainmark.compare.sides import SelectedRuns, select
-from chainmark.compare.verdict import Finding
+from chainmark.compare.verdict import VerdictFinding
 from chainmark.core.build import BuildDifferences, Commit
 from chainmark.core.comparison import (
     Breakdown,
@@ -31,7 +31,7 @@ from tests.unit.compare.synthetic_runs import SyntheticRun
 from tests.unit.compare.test_verdict_words import described, item
 
 WORSE, BETTER, UNDECIDED = Outcome.WORSE, Outcome.BETTER, Outcome.INCONCLUSIVE
-SLOWER = Finding(Verdict.FAIL, "it is slower", ["because"], ["repeat it"])
+SLOWER = VerdictFinding(Verdict.FAIL, "it is slower", ["because"], ["repeat it"])
 NAMES = ["a", "b", "c"]
 GOOD, BAD = "0123456789abcdef" * 2, "fedcba9876543210" * 2
 SAME_OPTIONS = ", with the `--set` options of these runs, if they had any"
@@ -58,7 +58,7 @@ def _pair(versions: tuple[str, str] = ("v1.0.0", "v1.1.0"), **changes: Any) -> t
 NOTHING = Clues(_pair(), [], None, [], None, None, frozenset())
 
 
-def _found(clues: Clues, items: Sequence[Judgement] | None = None, finding: Finding = SLOWER) -> Finding:
+def _found(clues: Clues, items: Sequence[Judgement] | None = None, finding: VerdictFinding = SLOWER) -> VerdictFinding:
     return with_next_step(finding, items or [item("a", WORSE)], described(NAMES), clues)
 
 

@@ -15,7 +15,7 @@ from chainmark.compare.noise import Archive, differs_more
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Distribution, Estimate, MetricSummary
 from chainmark.core.manifest import Configuration
-from chainmark.core.metric import Kind, Population, Table, Weighting
+from chainmark.core.metric import Kind, MetricGroup, Population, Weighting
 from chainmark.stats.intervals import Spread, Working
 
 from tests.unit.compare.metric_cases import metric, side, stub_run
@@ -162,7 +162,7 @@ def holding(
 ) -> list[LoadedRun]:
     """Runs that hold these; None stands for a run without the metric."""
     blocks = Population(id="block", label="blocks", keys=["height"], average_over=["height"], weighting=weighting)
-    tables = [Table(id="all", title="All")]
+    tables = [MetricGroup(id="all", title="All")]
     metrics = [metric()] if known else []
     described = Catalogue(system="x", title="X", populations=[blocks], tables=tables, metrics=metrics)
     return [

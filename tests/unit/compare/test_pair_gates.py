@@ -19,8 +19,8 @@ from chainmark.compare.gates import (
 )
 from chainmark.compare.sides import SelectedRuns, select
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.manifest import Change, Configuration, ExperimentPlace, Gate, GateStatus, Status
-from chainmark.core.metric import Condition, Population, Table, Weighting
+from chainmark.core.manifest import ConfigChange, Configuration, ExperimentPlace, Gate, GateStatus, Status
+from chainmark.core.metric import MetricGroup, Population, SharedFact, Weighting
 
 from tests.unit.compare.metric_cases import metric
 from tests.unit.compare.synthetic_runs import HOST, SyntheticRun, manifest
@@ -33,7 +33,7 @@ def stub(name: str, *, valid: bool = True, populations: list[Population] | None 
     """A run of a side; ``changes`` are of its manifest."""
     described = manifest("v1", 1, run_id=name, **changes)
     described.gates = [] if valid else [BAD]
-    tables = [Table(id="all", title="All")]
+    tables = [MetricGroup(id="all", title="All")]
     kept = PLAIN if populations is None else populations
     return SyntheticRun(described, Catalogue(system="x", title="X", populations=kept, tables=tables, metrics=[]), {})
 
@@ -321,7 +321,7 @@ def test_runs_that_are_not_judged_have_no_say_in_hardware_and_rules() -> None:
 
 def test_conditions_are_told_in_the_catalogues_order_and_strange_ones_last() -> None:
     conditions = [
-        Condition(id=name, label=f"the {name}", explanation=f"because {name}", makes_incomparable=metrics)
+        SharedFact(id=name, label=f"the {name}", explanation=f"because {name}", makes_incomparable=metrics)
         for name, metrics in (("z", ["x_s", "y_s"]), ("same", ["w_s"]), ("m", ["y_s"]))
     ]
     metrics = [metric(id=name) for name in ("w_s", "x_s", "y_s")]
@@ -329,7 +329,7 @@ def test_conditions_are_told_in_the_catalogues_order_and_strange_ones_last() -> 
         system="x",
         title="X",
         populations=[Population(id="block", label="blocks", keys=["height"])],
-        tables=[Table(id="all", title="All")],
+        tables=[MetricGroup(id="all", title="All")],
         metrics=metrics,
         conditions=conditions,
     )
@@ -351,7 +351,7 @@ def test_conditions_are_told_in_the_catalogues_order_and_strange_ones_last() -> 
 def test_a_setting_differs_by_its_value_and_true_is_not_one() -> None:
     left = Configuration(
         effective={"b.toml": {"on": True, "same": 1, "list": [1, 2]}, "a.toml": {"k": 1}},
-        changed={"b.toml": {"on": Change(default=False, used=True)}},
+        changed={"b.toml": {"on": ConfigChange(default=False, used=True)}},
     )
     right = Configuration(effective={"b.toml": {"on": 1, "same": 1, "list": [1, 2]}, "c.toml": {"k": 2}})
     found = configuration_differences(left, right)

@@ -11,7 +11,16 @@ import pytest
 from scipy import stats
 
 from chainmark.compare import compare
-from chainmark.compare.split import Part, Parted, PartedChange, PartEffect, divided, effects, splits_between, splits_of
+from chainmark.compare.split import (
+    MetricPart,
+    Parted,
+    PartedChange,
+    PartEffect,
+    divided,
+    effects,
+    splits_between,
+    splits_of,
+)
 from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale, SideValue, Splits
 from chainmark.core.errors import InternalError
 from chainmark.report.blocks import Table
@@ -23,8 +32,8 @@ from chainmark.store.files import json_bytes
 
 from tests.unit.compare.synthetic_runs import sides
 
-LINE, WORK = Part("line", "line"), Part("work", "work")
-READ, WRITE = Part("read", "read", "work"), Part("w", "w", "work")
+LINE, WORK = MetricPart("line", "line"), MetricPart("work", "work")
+READ, WRITE = MetricPart("read", "read", "work"), MetricPart("w", "w", "work")
 PARTS = (LINE, WORK, READ, WRITE)
 
 
@@ -42,7 +51,7 @@ def _run(rng: np.random.Generator, *means: float, samples: int = 400) -> FloatAr
     return np.asarray(np.array(means) * (1.0 + 0.2 * noise))
 
 
-def _effects(*pairs: tuple[Part, float, float], error: float = 0.01) -> list[PartEffect]:
+def _effects(*pairs: tuple[MetricPart, float, float], error: float = 0.01) -> list[PartEffect]:
     return [PartEffect(part, left, right, error) for part, left, right in pairs]
 
 
@@ -218,7 +227,7 @@ def test_runs_that_agree_by_chance_are_not_known_better_than_each_of_them() -> N
 
 
 def test_a_part_is_the_sum_of_the_columns_within_it_at_any_depth() -> None:
-    read_body, read_header = Part("body", "body", "read"), Part("header", "header", "read")
+    read_body, read_header = MetricPart("body", "body", "read"), MetricPart("header", "header", "read")
     parts = (LINE, WORK, READ, read_body, read_header, WRITE)
     columns = np.tile([1.0, 2.0, 4.0, 8.0], (20, 1))
     found, _ = effects(parts, [columns], [2.0 * columns])
@@ -228,7 +237,7 @@ def test_a_part_is_the_sum_of_the_columns_within_it_at_any_depth() -> None:
     assert all(one.candidate == 2.0 * one.baseline for one in found)
 
 
-def _parted(*pairs: tuple[Part, float, float], metric_id: str = "m") -> PartedChange:
+def _parted(*pairs: tuple[MetricPart, float, float], metric_id: str = "m") -> PartedChange:
     return PartedChange(metric_id, _effects(*pairs), "b")
 
 

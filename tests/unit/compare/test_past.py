@@ -6,7 +6,7 @@ import numpy as np
 
 from chainmark.compare.decide import Decided, Past, decide
 from chainmark.compare.inputs import LoadedRun
-from chainmark.compare.past import told_of
+from chainmark.compare.past import noise_notes
 from chainmark.compare.releases import Releases
 from chainmark.core.epoch import Epoch
 
@@ -31,7 +31,7 @@ def _told(decided: Decided, *, gating: bool | None = None) -> list[str]:
     assert decided.releases is not None
     changes = {} if gating is None else {"gating": gating}
     judgements = [item.model_copy(update=changes) for item in decided.judgements]
-    return told_of(decided.releases, judgements, CATALOGUE)
+    return noise_notes(decided.releases, judgements, CATALOGUE)
 
 
 def test_the_noise_is_told_with_its_runs_and_from_the_quietest_gating_metric_to_the_noisiest() -> None:
@@ -52,7 +52,7 @@ def test_nothing_is_told_of_metrics_that_decide_nothing() -> None:
 
 def test_few_releases_are_not_told_as_noise() -> None:
     compared = [LoadedRun(run("v1.99", 99, [1.0] * 6))]
-    assert told_of(Releases(compared, _noisy()[:5]), _decided(_noisy()).judgements, CATALOGUE) == []
+    assert noise_notes(Releases(compared, _noisy()[:5]), _decided(_noisy()).judgements, CATALOGUE) == []
 
 
 def test_a_set_up_that_nobody_noted_is_told_once_with_what_it_changed_and_how_to_declare_it() -> None:

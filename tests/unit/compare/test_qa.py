@@ -13,7 +13,7 @@ from chainmark.core.attachment import OpinionRow
 from chainmark.core.comparison import Outcome
 from chainmark.core.qa_report import QaReport, QaScenario
 from chainmark.core.verdict import Verdict
-from chainmark.systems.cometbft.old_rule.results import Agreement, OldRuleRow
+from chainmark.systems.cometbft.ten_percent_rule.results import RuleConcordance, TenPercentRow
 
 from tests.unit.compare import qa_runs
 from tests.unit.compare.synthetic_runs import run, sides
@@ -67,8 +67,8 @@ def test_a_regression_fails_whatever_else_passes() -> None:
     assert any("tx latency" in reason for reason in report.reasons)
 
 
-def _ten_per_cent(row: OpinionRow) -> OldRuleRow:
-    assert isinstance(row, OldRuleRow)
+def _ten_per_cent(row: OpinionRow) -> TenPercentRow:
+    assert isinstance(row, TenPercentRow)
     return row
 
 
@@ -81,7 +81,7 @@ def test_a_metric_that_cannot_be_compared_is_no_regression() -> None:
     report = qa_runs.report({"rpc_latency_s": 2.0}, incomparable=["rpc_latency_s"])
     scenario = report.scenarios[0]
     row = next(_ten_per_cent(row) for row in scenario.second_rule if row.metric_id == "rpc_latency_s")
-    assert row.agreement is Agreement.NOT_COMPARABLE
+    assert row.agreement is RuleConcordance.NOT_COMPARABLE
     assert not row.ours_fails
     assert "BFT against proposer-based" in row.why
     assert scenario.comparison is not None

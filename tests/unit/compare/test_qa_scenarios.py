@@ -21,7 +21,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Breakdown, ChartData, ChartKind, Comparison, Followed, Outcome
 from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.manifest import Gate, GateKind, GateStatus, Incident, Status, Subject
-from chainmark.core.metric import Condition, Population, Table
+from chainmark.core.metric import MetricGroup, Population, SharedFact
 from chainmark.core.profiled import Profiled
 from chainmark.core.qa_plan import QaPlan, ScenarioPlan
 from chainmark.core.qa_report import Incomparable, QaScenario
@@ -40,9 +40,9 @@ CATALOGUE = Catalogue(
     system="cometbft",
     title="CometBFT",
     populations=[Population(id="block", label="blocks", keys=["height", "time_s"], time_key="time_s")],
-    tables=[Table(id="all", title="All"), Table(id="sizes", title="Sizes")],
+    tables=[MetricGroup(id="all", title="All"), MetricGroup(id="sizes", title="Sizes")],
     conditions=[
-        Condition(id="time_source", label="block time", explanation="Another clock.", makes_incomparable=["d_s"])
+        SharedFact(id="time_source", label="block time", explanation="Another clock.", makes_incomparable=["d_s"])
     ],
     metrics=METRICS,
 )

@@ -17,10 +17,10 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.epoch import Epoch
 from chainmark.core.manifest import Gate, GateStatus, Status
-from chainmark.core.metric import Kind, Metric, Population, Table
+from chainmark.core.metric import Kind, Metric, MetricGroup, Population
 from chainmark.stats.intervals import Working
 from chainmark.stats.level import level_of
-from chainmark.stats.moderated import STEP_FREEDOM, Repeated, moderated, prior_of, step_variance
+from chainmark.stats.moderated import STEP_FREEDOM, RepeatedMetric, moderated, prior_of, step_variance
 
 from tests.unit.compare.metric_cases import metric
 from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
@@ -35,7 +35,7 @@ CATALOGUE = Catalogue(
     system="cometbft",
     title="CometBFT",
     populations=[Population(id="block", label="blocks", keys=["height", "host"], average_over=["host"])],
-    tables=[Table(id="all", title="All")],
+    tables=[MetricGroup(id="all", title="All")],
     metrics=METRICS,
 )
 # Of every metric, run by run.
@@ -85,19 +85,19 @@ def _releases(runs: Sequence[SyntheticRun], epochs: Sequence[Epoch] = ()) -> Rel
     return Releases([like], runs, epochs)
 
 
-def _repeated(found: Sequence[float | None], without: set[tuple[int, int]] = STEPS_WITHOUT) -> Repeated:
+def _repeated(found: Sequence[float | None], without: set[tuple[int, int]] = STEPS_WITHOUT) -> RepeatedMetric:
     """By hand, on whatever scale: both pairs of re-runs, and all steps between neighbours of two builds."""
     values = [0.0 if value is None else value for value in found]
     steps = [values[b] - values[a] for a, b in pairwise(range(len(values))) if (a, b) not in without]
     squares = (values[1] - values[2]) ** 2 / 2.0 + (values[5] - values[7]) ** 2 / 2.0
-    return Repeated(squares, 2.0, step_variance(steps), STEP_FREEDOM * len(steps))
+    return RepeatedMetric(squares, 2.0, step_variance(steps), STEP_FREEDOM * len(steps))
 
 
 def _logs(found: Sequence[float | None]) -> list[float]:
     return [math.log(value) for value in found if value is not None]
 
 
-def _expected(values: Values) -> dict[str, Repeated]:
+def _expected(values: Values) -> dict[str, RepeatedMetric]:
     """On the scale of logarithms, the difference on its own; a metric's last scale is the one that the prior takes."""
     return {name: _repeated(values[name] if name == "shift_s" else _logs(values[name])) for name in values}
 
@@ -400,7 +400,7 @@ def test_three_runs_of_a_build_are_two_re_runs_around_their_mean() -> None:
     told = {one.id: [value or 0.0 for value in values[one.id]] for one in METRICS if one.kind is not Kind.COUNT}
     seen = {name: _repeated(column) for name, column in told.items()}
     seen = {
-        name: Repeated(
+        name: RepeatedMetric(
             (column[1] - column[2]) ** 2 / 2.0 + _squares(column, 5, 7, 12), 3.0, one.bound, one.bound_freedom
         )
         for (name, column), one in zip(told.items(), seen.values(), strict=True)

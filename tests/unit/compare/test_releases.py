@@ -17,7 +17,7 @@ from chainmark.core.catalogue import Bounds, Catalogue
 from chainmark.core.comparison import Outcome
 from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.epoch import Epoch
-from chainmark.core.metric import Population, Table
+from chainmark.core.metric import MetricGroup, Population
 from chainmark.core.verdict import Verdict
 from chainmark.stats.intervals import Working
 
@@ -30,7 +30,7 @@ CATALOGUE = Catalogue(
     system="cometbft",
     title="CometBFT",
     populations=[Population(id="block", label="blocks", keys=["height"])],
-    tables=[Table(id="all", title="All")],
+    tables=[MetricGroup(id="all", title="All")],
     metrics=METRICS,
 )
 

@@ -12,7 +12,7 @@ from chainmark.compare.decide import Past
 from chainmark.compare.false_alarms import MOST_SPLITS, _distance, _distances, _half, history_check, split_alarms
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Estimate
-from chainmark.core.metric import Population, Table
+from chainmark.core.metric import MetricGroup, Population
 from chainmark.core.verdict import Verdict
 from chainmark.report.layouts import document_of
 from chainmark.stats.centiles import FloatArray
@@ -26,7 +26,7 @@ CATALOGUE = Catalogue(
     system="cometbft",
     title="CometBFT",
     populations=[Population(id="second", label="seconds", keys=["time_s"], time_key="time_s")],
-    tables=[Table(id="all", title="All")],
+    tables=[MetricGroup(id="all", title="All")],
     metrics=METRICS,
 )
 SECONDS = 2000

@@ -9,10 +9,10 @@ import pytest
 from chainmark.compare.family import Family, Gated, family_of
 from chainmark.compare.judge import Bench, judge
 from chainmark.compare.sides import SelectedRuns
-from chainmark.compare.verdict import Finding, adjust, find, is_failure
+from chainmark.compare.verdict import VerdictFinding, adjust, find, is_failure
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Judgement, Outcome
-from chainmark.core.metric import Better, Metric, Population, Table
+from chainmark.core.metric import Better, Metric, MetricGroup, Population
 from chainmark.core.verdict import Verdict
 from chainmark.stats.sequential import Looks
 
@@ -22,7 +22,7 @@ from tests.unit.compare.metric_cases import ALONE, ONE_LOOK, loaded_run, metric,
 def catalogue(metrics: list[Metric]) -> Catalogue:
     populations = [Population(id="block", label="blocks", keys=["height"])]
     return Catalogue(
-        system="x", title="X", populations=populations, tables=[Table(id="all", title="All")], metrics=metrics
+        system="x", title="X", populations=populations, tables=[MetricGroup(id="all", title="All")], metrics=metrics
     )
 
 
@@ -47,7 +47,7 @@ def family_and_judgements(values: Values) -> tuple[Family, list[Judgement]]:
     return family, adjust(judged, family, catalogue([entry for entry, *_ in values]))
 
 
-def verdict_of(values: Values) -> tuple[Finding, list[Judgement]]:
+def verdict_of(values: Values) -> tuple[VerdictFinding, list[Judgement]]:
     described = catalogue([entry for entry, _, _ in values])
     family, adjusted = family_and_judgements(values)
     return find((adjusted, family), [], sides(), ("A", "B"), described, by_history=False), adjusted

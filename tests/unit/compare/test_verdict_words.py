@@ -12,11 +12,19 @@ from chainmark.compare.failures import RunFailures
 from chainmark.compare.family import Family
 from chainmark.compare.headline import effect
 from chainmark.compare.sides import SelectedRuns
-from chainmark.compare.verdict import CATALOGUE_MARGINS, Finding, OwnMargins, adjust, find, is_failure, with_failures
+from chainmark.compare.verdict import (
+    CATALOGUE_MARGINS,
+    OwnMargins,
+    VerdictFinding,
+    adjust,
+    find,
+    is_failure,
+    with_failures,
+)
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Judgement, Outcome, Scale, SideValue
 from chainmark.core.manifest import Gate, GateKind, GateStatus
-from chainmark.core.metric import Better, Metric, Population, Table
+from chainmark.core.metric import Better, Metric, MetricGroup, Population
 from chainmark.core.verdict import Verdict
 from chainmark.stats.sequential import Looks
 
@@ -54,7 +62,7 @@ def described(names: list[str], **settings: Any) -> Catalogue:
     metrics = [metric(id=f"{name}_s", label=f"metric {name}", gating=True, **settings) for name in names]
     populations = [Population(id="block", label="blocks", keys=["height"])]
     return Catalogue(
-        system="x", title="X", populations=populations, tables=[Table(id="all", title="All")], metrics=metrics
+        system="x", title="X", populations=populations, tables=[MetricGroup(id="all", title="All")], metrics=metrics
     )
 
 
@@ -67,7 +75,7 @@ def selected(name: str, runs: int, excluded: dict[str, str] | None = None) -> Se
 ANEW: dict[str, int] = {}
 
 
-class Foretold(families.Table):
+class Foretold(families.RunTable):
     """A table of which it is known how many runs per side decide."""
 
     enough: int | None
@@ -106,7 +114,7 @@ def found(
     together: tuple[int, ...] = (),
     by_history: bool = False,
     own: OwnMargins = CATALOGUE_MARGINS,
-) -> Finding:
+) -> VerdictFinding:
     names = [one.metric_id.removesuffix("_s") for one in items]
     pair = (selected("baseline", runs[0]), selected("candidate", runs[1], excluded))
     family = family_around(items, enough, together)
@@ -418,7 +426,7 @@ def test_what_a_judged_run_did_that_fails_nothing_is_a_reason() -> None:
     ]
 
 
-METRICS = {verdict: Finding(verdict, f"metrics {verdict}", ["metric"], ["measure"]) for verdict in Verdict}
+METRICS = {verdict: VerdictFinding(verdict, f"metrics {verdict}", ["metric"], ["measure"]) for verdict in Verdict}
 
 
 def test_where_no_run_failed_the_metrics_decide() -> None:
@@ -441,7 +449,7 @@ def test_failed_runs_that_decide_are_told_first(
 ) -> None:
     """A release that crashed must not pass by the figures of the runs that it survived."""
     result = with_failures(METRICS[of_metrics], RunFailures(of_runs, "runs", ["run"]))
-    assert result == Finding(verdict, sentence, ["run", f"metrics {of_metrics}", "metric"], [LOGS, "measure"])
+    assert result == VerdictFinding(verdict, sentence, ["run", f"metrics {of_metrics}", "metric"], [LOGS, "measure"])
 
 
 @pytest.mark.parametrize(
@@ -456,13 +464,13 @@ def test_failed_runs_that_decide_are_told_first(
 def test_failed_runs_that_do_not_decide_are_told_all_the_same(of_metrics: Verdict, of_runs: Verdict | None) -> None:
     result = with_failures(METRICS[of_metrics], RunFailures(of_runs, "runs", ["run"]))
     words = f"metrics {of_metrics}; however, runs"
-    assert result == Finding(of_metrics, words, ["run", "metric"], [LOGS, "measure"])
+    assert result == VerdictFinding(of_metrics, words, ["run", "metric"], [LOGS, "measure"])
 
 
 @pytest.mark.parametrize("of_runs", [Verdict.FAIL, None])
 def test_failed_runs_do_not_make_sides_comparable(of_runs: Verdict | None) -> None:
     result = with_failures(METRICS[Verdict.INVALID], RunFailures(of_runs, "runs", ["run"]))
-    assert result == Finding(Verdict.INVALID, "metrics invalid", ["metric", "runs", "run"], ["measure"])
+    assert result == VerdictFinding(Verdict.INVALID, "metrics invalid", ["metric", "runs", "run"], ["measure"])
 
 
 def gate(name: str, status: GateStatus = GateStatus.FAIL) -> Gate:

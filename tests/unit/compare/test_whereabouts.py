@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chainmark.compare import compare
-from chainmark.compare.whereabouts import MOST_NAMED, located
+from chainmark.compare.attribution import MOST_NAMED, located
 from chainmark.core.comparison import Comparison, Outcome, Scale
 
 from tests.unit.compare.synthetic_runs import sides, with_hosts

@@ -10,7 +10,7 @@ from pydantic import JsonValue, ValidationError
 
 from chainmark.core.catalogue import Catalogue, load_catalogue
 from chainmark.core.errors import UsageError
-from chainmark.core.metric import Condition, Metric, Population, Table
+from chainmark.core.metric import Metric, MetricGroup, Population, SharedFact
 
 
 def _metric(identifier: str, population: str, table: str) -> Metric:
@@ -37,9 +37,9 @@ def _catalogue(*, makes_incomparable: list[str]) -> Catalogue:
         system="made-up",
         title="Made up",
         populations=[Population(id=name, label=name, keys=["key"]) for name in ("block", "joiner")],
-        tables=[Table(id=name, title=name) for name in ("blocks", "joiners")],
+        tables=[MetricGroup(id=name, title=name) for name in ("blocks", "joiners")],
         conditions=[
-            Condition(id="clock", label="clock", explanation="It matters.", makes_incomparable=makes_incomparable)
+            SharedFact(id="clock", label="clock", explanation="It matters.", makes_incomparable=makes_incomparable)
         ],
         metrics=[
             _metric("interval_s", "block", "blocks"),

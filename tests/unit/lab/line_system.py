@@ -15,9 +15,9 @@ from pydantic import BaseModel
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Configuration, Gate, GateKind, GateStatus, Scalar, Subject
-from chainmark.core.metric import Better, Population, Table
+from chainmark.core.metric import Better, MetricGroup, Population
 from chainmark.core.progress import Progress
-from chainmark.lab.protocols import Execution, Order
+from chainmark.lab.protocols import Execution, ExecutionRequest
 from chainmark.store.runs import UnfinishedRun
 
 from tests.unit.compare.metric_cases import metric
@@ -27,7 +27,7 @@ CATALOGUE = Catalogue(
     system="line",
     title="Line",
     populations=[Population(id="block", label="blocks", keys=["height"])],
-    tables=[Table(id="all", title="All")],
+    tables=[MetricGroup(id="all", title="All")],
     metrics=[
         metric(id="latency_s", label="latency", unit="s", gating=True),
         metric(id="cpu_cores", label="CPU", unit="cores", gating=True),
@@ -101,7 +101,7 @@ class LineSystem:
         """Nothing is installed."""
         return []
 
-    def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
+    def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
         """A run, or what ``on_run`` makes of it."""
         self.on_run(len(self.made) + 1)
         number = number_of(order.version)

@@ -12,8 +12,8 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.manifest import Configuration, Gate, GateStatus, Scalar, Subject
 from chainmark.core.progress import Progress
 from chainmark.core.qa_plan import QaPlan, ScenarioPlan
-from chainmark.lab.protocols import Execution, Order
-from chainmark.lab.schedules import Step, Total
+from chainmark.lab.protocols import Execution, ExecutionRequest
+from chainmark.lab.schedules import PlannedRun, Total
 from chainmark.store.runs import SealedRun, UnfinishedRun
 
 from tests.unit.compare.synthetic_runs import catalogue
@@ -62,7 +62,7 @@ class StandIn:
         """Nothing is installed."""
         return []
 
-    def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
+    def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
         """A run, or what ``on_run`` makes of it."""
         self.on_run(len(self.made) + 1)
         self.made.append((order.version, order.seed))
@@ -108,10 +108,10 @@ class Staged(StandIn):
 
     on_analysis: Callable[[int], None] = lambda _: None
     on_load: Callable[[int], None] = lambda _: None
-    under_load: Callable[[Order, Progress], None] = lambda _order, _progress: None
+    under_load: Callable[[ExecutionRequest, Progress], None] = lambda _order, _progress: None
 
     def measure(
-        self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress
+        self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress
     ) -> Callable[[Progress], Execution]:
         """A run that is analysed later."""
         execution = self.execute(profile, order, run, progress)
@@ -138,12 +138,12 @@ class Followed:
     def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None:
         """Not kept."""
 
-    def begin(self, step: Step, number: int, total: Total, left_s: float | None = None) -> None:
+    def begin(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> None:
         """Keep which run of how many it is, and the seconds left."""
         assert left_s is not None
         self.steps.append((step.version, number, total, left_s))
 
-    def again(self, step: Step, because: str) -> None:
+    def again(self, step: PlannedRun, because: str) -> None:
         """Keep of which version, and why."""
         self.again_of.append(step.version)
         self.again_because.append(because)

@@ -13,8 +13,8 @@ from pydantic import BaseModel
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import ExperimentLength
 from chainmark.core.progress import Progress
-from chainmark.lab.experimenting import Experiment, Experimenter, is_evidence, read_record
-from chainmark.lab.protocols import Execution, Order
+from chainmark.lab.experimenting import Experimenter, OpenExperiment, is_evidence, read_record
+from chainmark.lab.protocols import Execution, ExecutionRequest
 from chainmark.lab.schedules import Arm, Total
 from chainmark.store.experiments import experiment_folder
 from chainmark.store.runs import Store, UnfinishedRun
@@ -47,17 +47,17 @@ class _Listener(Followed):
         return [total.bound for _, _, total, _ in self.steps]
 
 
-def _begun(tmp_path: Path, system: StandIn, listener: _Listener | None = None) -> Experiment:
+def _begun(tmp_path: Path, system: StandIn, listener: _Listener | None = None) -> OpenExperiment:
     return Experimenter(Store(tmp_path / "store"), system).begin(ARMS, LENGTH, 10, listener or _Listener())
 
 
-def _resumed(tmp_path: Path, made: Experiment, more: int, listener: _Listener | None = None) -> Experiment:
+def _resumed(tmp_path: Path, made: OpenExperiment, more: int, listener: _Listener | None = None) -> OpenExperiment:
     made.folder.path.mkdir(parents=True, exist_ok=True)
     made.folder.write(made.record)
     return Experimenter(Store(tmp_path / "store"), StandIn()).resume(made.id, more, listener or _Listener())
 
 
-def _places(experiment: Experiment) -> list[tuple[str, int, int, int]]:
+def _places(experiment: OpenExperiment) -> list[tuple[str, int, int, int]]:
     """Side, repetition, position and seed of every run."""
     return [
         (place.side, place.repetition, place.position, run.manifest.seed)
@@ -151,7 +151,7 @@ def test_added_rounds_say_how_far_they_go_and_the_planned_ones_keep_their_plan(t
 class _Orders(StandIn):
     """Keeps whether the homes of the nodes were to be kept."""
 
-    def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
+    def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
         """As usual."""
         assert order.keep_homes is True
         return super().execute(profile, order, run, progress)

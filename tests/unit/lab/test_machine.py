@@ -17,10 +17,10 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.progress import Silent
 from chainmark.lab import machine
 from chainmark.lab.machine import USE, machine_to_itself
-from chainmark.lab.protocols import Order
+from chainmark.lab.protocols import ExecutionRequest
 from chainmark.lab.qualifying import Qualifier
 from chainmark.lab.running import Lab
-from chainmark.lab.scenarios import QaOrder
+from chainmark.lab.scenarios import QaRequest
 from chainmark.store.runs import Store
 
 from tests.unit.lab.stand_in import Followed, Profile, StandIn, two_scenarios
@@ -172,7 +172,7 @@ def test_a_run_of_a_network_has_the_machine_to_itself(tmp_path: Path, monkeypatc
     seen: list[bool] = []
     system = StandIn(lambda _: seen.append(_refused_elsewhere()))
     profile = Profile(system="cometbft", name="short")
-    Lab(Store(tmp_path / "store"), system).run(profile, Order("v1", 1, keep_homes=False), Followed())
+    Lab(Store(tmp_path / "store"), system).run(profile, ExecutionRequest("v1", 1, keep_homes=False), Followed())
     assert seen == [True]
     assert not _refused_elsewhere()
 
@@ -186,7 +186,7 @@ def test_a_qualification_keeps_the_machine_between_its_runs(tmp_path: Path, monk
         def end(self, run: object) -> None:
             seen.append(_refused_elsewhere())
 
-    order = QaOrder(two_scenarios(tmp_path), "v1", "v2")
+    order = QaRequest(two_scenarios(tmp_path), "v1", "v2")
     Qualifier(Store(tmp_path / "store"), StandIn()).make(order, Between())
     assert seen == [True] * 8
 

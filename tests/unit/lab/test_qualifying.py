@@ -17,10 +17,10 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import ExperimentLength, HostFacts
 from chainmark.core.progress import Progress
 from chainmark.core.qa_plan import QaPlan, ScenarioKind, ScenarioPlan, SidePlan
-from chainmark.lab.protocols import Order
+from chainmark.lab.protocols import ExecutionRequest
 from chainmark.lab.qa_plans import read_plan
 from chainmark.lab.qualifying import QaMade, Qualifier
-from chainmark.lab.scenarios import QaOrder, profile_of
+from chainmark.lab.scenarios import QaRequest, profile_of
 from chainmark.lab.schedules import NOT_JUDGED, Total, most_asked
 from chainmark.network.host import host_facts
 from chainmark.store.experiments import find_experiment
@@ -38,8 +38,8 @@ def plan(tmp_path: Path) -> QaPlan:
     return two_scenarios(tmp_path)
 
 
-def _order(plan: QaPlan, **changes: object) -> QaOrder:
-    return QaOrder(plan, "v1", "v2", seed=10, **changes)  # type: ignore[arg-type]
+def _order(plan: QaPlan, **changes: object) -> QaRequest:
+    return QaRequest(plan, "v1", "v2", seed=10, **changes)  # type: ignore[arg-type]
 
 
 def _make(tmp_path: Path, system: StandIn, plan: QaPlan, listener: Followed | None = None) -> QaMade:
@@ -152,7 +152,7 @@ def test_runs_that_leave_some_of_the_machine_are_made_two_at_a_time(tmp_path: Pa
     both = threading.Barrier(2, timeout=TIMEOUT_S)
     places: list[tuple[str, int]] = []
 
-    def under_load(order: Order, _progress: Progress) -> None:
+    def under_load(order: ExecutionRequest, _progress: Progress) -> None:
         assert bool(order.beside) == (len(places) >= 4)
         if order.beside:
             both.wait()
@@ -172,7 +172,7 @@ def test_a_machine_with_too_few_processors_makes_one_run_at_a_time(
     tmp_path: Path, shared: QaPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("chainmark.lab.qualifying.host_facts", lambda: replace_cores(3))
-    orders: list[Order] = []
+    orders: list[ExecutionRequest] = []
     _make(tmp_path, Staged(under_load=lambda order, _: orders.append(order)), shared)
     assert [(order.lane, order.beside) for order in orders] == [(0, "")] * 8
 
@@ -200,7 +200,7 @@ def test_what_two_at_a_time_spoilt_is_made_again_by_itself(tmp_path: Path, share
 def test_two_at_a_time_are_both_ended_by_an_interruption(tmp_path: Path, shared: QaPlan) -> None:
     begun = threading.Barrier(3, timeout=TIMEOUT_S)
 
-    def under_load(order: Order, progress: Progress) -> None:
+    def under_load(order: ExecutionRequest, progress: Progress) -> None:
         if order.beside:
             begun.wait()
             while True:
@@ -352,7 +352,7 @@ def test_the_shipped_plans_can_be_read_and_made(name: str) -> None:
     """Every profile, setting, plot and need of theirs is known; found now, not after half an hour."""
     system = qualifiable(SYSTEM)
     plan = read_plan(system, name)
-    order = QaOrder(plan, "v0.38.17", "v1.0.1")
+    order = QaRequest(plan, "v0.38.17", "v1.0.1")
     for scenario in plan.scenarios:
         for side in scenario.sides:
             assert system.expected_seconds(profile_of(system, order, scenario, side)) > 0.0
@@ -474,7 +474,7 @@ def test_only_what_goes_on_can_have_a_most(plan: QaPlan) -> None:
 def test_the_standard_plan_takes_no_longer_than_half_an_hour_on_two_processors() -> None:
     """Even where nothing is decided before the most runs; it is the plan that everybody runs."""
     system = qualifiable(SYSTEM)
-    order = QaOrder(read_plan(system, "standard"), "v0.38.17", "v1.0.1")
+    order = QaRequest(read_plan(system, "standard"), "v0.38.17", "v1.0.1")
     seconds = 0.0
     for scenario in order.plan.scenarios:
         profiles = [profile_of(system, order, scenario, side) for side in scenario.sides]

@@ -22,10 +22,10 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.progress import Progress
 from chainmark.core.qa_plan import QaPlan, ScenarioPlan
 from chainmark.lab import machine, qualifying
-from chainmark.lab.protocols import Order
+from chainmark.lab.protocols import ExecutionRequest
 from chainmark.lab.qualifying import QaMade, Qualifier, Stoppable
-from chainmark.lab.scenarios import QaOrder
-from chainmark.lab.schedules import Standing, Step, SweepLoad, SweepPlan, Total
+from chainmark.lab.scenarios import QaRequest
+from chainmark.lab.schedules import PlannedRun, Standing, SweepLoad, SweepPlan, Total
 from chainmark.network.host import host_facts
 from chainmark.store.experiments import experiment_folder
 from chainmark.store.runs import SealedRun, Store
@@ -67,12 +67,12 @@ class Heard(Followed):
         """Keep it."""
         self.told.append(("scenario", scenario.id, list(lacking)))
 
-    def begin(self, step: Step, number: int, total: Total, left_s: float | None = None) -> None:
+    def begin(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> None:
         """Keep it."""
         super().begin(step, number, total, left_s)
         self.told.append(("begin", step.side, step.position, number))
 
-    def again(self, step: Step, because: str) -> None:
+    def again(self, step: PlannedRun, because: str) -> None:
         """Keep it."""
         super().again(step, because)
         self.told.append(("again", step.side, because))
@@ -142,8 +142,8 @@ def by_two(plan: QaPlan, monkeypatch: pytest.MonkeyPatch) -> QaPlan:
     return _with(plan, {"gating": False, "cores": 2, "repetitions": 3})
 
 
-def _order(plan: QaPlan, **changes: Any) -> QaOrder:
-    return QaOrder(plan, "v1", "v2", seed=10, **changes)
+def _order(plan: QaPlan, **changes: Any) -> QaRequest:
+    return QaRequest(plan, "v1", "v2", seed=10, **changes)
 
 
 def _made(store: Store, plan: QaPlan, system: StandIn | None = None, listener: Followed | None = None) -> QaMade:
@@ -282,7 +282,7 @@ def test_nodes_homes_are_kept_where_that_was_ordered(store: Store, plan: QaPlan)
     assert kept == [True, True, False, False, True, True]
 
 
-def _loading(_order: Order, progress: Progress) -> None:
+def _loading(_order: ExecutionRequest, progress: Progress) -> None:
     progress.stage("loading")
 
 
@@ -409,7 +409,7 @@ def test_of_two_at_a_time_each_is_counted_and_told_how_long(store: Store, by_two
     """A pair takes as long as a run: here a half of what was expected of the mean of its two."""
     both = threading.Barrier(2, lambda: setattr(clock, "now", clock.now + 45.0), timeout=TIMEOUT_S)
 
-    def under_load(_order: Order, _progress: Progress) -> None:
+    def under_load(_order: ExecutionRequest, _progress: Progress) -> None:
         both.wait()
 
     order = _order(by_two, of_version={"baseline": ["rate=1"]})
@@ -436,7 +436,7 @@ def test_how_far_two_at_a_time_are_follows_from_the_longer_one(
         if clock.now >= 1180.0:
             late.set()
 
-    def under_load(_order: Order, progress: Progress) -> None:
+    def under_load(_order: ExecutionRequest, progress: Progress) -> None:
         while not late.wait(0.01):
             progress.update(0.0)  # whatever goes wrong ends it
 
@@ -452,7 +452,7 @@ def test_of_two_at_a_time_the_side_that_fails_again_by_itself_is_left_out(store:
     """The other one's runs are made, each with the machine to itself."""
     made: list[tuple[str, int, str]] = []
 
-    def under_load(order: Order, _progress: Progress) -> None:
+    def under_load(order: ExecutionRequest, _progress: Progress) -> None:
         if order.version == "v2":
             raise EnvironmentFailure("a port is in use")
         made.append((order.version, order.seed, order.beside))
@@ -479,7 +479,7 @@ def test_what_is_missing_of_a_pair_is_made_by_itself(store: Store, by_two: QaPla
 
 
 def test_a_mistake_in_one_of_two_at_a_time_ends_the_work_and_keeps_the_other(store: Store, by_two: QaPlan) -> None:
-    def under_load(order: Order, _progress: Progress) -> None:
+    def under_load(order: ExecutionRequest, _progress: Progress) -> None:
         if order.version == "v2":
             raise UsageError("there is no such node")
 
@@ -498,7 +498,7 @@ def test_the_machine_is_waited_for_once_and_then_had_for_all_runs(
     """Those that are made two at a time, in threads of their own, do not wait for the work that they belong to."""
     monkeypatch.setattr(machine, "LOCK", tmp_path / "lock")
     monkeypatch.setattr(machine, "LOOK_S", 0.0)
-    monkeypatch.setenv(machine.USE, machine.Use.WAIT)
+    monkeypatch.setenv(machine.USE, machine.MachineUse.WAIT)
     other = os.open(machine.LOCK, os.O_RDWR | os.O_CREAT)
     fcntl.flock(other, fcntl.LOCK_EX)
 
@@ -506,7 +506,7 @@ def test_the_machine_is_waited_for_once_and_then_had_for_all_runs(
         if not freed:
             freed.append(True)
             os.close(other)
-            monkeypatch.setenv(machine.USE, machine.Use.REFUSE)
+            monkeypatch.setenv(machine.USE, machine.MachineUse.REFUSE)
 
     freed: list[bool] = []
     listener = Heard(on_update=on_update)

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from chainmark.compare.inputs import LoadedRun
 from chainmark.core.errors import UsageError
 from chainmark.core.qa_plan import QaPlan, ScenarioPlan
-from chainmark.lab.scenarios import QaOrder, ScenarioMade, prepared, profile_of
+from chainmark.lab.scenarios import QaRequest, ScenarioMade, prepared, profile_of
 from chainmark.lab.schedules import Standing, SweepLoad, SweepPlan, grid_steps
 from chainmark.lab.sweeping import Bisected
 from chainmark.network.host import host_facts
@@ -35,7 +35,7 @@ def _scenario(plan: QaPlan, **changes: Any) -> ScenarioPlan:
 
 
 def _made(plan: QaPlan, system: StandIn | None = None, **changes: Any) -> ScenarioMade:
-    return prepared(system or StandIn(), QaOrder(plan, "v1", "v2"), _scenario(plan, **changes), "qa-1")
+    return prepared(system or StandIn(), QaRequest(plan, "v1", "v2"), _scenario(plan, **changes), "qa-1")
 
 
 def _done(made: ScenarioMade, *positions: int) -> None:
@@ -68,7 +68,7 @@ def test_what_is_set_last_counts_and_stands_for_the_versions(plan: QaPlan) -> No
     scenario = _scenario(plan, settings=["rate=3", "name={baseline} and {candidate}"], sides=sides)
 
     def profile(side: int, **changes: Any) -> Profile:
-        order = QaOrder(plan, "v1", "v2", **changes)
+        order = QaRequest(plan, "v1", "v2", **changes)
         return cast(Profile, profile_of(StandIn(), order, scenario, scenario.sides[side]))
 
     assert (profile(1).rate, profile(1).name) == (3, "v1 and v2")
@@ -169,12 +169,12 @@ def test_a_sweep_has_every_load_with_both_versions(plan: QaPlan, search: Literal
 
 
 def test_a_sweep_needs_two_versions_and_a_system_that_can_be_swept(plan: QaPlan) -> None:
-    one = prepared(StandIn(), QaOrder(plan, "v1", "v1"), _scenario(plan, kind="sweep"), "qa-1")
+    one = prepared(StandIn(), QaRequest(plan, "v1", "v1"), _scenario(plan, kind="sweep"), "qa-1")
     assert one.lacking == ["two different versions"]
     with pytest.raises(UsageError, match="chainmark cannot find the saturation of `cometbft`") as refused:
         _made(plan, kind="sweep")
     assert refused.value.hint == "remove the scenario `first` from the plan"
-    assert prepared(StandIn(), QaOrder(plan, "v1", "v1"), _scenario(plan), "qa-1").lacking == []
+    assert prepared(StandIn(), QaRequest(plan, "v1", "v1"), _scenario(plan), "qa-1").lacking == []
 
 
 def test_runs_are_told_apart_by_side_and_those_that_repeat_others_stand_last(plan: QaPlan) -> None:

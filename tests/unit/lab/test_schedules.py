@@ -16,11 +16,11 @@ from pydantic import BaseModel
 
 from chainmark.lab.schedules import (
     Arm,
-    Cell,
+    PlannedRun,
     Standing,
-    Step,
     SweepLoad,
     SweepPlan,
+    SweepRun,
     asked_cells,
     bisected_cells,
     bisected_load,
@@ -123,9 +123,9 @@ def test_a_search_ends_whatever_is_answered(plan: SweepPlan, rng: object) -> Non
 
 
 def test_a_cell_of_a_sweep_is_a_run_of_its_version_at_its_load() -> None:
-    cell = Cell("v2", SweepLoad((2, 400), "c2r400", 800), 3)
+    cell = SweepRun("v2", SweepLoad((2, 400), "c2r400", 800), 3)
     profile = _Profile(rate=400)
-    assert cell.step(profile, 7) == Step("v2/c2r400", "v2", profile, repetition=3, position=7)
+    assert cell.step(profile, 7) == PlannedRun("v2/c2r400", "v2", profile, repetition=3, position=7)
 
 
 _PLAN = SweepPlan(loads=(), tolerance=0.1, step=100, first_load=400, most_load=3200, relative_gap=0.125)

@@ -23,15 +23,15 @@ from chainmark.core.manifest import (
     Status,
     Subject,
 )
-from chainmark.core.metric import Better, Kind, Metric, Population, Table
+from chainmark.core.metric import Better, Kind, Metric, MetricGroup, Population
 from chainmark.lab.protocols import Findings
-from chainmark.lab.session import Content, Origin, Session, StagedSession
+from chainmark.lab.session import RunContent, RunOrigin, Session, StagedSession
 from chainmark.stats.description import LAYOUT, Descriptions
 from chainmark.store.runs import SealedRun, Store
 
 _CATALOGUE = Catalogue(
     system="toy", title="Toy", populations=[Population(id="p", label="seconds", keys=["second"])],
-    tables=[Table(id="t", title="Table")],
+    tables=[MetricGroup(id="t", title="Table")],
     metrics=[
         Metric(
             id="throughput_per_s", label="throughput", unit="tx/s", kind=Kind.POSITIVE, better=Better.HIGHER,
@@ -40,7 +40,7 @@ _CATALOGUE = Catalogue(
     ],
 )  # fmt: skip
 _SAMPLES = {"p": pl.DataFrame({"second": [0, 1, 2], "throughput_per_s": [3.0, 5.0, 4.0]})}
-_ORIGIN = Origin(
+_ORIGIN = RunOrigin(
     started_at="2026-01-01T00:00:00Z",
     ended_at="2026-01-01T00:01:00Z",
     host=HostFacts(cpu_model="stated", cores=0, memory_bytes=0, kernel="", operating_system=""),
@@ -65,12 +65,12 @@ def _findings(*statuses: GateStatus) -> Findings:
     )
 
 
-def _content(findings: Findings | None = None, **changed: Any) -> Content:
+def _content(findings: Findings | None = None, **changed: Any) -> RunContent:
     whole: dict[str, Any] = {
         "profile_name": "toy/demo", "profile": {"a": 1}, "workload": {"load": 2}, "seed": 3, "catalogue": _CATALOGUE,
         "findings": findings or _findings(), "samples": _SAMPLES,
     }  # fmt: skip
-    return Content(**{**whole, **changed})
+    return RunContent(**{**whole, **changed})
 
 
 def _session(store: Store) -> Session:
@@ -203,7 +203,7 @@ def test_an_import_of_another_version_or_of_other_files_is_another_run(tmp_path:
     with _staged(store) as session:
         names.add(session.seal(_content(other, origin=_ORIGIN)).run_id)
     files = [source.model_copy(update={"blake3": "01"}) for source in _ORIGIN.sources]
-    changed = Origin(_ORIGIN.started_at, _ORIGIN.ended_at, _ORIGIN.host, files)
+    changed = RunOrigin(_ORIGIN.started_at, _ORIGIN.ended_at, _ORIGIN.host, files)
     with _staged(store) as session:
         names.add(session.seal(_content(origin=changed)).run_id)
     assert len(names) == 3

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from chainmark.core.errors import UsageError
-from chainmark.lab.tailing import Tail
+from chainmark.lab.tailing import FileTail
 
 
-def told(tail: Tail) -> list[bytes]:
+def told(tail: FileTail) -> list[bytes]:
     return b"".join(tail.read()).splitlines()
 
 
 def test_a_line_is_told_when_it_has_ended(tmp_path: Path) -> None:
     path = tmp_path / "relay.log"
     path.write_bytes(b"one\ntw")
-    with Tail(path) as tail:
+    with FileTail(path) as tail:
         assert told(tail) == [b"one"]
         with path.open("ab") as file:
             file.write(b"o\nthree")
@@ -29,7 +29,7 @@ def test_a_line_is_told_when_it_has_ended(tmp_path: Path) -> None:
 def test_a_renamed_file_is_read_to_its_end_before_the_next_one(tmp_path: Path) -> None:
     path = tmp_path / "relay.log"
     path.write_bytes(b"one\n")
-    with Tail(path) as tail:
+    with FileTail(path) as tail:
         assert told(tail) == [b"one"]
         path.rename(tmp_path / "relay.log.1")
         with (tmp_path / "relay.log.1").open("ab") as file:
@@ -42,7 +42,7 @@ def test_a_renamed_file_is_read_to_its_end_before_the_next_one(tmp_path: Path) -
 def test_a_file_that_is_cut_is_read_from_its_start(tmp_path: Path) -> None:
     path = tmp_path / "relay.log"
     path.write_bytes(b"one\ntwo\n")
-    with Tail(path) as tail:
+    with FileTail(path) as tail:
         assert told(tail) == [b"one", b"two"]
         path.write_bytes(b"3\n")
         assert told(tail) == [b"3"]
@@ -52,7 +52,7 @@ def test_a_line_without_an_end_is_not_kept_for_ever(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("chainmark.lab.tailing.LONGEST_LINE", 10)
     path = tmp_path / "relay.log"
     path.write_bytes(b"x" * 25)
-    with Tail(path) as tail:
+    with FileTail(path) as tail:
         assert sum(map(len, told(tail))) == 25
         assert list(tail.rest()) == []
 
@@ -61,4 +61,4 @@ def test_a_line_without_an_end_is_not_kept_for_ever(tmp_path: Path, monkeypatch:
 def test_what_does_not_grow_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "relay.log.gz").write_bytes(b"")
     with pytest.raises(UsageError):
-        Tail(tmp_path / name)
+        FileTail(tmp_path / name)

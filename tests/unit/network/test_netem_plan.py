@@ -9,10 +9,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainmark.network.netem import Line, netem, queue_stats, tc_change, tc_tree
+from chainmark.network.netem import LinkDirection, netem, queue_stats, tc_change, tc_tree
 
-LONDON = Line("198.18.0.2", 0.038, 0.05, 0.0, None)
-TOKYO = Line("198.18.0.3", 0.073, 0.05, 0.01, 10_000_000)
+LONDON = LinkDirection("198.18.0.2", 0.038, 0.05, 0.0, None)
+TOKYO = LinkDirection("198.18.0.3", 0.073, 0.05, 0.01, 10_000_000)
 
 
 def _classified(commands: list[str], address: str) -> str:
@@ -37,7 +37,7 @@ def test_each_address_gets_the_delay_of_its_own_pair() -> None:
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=250))
 def test_every_line_has_a_class_a_queue_and_a_filter_of_its_own(delays_s: list[float]) -> None:
-    lines = [Line(f"198.18.0.{index}", delay_s, 0.05, 0.0, None) for index, delay_s in enumerate(delays_s, 1)]
+    lines = [LinkDirection(f"198.18.0.{index}", delay_s, 0.05, 0.0, None) for index, delay_s in enumerate(delays_s, 1)]
     commands = tc_tree(lines)
     for kind in ("class add dev wan0 parent 1: classid (\\S+)", "handle (\\w+): netem", "flowid (\\S+)"):
         found = [match[1] for line in commands if (match := re.search(kind, line))]

@@ -24,7 +24,7 @@ from chainmark.network.prometheus_api import (
     ServerError,
     any_of,
     matchers,
-    read_kept,
+    read_recorded,
 )
 
 T0_S = 1_700_000_000
@@ -157,7 +157,7 @@ def test_warnings_are_handed_on_once(tmp_path: Path) -> None:
             reader.samples("y", 0, NS)
         assert reader.warnings == ["store-3 did not answer"]
         assert reader.source.place == f"http://{place}"
-    kept = [read_kept(path) for path in sorted(tmp_path.iterdir())]
+    kept = [read_recorded(path) for path in sorted(tmp_path.iterdir())]
     assert [one["parameters"]["query"] for one in kept] == ["x[1001ms]", "y[1001ms]"]
     assert "secret" not in json.dumps(kept)
     again = Prometheus(KeptAnswers(tmp_path))

@@ -18,8 +18,8 @@ import pytest
 from chainmark.core.errors import UsageError
 from chainmark.network.server_postgres import without_values
 from chainmark.network.server_scrape import MetricsPage, page_resources, parse_scrape, without_user
-from chainmark.network.server_series import SERVER_SCHEMA, Name, Readings, Recorder, Resource, Watched
-from chainmark.network.server_usage import CgroupUsage, DiskUsage, ProcessUsage, Silent, process_limits
+from chainmark.network.server_series import SERVER_SCHEMA, Name, Readings, Resource, SeriesRecorder, Watched
+from chainmark.network.server_usage import CgroupUsage, DiskUsage, NoReading, ProcessUsage, process_limits
 from chainmark.network.server_watch import BY_ADDRESS, ServerSources, ServerWatch
 
 from tests.support import wait_until
@@ -30,7 +30,7 @@ BUSY = "import time\nend = time.monotonic() + 20\nwhile time.monotonic() < end: 
 
 def _series(name: Name, *values: float) -> Readings:
     """One reading a second."""
-    recorder = Recorder()
+    recorder = SeriesRecorder()
     for second, value in enumerate(values):
         recorder.add(second * NS, name, value)
     (found,) = recorder.series()
@@ -162,7 +162,7 @@ def page() -> Iterator[str]:
 
 def test_a_page_is_kept_and_read_afterwards_without_buckets(page: str, tmp_path: Path) -> None:
     one = MetricsPage("app", page.replace("//", "//me:hidden-words@"), tmp_path)
-    recorder = Recorder()
+    recorder = SeriesRecorder()
     one.read(recorder)
     one.close()
     assert recorder.series() == []
@@ -181,7 +181,7 @@ def test_a_page_is_kept_and_read_afterwards_without_buckets(page: str, tmp_path:
 def test_a_process_and_what_it_starts() -> None:
     starts = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BUSY!r}])"
     with subprocess.Popen([sys.executable, "-c", starts], start_new_session=True) as process:
-        usage, recorder = ProcessUsage([process.pid]), Recorder()
+        usage, recorder = ProcessUsage([process.pid]), SeriesRecorder()
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
             usage.glance()
@@ -202,10 +202,10 @@ def test_a_process_and_what_it_starts() -> None:
         wait_until(lambda: _is_silent(usage, recorder), "the process and what it started have ended")
 
 
-def _is_silent(usage: ProcessUsage, recorder: Recorder) -> bool:
+def _is_silent(usage: ProcessUsage, recorder: SeriesRecorder) -> bool:
     try:
         usage.read(recorder)
-    except Silent as silent:
+    except NoReading as silent:
         assert "have ended" in str(silent)  # noqa: PT017 - it is asked again until it says so
         return True
     return False
@@ -241,7 +241,7 @@ def test_a_control_group_and_the_limits_of_those_above_it(tmp_path: Path) -> Non
         above / "below", cpu_max="max 100000\n", memory_max="1000\n", memory_current="950\n", io_stat=stat,
         io_pressure=pressure, pids_current="8\n",
     )  # fmt: skip
-    usage, recorder = CgroupUsage(folder), Recorder()
+    usage, recorder = CgroupUsage(folder), SeriesRecorder()
     usage.read(recorder)
     (folder / "cpu.stat").write_text("usage_usec 6500000\n", encoding="ascii")
     usage.read(recorder)
@@ -254,7 +254,7 @@ def test_a_control_group_and_the_limits_of_those_above_it(tmp_path: Path) -> Non
     assert limits["the server's memory"] == 1000.0
     assert limits["the server's threads"] == 64.0
     (folder / "cpu.stat").unlink()
-    with pytest.raises(Silent):
+    with pytest.raises(NoReading):
         usage.read(recorder)
 
 
@@ -264,7 +264,7 @@ def test_what_is_no_control_group(tmp_path: Path) -> None:
 
 
 def test_disks_are_busy_a_share_of_the_time() -> None:
-    usage, recorder = DiskUsage(), Recorder()
+    usage, recorder = DiskUsage(), SeriesRecorder()
     usage.read(recorder)
     usage.read(recorder)
     assert all(one.limit == 1.0 and one.used.name.unit == "fraction" for one in usage.resources(recorder.series()))

@@ -8,7 +8,6 @@ from typing import Any
 
 from chainmark.capacity.figures import centiles_of_due, fixed_levels
 from chainmark.core.load_report import (
-    Agreement,
     CapacityEntry,
     ConditionEntry,
     EndpointEntry,
@@ -16,6 +15,7 @@ from chainmark.core.load_report import (
     Kind,
     LoadReport,
     SecondEntry,
+    ServiceLevel,
     StepEntry,
     StepFigures,
     StepOutcome,
@@ -23,7 +23,7 @@ from chainmark.core.load_report import (
 )
 from chainmark.core.manifest import Fact, Subject
 
-AGREEMENT = Agreement(p95_s=None, p99_s=1.0, error_share=0.01, achieved_share=0.99, min_requests=300)
+AGREEMENT = ServiceLevel(p95_s=None, p99_s=1.0, error_share=0.01, achieved_share=0.99, min_requests=300)
 LABELS = (
     "/network/status", "/account/balance", "/account/coins", "/block", "/block/transaction", "/search/transactions",
     "/construction/metadata",

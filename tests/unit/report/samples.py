@@ -8,13 +8,13 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import (
     ChartData,
     ChartKind,
+    ChartLine,
     Comparison,
     ConditionDifference,
     ConfigurationDifference,
     DistributionRow,
     EffectSize,
     Judgement,
-    Line,
     Outcome,
     RunEntry,
     Scale,
@@ -22,8 +22,8 @@ from chainmark.core.comparison import (
     SideValue,
 )
 from chainmark.core.distribution import STANDARD_CENTILES
-from chainmark.core.manifest import Change, Gate, GateStatus, HostFacts, Incident, Subject
-from chainmark.core.metric import Better, Chart, Condition, Kind, Metric, Population, Table
+from chainmark.core.manifest import ConfigChange, Gate, GateStatus, HostFacts, Incident, Subject
+from chainmark.core.metric import Better, Kind, Metric, MetricChart, MetricGroup, Population, SharedFact
 from chainmark.core.verdict import Verdict
 
 
@@ -54,8 +54,8 @@ def catalogue() -> Catalogue:
             Population(id="transaction", label="transaction", keys=["tx"], time_key="time_s"),
             Population(id="second", label="node × second", keys=["node", "second"], time_key="second"),
         ],
-        tables=[Table(id="end_to_end", title="End to end"), Table(id="resources", title="Resource usage")],
-        conditions=[Condition(id="indexer", label="transaction indexer", explanation="Indexing costs CPU.")],
+        tables=[MetricGroup(id="end_to_end", title="End to end"), MetricGroup(id="resources", title="Resource usage")],
+        conditions=[SharedFact(id="indexer", label="transaction indexer", explanation="Indexing costs CPU.")],
         metrics=[
             _metric(
                 "tx_latency_s",
@@ -68,11 +68,11 @@ def catalogue() -> Catalogue:
                 population="transaction",
                 gating=True,
                 floor=0.005,
-                charts=[Chart.CDF, Chart.SCATTER],
+                charts=[MetricChart.CDF, MetricChart.SCATTER],
             ),
             _metric("committed_tx_per_s", "committed", "tx/s", better=Better.HIGHER, table="end_to_end", gating=True),
             _metric("lost_tx", "lost transactions", "tx", kind=Kind.DIFFERENCE, gating=True, floor=1.0, order=2),
-            _metric("rss_bytes", "resident memory", "B", order=1, charts=[Chart.SERIES]),
+            _metric("rss_bytes", "resident memory", "B", order=1, charts=[MetricChart.SERIES]),
             _metric("p2p_bytes_per_s", "p2p bytes sent", "B/s", order=2, better=Better.NEITHER),
             _metric("goroutines", "goroutines", "1", order=3),
             _metric("gc_pauses", "GC pauses", "1", order=4, kind=Kind.COUNT),
@@ -171,28 +171,30 @@ def _side(label: str, version: str, *, lost: bool) -> Side:
     )
 
 
-def _curve(side: str, label: str, scale: float, run_id: str | None = None) -> Line:
+def _curve(side: str, label: str, scale: float, run_id: str | None = None) -> ChartLine:
     fractions = [(index + 0.5) / 60 for index in range(60)]
     values = [scale * math.exp(0.5 * (fraction - 0.5) * 3.2) for fraction in fractions]
     band = None if run_id else [value * 0.97 for value in values]
     upper = None if run_id else [value * 1.03 for value in values]
-    return Line(side=side, run_id=run_id, label=label, x=values, y=fractions, low=band, high=upper)
+    return ChartLine(side=side, run_id=run_id, label=label, x=values, y=fractions, low=band, high=upper)
 
 
 def _charts() -> list[ChartData]:
     fractions = [index / 20 for index in range(1, 20)]
     seconds = [float(index) for index in range(40)]
-    shift = Line(
+    shift = ChartLine(
         side="", run_id=None, label="change", x=fractions, y=[-0.04 + 0.06 * f for f in fractions],
         low=[-0.07 + 0.06 * f for f in fractions], high=[-0.01 + 0.06 * f for f in fractions],
     )  # fmt: skip
     series = [
-        Line(side=side, run_id=f"{side}-{run}", label=side, x=seconds, y=[4e8 + 1e6 * s * run for s in seconds])
+        ChartLine(side=side, run_id=f"{side}-{run}", label=side, x=seconds, y=[4e8 + 1e6 * s * run for s in seconds])
         for side in ("baseline", "candidate")
         for run in (1, 2)
     ]
     dots = [
-        Line(side=side, run_id=f"{side}-1", label=side, x=seconds, y=[0.7 + 0.3 * math.sin(s) ** 2 for s in seconds])
+        ChartLine(
+            side=side, run_id=f"{side}-1", label=side, x=seconds, y=[0.7 + 0.3 * math.sin(s) ** 2 for s in seconds]
+        )
         for side in ("baseline", "candidate")
     ]
     cdf = [_curve("baseline", "v0.9", 0.74), _curve("candidate", "v1.0", 0.71), _curve("baseline", "v0.9", 0.73, "b-1")]
@@ -261,11 +263,11 @@ def sample(verdict: Verdict = Verdict.PASS) -> Comparison:
                                     is_default_change=False),
         ],
         changed_from_default={
-            side: {"config.toml": {"consensus.timeout_commit": Change(default="1s", used="500ms")}}
+            side: {"config.toml": {"consensus.timeout_commit": ConfigChange(default="1s", used="500ms")}}
             for side in ("baseline", "candidate")
         },
         changed_per_node={
-            "baseline": {"node0": {"config.toml": {"p2p.laddr": Change(default="", used="tcp://127.0.0.1:26656")}}}
+            "baseline": {"node0": {"config.toml": {"p2p.laddr": ConfigChange(default="", used="tcp://127.0.0.1:26656")}}}
         },
         judgements=_judgements(verdict),
         distributions=_distributions(),

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 
-from chainmark.core.comparison import ChartData, ChartKind, Line
+from chainmark.core.comparison import ChartData, ChartKind, ChartLine
 from chainmark.core.verdict import Verdict
 from chainmark.report.blocks import Details
 from chainmark.report.charts import ChartContext, sample_chart
@@ -19,7 +19,7 @@ _SIDES = {"baseline": "v1", "candidate": "v2"}
 
 def _cdf(id_: str, xs: list[float], side: str = "baseline") -> ChartData:
     ys = [(place + 1) / len(xs) for place in range(len(xs))]
-    line = Line(side=side, run_id=None, label=side, x=xs, y=ys)
+    line = ChartLine(side=side, run_id=None, label=side, x=xs, y=ys)
     return ChartData(
         id=f"{id_}-cdf", metric_id="tx_latency_s", kind=ChartKind.CDF, title=id_, x_label="latency, s", y_label="share",
         lines=[line],

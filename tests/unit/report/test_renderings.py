@@ -19,8 +19,8 @@ from rich.console import Console
 from chainmark.core.comparison import (
     ChartData,
     ChartKind,
+    ChartLine,
     Comparison,
-    Line,
     Outcome,
     SideValue,
 )
@@ -311,7 +311,7 @@ def strange() -> Comparison:
         )
         for index, judgement in enumerate(comparison.judgements)
     ]
-    line = Line(side="baseline", run_id=None, label="x" * 300, x=[], y=[])
+    line = ChartLine(side="baseline", run_id=None, label="x" * 300, x=[], y=[])
     charts = [
         ChartData(id=f"empty-{kind}", metric_id="tx_latency_s", kind=kind, title="t" * 400, x_label="", y_label="",
                   lines=lines)

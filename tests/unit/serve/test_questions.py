@@ -14,7 +14,7 @@ import pytest
 
 import chainmark as cm
 from chainmark.core.progress import LiveFigures, Silent
-from chainmark.lab.recording import Recorder
+from chainmark.lab.recording import RunRecorder
 from chainmark.store.live import LiveSearch, LiveStep, read_live, write_live
 from chainmark.store.runs import Store
 
@@ -108,7 +108,7 @@ def test_a_load_that_falls_behind_turns_amber_while_it_runs(tmp_path: Path) -> N
         looked.set()
         return LiveFigures(offered=1000, sent=800, accepted=790, failed=0, committed=700, schedule_lag_s=4.0)
 
-    with Recorder(Silent(), folder, every_s=0.02) as recorder, served(tmp_path) as server:
+    with RunRecorder(Silent(), folder, every_s=0.02) as recorder, served(tmp_path) as server:
         recorder.stage("offering 100 tx/s")
         with recorder.live(figures):
             assert looked.wait(10)
@@ -140,7 +140,7 @@ def test_a_soak_that_drifts_and_a_search_show_it_while_they_last(tmp_path: Path)
     def figures() -> LiveFigures:
         return LiveFigures(p50_s=0.02 + 0.001 * (next(looks) % 2), p99_s=0.05)
 
-    recorder = Recorder(Silent(), folder, every_s=0.005, memory=lambda: 1e8 + 1e6 * next(looks))
+    recorder = RunRecorder(Silent(), folder, every_s=0.005, memory=lambda: 1e8 + 1e6 * next(looks))
     with served(tmp_path) as server, recorder, recorder.live(figures):
         wait_until(lambda: (state := read_live(folder)) and len(state.stretches) >= 40, "the stretches", 20)
         page = _page(server, "/live")
@@ -156,7 +156,7 @@ def test_a_soak_that_drifts_and_a_search_show_it_while_they_last(tmp_path: Path)
 
 def test_what_is_shown_of_a_run_is_not_sealed_into_it(tmp_path: Path) -> None:
     run = Store(tmp_path).create("cometbft", "cometbft/demo", "v1", {})
-    with Recorder(Silent(), run.path) as recorder:
+    with RunRecorder(Silent(), run.path) as recorder:
         recorder.stage("starting 4 nodes")
         assert read_live(run.path) is not None
         assert run.is_empty()

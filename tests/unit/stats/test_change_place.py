@@ -11,8 +11,8 @@ from scipy import integrate
 
 from chainmark.stats.change_place import (
     ERROR,
-    Row,
-    Seen,
+    SearchedRevisions,
+    SearchedRuns,
     Stretch,
     chances,
     chances_of_failing,
@@ -26,12 +26,12 @@ from chainmark.stats.intervals import Spread
 LAST = 8
 
 
-def _seen(runs: list[tuple[int, int, float]]) -> Seen:
+def _seen(runs: list[tuple[int, int, float]]) -> SearchedRuns:
     places, visits, values = zip(*runs, strict=True)
-    return Seen(np.array(places), np.array(visits), np.array(values))
+    return SearchedRuns(np.array(places), np.array(visits), np.array(values))
 
 
-def _made(change: int, noise: float, places: list[int], seed: int = 1) -> Seen:
+def _made(change: int, noise: float, places: list[int], seed: int = 1) -> SearchedRuns:
     draw = np.random.default_rng(seed)
     return _seen([(place, 0, float(place >= change) + noise * draw.standard_normal()) for place in places])
 
@@ -73,7 +73,7 @@ def test_a_machine_that_slows_down_between_visits_moves_no_answer() -> None:
         (0, 0, 0.0), (8, 0, 1.0), (8, 0, 1.02), (0, 0, -0.02),
         (0, 1, slow), (4, 1, slow + 0.02), (4, 1, slow), (8, 1, slow + 1.0), (0, 1, slow - 0.01),
     ])  # fmt: skip
-    assert Row(LAST).chances(seen)[:4].sum() < 0.05
+    assert SearchedRevisions(LAST).chances(seen)[:4].sum() < 0.05
     level = changes(seen)[4]
     assert abs(level.change) < 0.1
 
@@ -97,36 +97,36 @@ def test_shares_of_failing_runs_have_their_beta_weights() -> None:
 
 def test_equal_programs_leave_no_change_between_them() -> None:
     seen = _made(5, 0.05, [0, 8, 8, 0])
-    found = Row(LAST, equal=((2, 4),)).chances(seen)
+    found = SearchedRevisions(LAST, equal=((2, 4),)).chances(seen)
     assert found[2:4].tolist() == [0.0, 0.0]
     assert found.sum() == pytest.approx(1.0)
 
 
 def test_revisions_that_cannot_be_measured_are_answered_as_one_stretch() -> None:
-    row = Row(LAST, frozenset({4, 5}))
+    row = SearchedRevisions(LAST, frozenset({4, 5}))
     found = np.array([0.0, 0.0, 0.01, 0.33, 0.33, 0.33, 0.0, 0.0])
     for one in (row.answer(found), row.likely(found)):
         assert one is not None
         assert (one.before, one.at) == (3, 6)
         assert one.chance == pytest.approx(0.99)
-    assert Row(LAST).answer(found) is None
-    assert Row(LAST).likely(found).before == 3
-    nothing = Row(2, frozenset({1}))
+    assert SearchedRevisions(LAST).answer(found) is None
+    assert SearchedRevisions(LAST).likely(found).before == 3
+    nothing = SearchedRevisions(2, frozenset({1}))
     assert nothing.turn(np.array([0.5, 0.5]), [0, 0, 2, 2]) is None
     assert nothing.answer(np.array([0.5, 0.5])) == Stretch(0, 2, 1.0)
 
 
 def test_the_revision_that_halves_the_probability_is_next_and_stays_while_in_doubt() -> None:
-    row, flat = Row(LAST), np.full(LAST, 1 / LAST)
+    row, flat = SearchedRevisions(LAST), np.full(LAST, 1 / LAST)
     assert row.turn(flat, [0, 8]) == 4
-    assert Row(LAST, frozenset({4})).turn(flat, [0, 8]) in {3, 5}
+    assert SearchedRevisions(LAST, frozenset({4})).turn(flat, [0, 8]) in {3, 5}
     assert row.turn(flat, [0, 8], current=2) == 2
     settled = np.array([0.0, 0.02, 0.2, 0.2, 0.2, 0.2, 0.18, 0.0])
     assert row.turn(settled, [0, 8], current=2) == 4
 
 
 def test_both_revisions_around_a_sure_answer_get_two_runs() -> None:
-    row, sure = Row(LAST), np.array([0.0, 0.0, 0.0, 0.99, 0.01, 0.0, 0.0, 0.0])
+    row, sure = SearchedRevisions(LAST), np.array([0.0, 0.0, 0.0, 0.99, 0.01, 0.0, 0.0, 0.0])
     assert row.turn(sure, [0, 0, 8, 8, 3, 4, 4]) == 3
     assert row.turn(sure, [0, 0, 8, 8, 3, 3, 4]) == 4
     assert row.turn(sure, [0, 0, 8, 8, 3, 3, 4, 4]) is None
@@ -143,18 +143,18 @@ def test_intervals_hold_the_true_change_nine_times_in_ten() -> None:
     places = np.array([0, 8, 8, 0, 0, 4, 4, 8])
     for _ in range(400):
         values = (places >= 4) * 0.3 + 0.1 * draw.standard_normal(len(places))
-        level = changes(Seen(places, np.zeros(len(places), dtype=int), values))[4]
+        level = changes(SearchedRuns(places, np.zeros(len(places), dtype=int), values))[4]
         held += level.low < 0.3 < level.high
     assert held / 400 == pytest.approx(0.9, abs=0.045)
 
 
 def test_runs_without_any_noise_decide_at_once() -> None:
     seen = _seen([(0, 0, 0.0), (8, 0, 1.0), (8, 0, 1.0), (0, 0, 0.0)])
-    ended = search(Row(LAST), seen, lambda place: float(place >= 6), 50)
-    answer = Row(LAST).answer(Row(LAST).chances(ended))
+    ended = search(SearchedRevisions(LAST), seen, lambda place: float(place >= 6), 50)
+    answer = SearchedRevisions(LAST).answer(SearchedRevisions(LAST).chances(ended))
     assert answer is not None
     assert (answer.before, answer.at) == (5, 6)
-    assert runs_left(Row(LAST), seen, None, 50) == pytest.approx(len(ended.values) - 4, abs=2)
+    assert runs_left(SearchedRevisions(LAST), seen, None, 50) == pytest.approx(len(ended.values) - 4, abs=2)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from scipy import special, stats
 from chainmark.stats.level import Level, level_of
 from chainmark.stats.moderated import (
     Prior,
-    Repeated,
+    RepeatedMetric,
     digamma,
     inverse_trigamma,
     moderated,
@@ -41,7 +41,7 @@ def test_the_bound_counts_as_far_as_the_repetitions_bear_it_out() -> None:
     """Where steps are twice the noise everywhere, that is seen over all metrics, and taken off."""
     rng = np.random.default_rng(2)
     true = np.exp(rng.normal(-4.0, 1.0, 40)) ** 2
-    seen = [Repeated(variance * rng.chisquare(3), 3.0, 4.0 * variance, 6.0) for variance in true]
+    seen = [RepeatedMetric(variance * rng.chisquare(3), 3.0, 4.0 * variance, 6.0) for variance in true]
     prior = prior_of(seen)
     assert prior.ratio == pytest.approx(0.25, rel=0.35)
     found = np.array([moderated(one, prior)[0] for one in seen])
@@ -55,7 +55,7 @@ def test_intervals_with_the_moderated_variance_hold_what_they_promise() -> None:
     covered = []
     for _ in range(400):
         true = np.exp(rng.normal(-4.0, 0.7, 10)) ** 2
-        seen = [Repeated(v * rng.chisquare(3), 3.0, v * rng.chisquare(6) / 6.0, 6.0) for v in true]
+        seen = [RepeatedMetric(v * rng.chisquare(3), 3.0, v * rng.chisquare(6) / 6.0, 6.0) for v in true]
         prior = prior_of(seen)
         for one, variance in zip(seen, true, strict=True):
             estimate, freedom = moderated(one, prior)
@@ -66,14 +66,14 @@ def test_intervals_with_the_moderated_variance_hold_what_they_promise() -> None:
 
 def test_without_repetitions_the_bound_stands_for_itself() -> None:
     """With nothing to say how much of a step is noise, all of it is."""
-    seen = [Repeated(0.0, 0.0, 4.0, 5.0) for _ in range(9)]
+    seen = [RepeatedMetric(0.0, 0.0, 4.0, 5.0) for _ in range(9)]
     assert prior_of(seen) == Prior(1.0, math.inf)
     assert moderated(seen[0], prior_of(seen)) == (4.0, 5.0)
 
 
 def test_the_bound_is_never_exceeded_by_the_prior() -> None:
     """Steps hold the noise and the changes: repetitions that deviate more say so for their own metric alone."""
-    seen = [Repeated(30.0, 3.0, 1.0, 5.0) for _ in range(5)]
+    seen = [RepeatedMetric(30.0, 3.0, 1.0, 5.0) for _ in range(5)]
     assert prior_of(seen).ratio == 1.0
     assert 1.0 < moderated(seen[0], prior_of(seen))[0] < 10.0
 
@@ -81,7 +81,9 @@ def test_the_bound_is_never_exceeded_by_the_prior() -> None:
 @pytest.mark.parametrize("last", [0.1, 1.5])
 def test_the_fit_over_all_metrics_by_hand(last: float) -> None:
     """Smyth's estimators, with the digamma functions of scipy; metrics that differ much, and a little."""
-    seen = [Repeated(squares, 4.0, bound, 9.0) for squares, bound in ((0.4, 1.0), (8.0, 2.0), (1.0, 4.0), (last, 3.0))]
+    seen = [
+        RepeatedMetric(squares, 4.0, bound, 9.0) for squares, bound in ((0.4, 1.0), (8.0, 2.0), (1.0, 4.0), (last, 3.0))
+    ]
     logs = [math.log(one.squares / 4.0 / one.bound) - float(special.digamma(2.0)) + math.log(2.0) for one in seen]
     spare = float(np.var(logs, ddof=1)) - float(special.polygamma(1, 2.0))
     found = prior_of(seen)
@@ -91,32 +93,33 @@ def test_the_fit_over_all_metrics_by_hand(last: float) -> None:
 
 def test_metrics_that_differ_by_chance_alone_have_one_ratio() -> None:
     """Four that deviate alike: nothing says that the ratio differs from one to another."""
-    assert prior_of([Repeated(1.0, 4.0, 1.0, 9.0)] * 4).freedom == math.inf
+    assert prior_of([RepeatedMetric(1.0, 4.0, 1.0, 9.0)] * 4).freedom == math.inf
 
 
 @pytest.mark.parametrize(
-    "silent", [Repeated(1.0, 0.0, 1.0, 9.0), Repeated(0.0, 4.0, 1.0, 9.0), Repeated(1.0, 4.0, 0.0, 9.0)]
+    "silent",
+    [RepeatedMetric(1.0, 0.0, 1.0, 9.0), RepeatedMetric(0.0, 4.0, 1.0, 9.0), RepeatedMetric(1.0, 4.0, 0.0, 9.0)],
 )
-def test_of_two_metrics_no_ratio_is_said_and_those_that_say_nothing_do_not_count(silent: Repeated) -> None:
+def test_of_two_metrics_no_ratio_is_said_and_those_that_say_nothing_do_not_count(silent: RepeatedMetric) -> None:
     """A metric that never moved, or was never repeated, is no witness of how much of a step is noise."""
-    told = Repeated(1.0, 4.0, 1.0, 9.0)
+    told = RepeatedMetric(1.0, 4.0, 1.0, 9.0)
     assert prior_of([told, told, silent]) == Prior(1.0, math.inf)
     assert prior_of([told, told, told, silent]) == prior_of([told, told, told])
     assert prior_of([told, told, told]).ratio < 1.0
-    assert prior_of([told, told, Repeated(1.0, 1.0, 1.0, 9.0)]).ratio < 1.0, "one re-run is a repetition"
+    assert prior_of([told, told, RepeatedMetric(1.0, 1.0, 1.0, 9.0)]).ratio < 1.0, "one re-run is a repetition"
 
 
 @pytest.mark.parametrize(
     ("one", "prior", "found"),
     [
         # The prior's freedom, but no more than the steps of this metric tell.
-        (Repeated(6.0, 3.0, 4.0, 5.0), Prior(0.5, 7.0), (2.0, 8.0)),
-        (Repeated(6.0, 3.0, 4.0, 5.0), Prior(0.5, 2.0), (2.0, 5.0)),
-        (Repeated(6.0, 3.0, 0.0, 5.0), Prior(0.5, 7.0), (2.0, 3.0)),
-        (Repeated(6.0, 3.0, 0.5, 5.0), Prior(1.0, 7.0), (1.0625, 8.0)),
+        (RepeatedMetric(6.0, 3.0, 4.0, 5.0), Prior(0.5, 7.0), (2.0, 8.0)),
+        (RepeatedMetric(6.0, 3.0, 4.0, 5.0), Prior(0.5, 2.0), (2.0, 5.0)),
+        (RepeatedMetric(6.0, 3.0, 0.0, 5.0), Prior(0.5, 7.0), (2.0, 3.0)),
+        (RepeatedMetric(6.0, 3.0, 0.5, 5.0), Prior(1.0, 7.0), (1.0625, 8.0)),
     ],
 )
-def test_a_moderated_variance_by_hand(one: Repeated, prior: Prior, found: tuple[float, float]) -> None:
+def test_a_moderated_variance_by_hand(one: RepeatedMetric, prior: Prior, found: tuple[float, float]) -> None:
     assert moderated(one, prior) == pytest.approx(found)
 
 
@@ -171,4 +174,4 @@ def test_a_drifting_level_follows() -> None:
 
 def test_a_figure_that_never_changed_and_was_not_repeated_tells_nothing() -> None:
     """A history without re-runs, in which one figure is the same in every release, was an error."""
-    assert moderated(Repeated(0.0, 0.0, 0.0, 5.0), Prior(1.0, math.inf)) == (0.0, 0.0)
+    assert moderated(RepeatedMetric(0.0, 0.0, 0.0, 5.0), Prior(1.0, math.inf)) == (0.0, 0.0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary
-from chainmark.core.metric import Better, Kind, Metric, Population, Table
+from chainmark.core.metric import Better, Kind, Metric, MetricGroup, Population
 from chainmark.stats.summarise import summarise
 
 POPULATIONS = [
@@ -32,7 +32,7 @@ def metric(identifier: str, population: str, kind: Kind = Kind.POSITIVE, statist
 
 
 def catalogue(*metrics: Metric) -> Catalogue:
-    tables = [Table(id="all", title="All")]
+    tables = [MetricGroup(id="all", title="All")]
     return Catalogue(system="test", title="Test", populations=POPULATIONS, tables=tables, metrics=list(metrics))
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary
-from chainmark.core.metric import Better, Kind, Metric, Population, Table, Weighting
+from chainmark.core.metric import Better, Kind, Metric, MetricGroup, Population, Weighting
 from chainmark.stats import woodruff
 from chainmark.stats.bootstrap import generator, multiplicities
 from chainmark.stats.samples import FrameSamples, OrderedSamples, ParquetSamples
@@ -30,7 +30,7 @@ def catalogue(weighting: Weighting, lowest: int | None = None, statistics: Seque
         id="cpu", label="CPU", unit="cores", kind=Kind.POSITIVE, better=Better.LOWER, statistics=list(statistics),
         judged_by=["mean"], table="all", order=1, population="slot_host", description="A test's.", source=["test"],
     )  # fmt: skip
-    tables = [Table(id="all", title="All")]
+    tables = [MetricGroup(id="all", title="All")]
     return Catalogue(system="test", title="Test", populations=[population], tables=tables, metrics=[metric])
 
 

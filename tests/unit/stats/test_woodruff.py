@@ -8,7 +8,7 @@ import pytest
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Estimate
-from chainmark.core.metric import Better, Kind, Metric, Population, Table
+from chainmark.core.metric import Better, Kind, Metric, MetricGroup, Population
 from chainmark.stats import threads, woodruff
 from chainmark.stats.bootstrap import generator
 from chainmark.stats.centiles import FloatArray
@@ -26,7 +26,7 @@ def catalogue() -> Catalogue:
         id="x_s", label="x", unit="s", kind=Kind.POSITIVE, better=Better.LOWER, statistics=STATISTICS,
         judged_by=["mean"], table="all", order=1, population="block", description="A test's.", source=["test"],
     )  # fmt: skip
-    tables = [Table(id="all", title="All")]
+    tables = [MetricGroup(id="all", title="All")]
     return Catalogue(system="test", title="Test", populations=[population], tables=tables, metrics=[metric])
 
 

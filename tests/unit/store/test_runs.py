@@ -13,7 +13,7 @@ from chainmark.api.runs import Run, remove_run, remove_unfinished
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import ExperimentPlace, HostFacts, Manifest, Source, Status, Subject
-from chainmark.core.metric import Metric, Population, Table
+from chainmark.core.metric import Metric, MetricGroup, Population
 from chainmark.core.times import utc_now
 from chainmark.stats.summarise import summarise
 from chainmark.store.runs import SealedRun, StagedRun, Store, UnfinishedRun
@@ -23,7 +23,7 @@ CATALOGUE = Catalogue(
     system="toy",
     title="Toy",
     populations=[Population(id="request", label="requests", keys=["time_s"], time_key="time_s")],
-    tables=[Table(id="all", title="All")],
+    tables=[MetricGroup(id="all", title="All")],
     metrics=[
         Metric(
             id="latency_s",

@@ -9,7 +9,7 @@ import pytest
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import ExitCode, InternalError
-from chainmark.core.metric import Better, Kind, Metric, Population, Table
+from chainmark.core.metric import Better, Kind, Metric, MetricGroup, Population
 from chainmark.store.runs import Store
 from chainmark.store.schema import check_samples
 
@@ -18,7 +18,7 @@ CATALOGUE = Catalogue(
     system="toy",
     title="Toy",
     populations=[Population(id="request", label="requests", keys=["host", "time_s"], time_key="time_s")],
-    tables=[Table(id="main", title="Main")],
+    tables=[MetricGroup(id="main", title="Main")],
     metrics=[
         Metric(
             id=name, label=name, unit="s", kind=Kind.POSITIVE, better=Better.LOWER, statistics=["mean"],

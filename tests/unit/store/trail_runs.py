@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.manifest import HostFacts, Manifest, Source, Status, Subject
-from chainmark.core.metric import Chart, Metric, Population, Table
+from chainmark.core.metric import Metric, MetricChart, MetricGroup, Population
 from chainmark.stats.summarise import summarise
 from chainmark.store.runs import SealedRun, Store
 
@@ -75,7 +75,7 @@ def _metric(id_: str, label: str, population: str, **more: Any) -> Metric:
 
 def catalogue(trails: list[dict[str, Any]] | None = None, *, charts: bool = True) -> Catalogue:
     """Two populations that a trail follows and one that none does."""
-    drawn = [Chart.CDF] if charts else []
+    drawn = [MetricChart.CDF] if charts else []
     return Catalogue(
         system=SYSTEM,
         title="Toy",
@@ -87,7 +87,7 @@ def catalogue(trails: list[dict[str, Any]] | None = None, *, charts: bool = True
             ),
             Population(id="second", label="seconds", keys=["time_s"], time_key="time_s"),
         ],
-        tables=[Table(id="all", title="All")],
+        tables=[MetricGroup(id="all", title="All")],
         trails=[trail()] if trails is None else trails,
         metrics=[
             _metric("spread_s", "spread", "block", gating=True, charts=drawn),

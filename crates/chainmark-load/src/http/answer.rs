@@ -212,24 +212,24 @@ impl AnswerParser {
             return Ok(Some(Piece::More));
         }
         let rest = &input[*at..];
-        let found = if self.head.is_empty() {
-            let found = Head::read(rest, self.server.is_none())?;
-            if let Some(head) = &found {
+        let result = if self.head.is_empty() {
+            let result = Head::read(rest, self.server.is_none())?;
+            if let Some(head) = &result {
                 *at += head.bytes;
             }
-            found
+            result
         } else {
             // The head before this input was not whole, so it ends within it or later.
             let (before, room) = (self.head.len(), (MAX_HEAD_BYTES + 1).saturating_sub(self.head.len()));
             self.head.extend_from_slice(&rest[..rest.len().min(room)]);
-            let found = Head::read(&self.head, self.server.is_none())?;
-            if let Some(head) = &found {
+            let result = Head::read(&self.head, self.server.is_none())?;
+            if let Some(head) = &result {
                 *at += head.bytes - before;
                 self.head.clear();
             }
-            found
+            result
         };
-        match found {
+        match result {
             Some(head) => self.begin_body(head),
             None => self.keep_head(rest, input.len(), at),
         }

@@ -147,29 +147,29 @@ impl Check {
 
     /// `place` is where `value` stands in the answer.
     fn find_fault(&self, value: &Value, place: &str) -> Option<Fault> {
-        let found = value.pointer(&self.pointer);
+        let result = value.pointer(&self.pointer);
         let fault = |what: &str, example: String| {
             let place = format!("{place}{}", self.pointer);
             let place = if place.is_empty() { "the body" } else { &place };
             Some(Fault::Wrong { what: format!("{place} {what}"), example })
         };
-        match (&self.condition, found) {
+        match (&self.condition, result) {
             (Condition::Absent, None) => None,
-            (Condition::Absent, Some(found)) => fault("is there", cut(&found.to_string())),
+            (Condition::Absent, Some(result)) => fault("is there", cut(&result.to_string())),
             (_, None) => fault("is missing", String::new()),
-            (Condition::Is(wanted), Some(found)) if equal(wanted, found) => None,
-            (Condition::Is(wanted), Some(found)) => {
-                fault("is wrong", format!("{} instead of {}", cut(&found.to_string()), cut(&wanted.to_string())))
+            (Condition::Is(wanted), Some(result)) if equal(wanted, result) => None,
+            (Condition::Is(wanted), Some(result)) => {
+                fault("is wrong", format!("{} instead of {}", cut(&result.to_string()), cut(&wanted.to_string())))
             }
-            (Condition::Type(kind), Some(found)) if kind.admits(found) => None,
-            (Condition::Type(kind), Some(found)) => {
-                fault(&format!("is not {}", kind.with_article()), cut(&found.to_string()))
+            (Condition::Type(kind), Some(result)) if kind.admits(result) => None,
+            (Condition::Type(kind), Some(result)) => {
+                fault(&format!("is not {}", kind.with_article()), cut(&result.to_string()))
             }
             (Condition::Each(each), Some(Value::Array(elements))) => {
                 let place = format!("{place}{}/*", self.pointer);
                 elements.iter().find_map(|element| each.find_fault(element, &place))
             }
-            (Condition::Each(_), Some(found)) => fault("is not an array", cut(&found.to_string())),
+            (Condition::Each(_), Some(result)) => fault("is not an array", cut(&result.to_string())),
         }
     }
 }
@@ -261,8 +261,8 @@ mod tests {
             (r#"{"pointer":"","type":"array"}"#, "the body is not an array", body),
         ];
         for (check, what, example) in pairs {
-            let found = wrong(&format!(r#"{{"checks":[{check}]}}"#), body);
-            assert_eq!(found, (what.to_owned(), example.to_owned()));
+            let result = wrong(&format!(r#"{{"checks":[{check}]}}"#), body);
+            assert_eq!(result, (what.to_owned(), example.to_owned()));
         }
         assert_eq!(wrong(r#"{"contains":"abc"}"#, "a\nb").0, "the body does not hold \"abc\"");
         for body in ["", "<html>", r#"{"a":"#, "{} x"] {

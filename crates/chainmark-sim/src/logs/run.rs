@@ -350,8 +350,8 @@ impl Scribe<'_> {
             host.plan_transactions(end_ns, shared);
             host.write_until(end_ns, shared)
         })?;
-        let told = self.hosts.iter().filter(|host| !host.refills).map(|host| host.next_transaction).min();
-        self.transactions.forget(told.unwrap_or_else(|| self.transactions.end()));
+        let reported = self.hosts.iter().filter(|host| !host.refills).map(|host| host.next_transaction).min();
+        self.transactions.forget(reported.unwrap_or_else(|| self.transactions.end()));
         let slot_ns = self.order.chain.slot_length_s * 1e9;
         let still_open = (slot_ns.max(S as f64) / slot_ns).ceil() as u64 + 1;
         self.close_slots(slots.end.saturating_sub(still_open))?;

@@ -282,13 +282,13 @@ impl Host {
                 return 0;
             }
             let place = Place { draws: shared.draws(0x11e5, self.line_number), host: self.number };
-            let told = Told {
+            let reported = Told {
                 at_ns: event.at_ns,
                 announces: matches!(message, Some(Message::AnnounceRising | Message::AnnounceFalling)),
                 sends: message == Some(Message::SendBlock),
                 block_draws: shared.draws(0xb10c, u64::from(event.block)),
             };
-            (lines, copies) = self.damage.apply(&mut self.out, start, place, &told);
+            (lines, copies) = self.damage.apply(&mut self.out, start, place, &reported);
             self.line_draws = place.draws;
         }
         self.last_at_ns = event.at_ns;

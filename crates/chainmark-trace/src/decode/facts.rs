@@ -168,8 +168,11 @@ fn resources(fields: Fields<'_>) -> Body<Resources> {
 
 /// The block before; none before the first one.
 fn parent(fields: Fields<'_>) -> Body<Option<Hash>> {
-    let told = string(fields.text(), fields.get(key::BLOCK_PREV));
-    if told.as_deref().is_some_and(|told| told.len() != 64 && told.to_ascii_lowercase().starts_with(b"genesis")) {
+    let reported = string(fields.text(), fields.get(key::BLOCK_PREV));
+    if reported
+        .as_deref()
+        .is_some_and(|reported| reported.len() != 64 && reported.to_ascii_lowercase().starts_with(b"genesis"))
+    {
         return Ok(None);
     }
     fields.hash(key::BLOCK_PREV).map(Some)
@@ -177,10 +180,10 @@ fn parent(fields: Fields<'_>) -> Body<Option<Hash>> {
 
 /// A number, or in the oldest nodes an object around it.
 fn block_number(fields: Fields<'_>) -> Body<u64> {
-    let told = fields.get(key::BLOCK_NO);
-    let number = match told.lead(fields.text()) {
-        b'{' => fields.scanner.member(told, key::UN_BLOCK_NO),
-        _ => told,
+    let reported = fields.get(key::BLOCK_NO);
+    let number = match reported.lead(fields.text()) {
+        b'{' => fields.scanner.member(reported, key::UN_BLOCK_NO),
+        _ => reported,
     };
     fields.unsigned_value("blockNo", number)
 }

@@ -27,7 +27,8 @@ impl Peers {
             b'{' => scanner.member(peer, key::CONNECTION_ID),
             _ => peer,
         };
-        if let Some(connection) = string(scanner.text, connection).and_then(|told| String::from_utf8(told.into()).ok())
+        if let Some(connection) =
+            string(scanner.text, connection).and_then(|reported| String::from_utf8(reported.into()).ok())
         {
             let plain = connection.split_once(' ').filter(|(_, remote)| !remote.contains(' '));
             if let Some((local, remote)) = plain.or_else(|| shown::connection(&connection)) {
@@ -38,8 +39,8 @@ impl Peers {
             self.local = self.end(scanner, scanner.member(peer, key::LOCAL));
             self.remote = self.end(scanner, scanner.member(peer, key::REMOTE));
         }
-        let told = |range: &Option<Range<usize>>| range.clone().map(|range| &self.text[range]);
-        Peer { local: told(&self.local), remote: told(&self.remote) }
+        let reported = |range: &Option<Range<usize>>| range.clone().map(|range| &self.text[range]);
+        Peer { local: reported(&self.local), remote: reported(&self.remote) }
     }
 
     fn put(&mut self, address: &str) -> Range<usize> {
@@ -49,9 +50,9 @@ impl Peers {
     }
 
     fn end(&mut self, scanner: Scanner<'_>, end: Span) -> Option<Range<usize>> {
-        let told =
+        let reported =
             |key| string(scanner.text, scanner.member(end, key)).and_then(|it| String::from_utf8(it.into()).ok());
-        let (address, port) = (told(key::ADDR)?, told(key::PORT)?);
+        let (address, port) = (reported(key::ADDR)?, reported(key::PORT)?);
         Some(self.put(&format!("{address}:{port}")))
     }
 }

@@ -107,8 +107,8 @@ impl Members {
         if self.count > MANY {
             return self.get_of_many(text, key);
         }
-        let found = self.first[..self.count].iter().rev().find(|member| is_key(text, **member, key));
-        found.map_or_else(Span::default, |member| member.value)
+        let result = self.first[..self.count].iter().rev().find(|member| is_key(text, **member, key));
+        result.map_or_else(Span::default, |member| member.value)
     }
 
     /// A member's text, given its value with the quotes; none if the value is no string.
@@ -119,8 +119,8 @@ impl Members {
 
     #[cold]
     fn get_of_many(&self, text: &Text<'_>, key: Key) -> Span {
-        let found = self.more.iter().chain(self.first.iter().rev()).find(|member| is_key(text, **member, key));
-        found.map_or_else(Span::default, |member| member.value)
+        let result = self.more.iter().chain(self.first.iter().rev()).find(|member| is_key(text, **member, key));
+        result.map_or_else(Span::default, |member| member.value)
     }
 }
 

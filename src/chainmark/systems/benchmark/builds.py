@@ -25,7 +25,7 @@ from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.paths import cache_directory
 from chainmark.systems.benchmark.profile import Command
 from chainmark.systems.builds.cache import locked, scratch_in
-from chainmark.systems.builds.checkout import SHORT, Tree, repository_of, sha256, sha256_of, tree_at, working_tree
+from chainmark.systems.builds.checkout import SHORT, SourceTree, repository_of, sha256, sha256_of, tree_at, working_tree
 
 FORMS = "`./path/to/program`, `git:PATH` or `git:PATH@REF`"
 FILES = "files"  # the scope of the names of versions that are files
@@ -36,7 +36,7 @@ _BUILT = "built"
 _LINES_SHOWN = 12
 
 
-class Record(BaseModel):
+class BuildRecord(BaseModel):
     """What is called by a name.
 
     Attributes:
@@ -76,7 +76,7 @@ class Builds:
         """Where this user's are."""
         return cls(cache_directory() / "benchmark")
 
-    def make(self, version: str, command: Command | None) -> Record:
+    def make(self, version: str, command: Command | None) -> BuildRecord:
         """Make sure that a version can be executed.
 
         Args:
@@ -108,7 +108,7 @@ class Builds:
             )
         return self._built(target, version, command)
 
-    def find(self, name: str, command: Command | None) -> Record:
+    def find(self, name: str, command: Command | None) -> BuildRecord:
         """What is called so.
 
         Raises:
@@ -116,26 +116,26 @@ class Builds:
         """
         for scope in (FILES, *([] if command is None else [_scope(command)])):
             path = self._names / scope / name / _RECORD
-            if path.is_file() and self.is_complete(record := Record.model_validate_json(path.read_bytes())):
+            if path.is_file() and self.is_complete(record := BuildRecord.model_validate_json(path.read_bytes())):
                 return record
         raise UsageError(f"`{name}` is not a version of a command", f"a version is {FORMS}, or a name seen in a report")
 
-    def all(self) -> list[Record]:
+    def all(self) -> list[BuildRecord]:
         """All that have a name, by name."""
         paths = sorted(self._names.glob(f"*/*/{_RECORD}"), key=lambda path: (path.parent.name, path))
-        found = [Record.model_validate_json(path.read_bytes()) for path in paths]
+        found = [BuildRecord.model_validate_json(path.read_bytes()) for path in paths]
         return [record for record in found if self.is_complete(record)]
 
-    def is_complete(self, record: Record) -> bool:
+    def is_complete(self, record: BuildRecord) -> bool:
         """Whether what was made is still there."""
         return (self._place(record.key) / _BUILT).is_file()
 
-    def folder(self, record: Record) -> Path:
+    def folder(self, record: BuildRecord) -> Path:
         """Where the checkout was built, or the file was copied to."""
         prefix = "" if record.file else record.build.settings.get("folder", "")
         return self._place(record.key) / "source" / prefix
 
-    def changes(self, record: Record, command: Command) -> Path | None:
+    def changes(self, record: BuildRecord, command: Command) -> Path | None:
         """What was not committed of what it was built of."""
         path = self._names / _scope(command) / record.version / _CHANGES
         return path if path.is_file() else None
@@ -147,7 +147,7 @@ class Builds:
     def _place(self, key: str) -> Path:
         return self.root / "builds" / key
 
-    def _taken(self, path: Path, ordered: str) -> Record:
+    def _taken(self, path: Path, ordered: str) -> BuildRecord:
         """Copy a file, so that what is measured stays what it was when somebody builds it anew."""
         if not path.is_file():
             raise UsageError(f"there is no file {path}", f"a version is {FORMS}")
@@ -166,10 +166,10 @@ class Builds:
                     (self._place(key) / _BUILT).touch()
         name = f"{plain_name(path.name)}@sha-{digest[:SHORT]}"
         return self._name(
-            FILES, Record(key=key, version=name, identity=digest, build=Build(ordered=ordered), file=path.name)
+            FILES, BuildRecord(key=key, version=name, identity=digest, build=Build(ordered=ordered), file=path.name)
         )
 
-    def _built(self, target: Checkout, ordered: str, command: Command) -> Record:
+    def _built(self, target: Checkout, ordered: str, command: Command) -> BuildRecord:
         repository = repository_of(target.path)
         with scratch_in(self.root) as scratch:
             tree = working_tree(repository, scratch) if target.ref is None else tree_at(repository, target.ref)
@@ -188,10 +188,10 @@ class Builds:
             commits=tree.history(),
             ancestry=tree.ancestry(),
         )
-        record = Record(key=key, version=tree.name(), identity=identity, build=build)
+        record = BuildRecord(key=key, version=tree.name(), identity=identity, build=build)
         return self._name(_scope(command), record, tree.changes)
 
-    def _build(self, tree: Tree, key: str, scratch: Path, command: Command) -> None:
+    def _build(self, tree: SourceTree, key: str, scratch: Path, command: Command) -> None:
         folder = tree.export(self._emptied(key), scratch)
         for line in command.build:
             ended = subprocess.run(
@@ -222,7 +222,7 @@ class Builds:
     def _lock(self, key: str) -> Path:
         return self.root / "builds" / f".{key}.lock"
 
-    def _name(self, scope: str, record: Record, changes: bytes = b"") -> Record:
+    def _name(self, scope: str, record: BuildRecord, changes: bytes = b"") -> BuildRecord:
         folder = self._names / scope / record.version
         if changes:
             write_bytes(folder / _CHANGES, changes)

@@ -20,11 +20,11 @@ from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.store.files import write_bytes
 from chainmark.systems.benchmark.launcher import FIELDS
-from chainmark.systems.benchmark.profile import Workload
+from chainmark.systems.benchmark.profile import CommandWorkload
 
 # A process that holds hardly more than its launcher cannot be told from it: the kernel's counts are rounded.
 _OWN_SHARE = 1.1
-_OUTPUT_KEPT = 1 << 20
+_MOST_OUTPUT = 1 << 20
 _KIB = 1024
 _SCHEMA = {
     "index": pl.UInt32,
@@ -54,7 +54,7 @@ class Invocation:
 
 
 @dataclass(frozen=True)
-class Execution:
+class CommandExecution:
     """What one execution took.
 
     Attributes:
@@ -81,7 +81,7 @@ class Executed:
         failure: of the execution that ended the run, warm-up included; "" where all ended well.
     """
 
-    executions: Sequence[Execution]
+    executions: Sequence[CommandExecution]
     other_share: float
     failure: str = ""
 
@@ -100,7 +100,7 @@ class Executed:
         return any(one.peak_bytes is not None for one in self.executions)
 
 
-def execute_all(command: Invocation, work: Workload, raw: Path, progress: Progress) -> Executed:
+def execute_all(command: Invocation, work: CommandWorkload, raw: Path, progress: Progress) -> Executed:
     """Execute a command as often as the workload says; the first failure ends it, because the rest would fail alike.
 
     Args:
@@ -112,7 +112,7 @@ def execute_all(command: Invocation, work: Workload, raw: Path, progress: Progre
     Raises:
         EnvironmentFailure: the launcher cannot run.
     """
-    made: list[Execution] = []
+    made: list[CommandExecution] = []
     began_s, mark = time.monotonic(), _Mark.now()
     total = work.warm_up + work.executions
     progress.stage("executing the command")
@@ -128,7 +128,7 @@ def execute_all(command: Invocation, work: Workload, raw: Path, progress: Progre
     return Executed(made, mark.share_of_others())
 
 
-def _failure(one: Execution, command: Invocation, work: Workload) -> str:
+def _failure(one: CommandExecution, command: Invocation, work: CommandWorkload) -> str:
     if one.timed_out:
         return f"did not end within {units.duration(work.timeout_s)}"
     if one.exit_code < 0:
@@ -136,7 +136,7 @@ def _failure(one: Execution, command: Invocation, work: Workload) -> str:
     return "" if one.exit_code in command.exit_codes else f"ended with exit code {one.exit_code}"
 
 
-def _execute(command: Invocation, timeout_s: float, origin_s: float, raw: Path) -> Execution:
+def _execute(command: Invocation, timeout_s: float, origin_s: float, raw: Path) -> CommandExecution:
     with tempfile.TemporaryDirectory(prefix="chainmark-", ignore_cleanup_errors=True) as folder:
         empty = Path(folder) / "work"
         empty.mkdir()
@@ -145,9 +145,9 @@ def _execute(command: Invocation, timeout_s: float, origin_s: float, raw: Path) 
         fields = _launched(command, timeout_s, command.folder or empty, (output, errors))
         for path in (output, errors):
             with path.open("rb") as file:
-                write_bytes(raw / f"{path.name}.txt", file.read(_OUTPUT_KEPT))
+                write_bytes(raw / f"{path.name}.txt", file.read(_MOST_OUTPUT))
     peak_kib = max(fields["largest_kib"], fields["together_kib"])
-    return Execution(
+    return CommandExecution(
         began_s=began_s - origin_s,
         wall_s=fields["wall_ns"] / 1e9,
         cpu_s=fields["cpu_us"] / 1e6,

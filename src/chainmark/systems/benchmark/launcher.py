@@ -27,7 +27,7 @@ FIRST_LOOK_MS, LOOK_MS = 1, 10
 PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 
-class Tree:
+class ProcessTree:
     """The processes that descend from this one. Whose parent ends becomes this one's child: none can get away."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ def _stop(number: int, frame: object) -> None:
     raise SystemExit(128 + number)
 
 
-class Usage:
+class CommandUsage:
     """What all ended processes used."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class Usage:
 
 def measure(command: list[str], timeout_s: float) -> dict[str, int]:
     """Run the command to its end, and end what it left running."""
-    tree, usage, together_kib, timed_out = Tree(), Usage(), 0, False
+    tree, usage, together_kib, timed_out = ProcessTree(), CommandUsage(), 0, False
     try:
         own_kib, began_ns = _own_peak_kib(), time.monotonic_ns()
         # Python ignores these two; a command expects the system's own ways.

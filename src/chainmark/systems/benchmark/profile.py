@@ -47,7 +47,7 @@ class Command(BaseModel):
         return value
 
 
-class Workload(BaseModel):
+class CommandWorkload(BaseModel):
     """How often the command is executed in one run.
 
     Attributes:
@@ -63,7 +63,7 @@ class Workload(BaseModel):
     timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
 
 
-class Gates(BaseModel):
+class CommandGates(BaseModel):
     """What must hold for the figures to mean anything.
 
     Attributes:
@@ -92,8 +92,8 @@ class BenchmarkProfile(BaseModel):
     description: str = ""
     title: str = ""
     command: Command = Command()
-    workload: Workload = Workload()
-    gates: Gates = Gates()
+    workload: CommandWorkload = CommandWorkload()
+    gates: CommandGates = CommandGates()
 
     def shared(self) -> dict[str, Scalar | list[Scalar]]:
         """What two runs must have in common to be comparable."""

@@ -19,10 +19,10 @@ from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Configuration, Gate, GateKind, GateStatus, Scalar, Subject
 from chainmark.core.progress import Progress
 from chainmark.lab.profiles import check_profile
-from chainmark.lab.protocols import Execution, Order
+from chainmark.lab.protocols import Execution, ExecutionRequest
 from chainmark.store.files import write_bytes
 from chainmark.store.runs import UnfinishedRun
-from chainmark.systems.benchmark.builds import Builds, Record
+from chainmark.systems.benchmark.builds import BuildRecord, Builds
 from chainmark.systems.benchmark.executions import Executed, Invocation, execute_all
 from chainmark.systems.benchmark.profile import BenchmarkProfile, Command
 
@@ -65,7 +65,7 @@ class Benchmark:
         builds = Builds.cached()
         return [(record.subject(self.name, ""), builds.folder(record) / record.file) for record in builds.all()]
 
-    def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
+    def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
         """Execute the command as often as the profile says."""
         benchmark = cast(BenchmarkProfile, profile)
         builds, command = Builds.cached(), benchmark.command
@@ -82,7 +82,7 @@ def _title(profile: BenchmarkProfile) -> str:
     return profile.title or Path(profile.command.program).name.strip("{}")
 
 
-def _invocation(builds: Builds, record: Record, command: Command) -> Invocation:
+def _invocation(builds: Builds, record: BuildRecord, command: Command) -> Invocation:
     folder = builds.folder(record)
 
     def filled(text: str) -> str:
@@ -96,7 +96,7 @@ def _invocation(builds: Builds, record: Record, command: Command) -> Invocation:
     )
 
 
-def _program(builds: Builds, record: Record, command: Command) -> str:
+def _program(builds: Builds, record: BuildRecord, command: Command) -> str:
     """The path of what is executed.
 
     Raises:

@@ -48,7 +48,7 @@ _RECORD = "build.json"
 _CHANGES = "changes.diff"
 
 
-class Record(BaseModel):
+class CacheRecord(BaseModel):
     """What is called by a name: a program and what is known of it.
 
     Attributes:
@@ -77,7 +77,7 @@ class Cache:
     system: str
     program: Program
 
-    def make(self, target: BinaryFile | Checkout | ModuleVersion, ordered: str) -> Record:
+    def make(self, target: BinaryFile | Checkout | ModuleVersion, ordered: str) -> CacheRecord:
         """Make sure that a program is in the cache, and name it.
 
         Args:
@@ -97,7 +97,7 @@ class Cache:
                 return self._built(from_checkout(target, ordered, scratch), scratch)
             return self._built(from_module(target, ordered, scratch, self.program), scratch)
 
-    def tool(self, record: Record, package: str, name: str) -> Path:
+    def tool(self, record: CacheRecord, package: str, name: str) -> Path:
         """Make sure that another program of the same sources is in the cache, too.
 
         Args:
@@ -125,7 +125,7 @@ class Cache:
             made.replace(path)
         return path
 
-    def _sources_again(self, target: Checkout | ModuleVersion, record: Record, scratch: Path) -> Sources:
+    def _sources_again(self, target: Checkout | ModuleVersion, record: CacheRecord, scratch: Path) -> Sources:
         """The sources as they were built, though the branch or the worktree may have moved on."""
         if isinstance(target, ModuleVersion):
             then_version = record.subject.version.rpartition("@")[2]  # it may have been ordered as "latest"
@@ -134,7 +134,7 @@ class Cache:
         changes = self.changes(record)
         return from_checkout(then, record.build.ordered, scratch, b"" if changes is None else changes.read_bytes())
 
-    def find(self, name: str) -> Record | None:
+    def find(self, name: str) -> CacheRecord | None:
         """What is called so.
 
         Raises:
@@ -144,7 +144,7 @@ class Cache:
             content = (self._names / name / _RECORD).read_text(encoding="utf-8")
         except OSError:
             return None
-        record = Record.model_validate_json(content)
+        record = CacheRecord.model_validate_json(content)
         if not self.binary(record).is_file():
             return None
         if sha256_of(self.binary(record)) != record.subject.binary_sha256:
@@ -154,19 +154,19 @@ class Cache:
             )
         return record
 
-    def binary(self, record: Record) -> Path:
+    def binary(self, record: CacheRecord) -> Path:
         """Where a program is."""
         return self._builds / record.key / self.program.name
 
-    def changes(self, record: Record) -> Path | None:
+    def changes(self, record: CacheRecord) -> Path | None:
         """What was not committed of what it was built of."""
         path = self._names / record.subject.version / _CHANGES
         return path if path.is_file() else None
 
-    def all(self) -> list[Record]:
+    def all(self) -> list[CacheRecord]:
         """All that have a name, by name."""
         paths = sorted(self._names.glob(f"*/{_RECORD}"))
-        found = [Record.model_validate_json(path.read_text(encoding="utf-8")) for path in paths]
+        found = [CacheRecord.model_validate_json(path.read_text(encoding="utf-8")) for path in paths]
         return [record for record in found if self.binary(record).is_file()]
 
     @property
@@ -177,7 +177,7 @@ class Cache:
     def _names(self) -> Path:
         return self.root / "names"
 
-    def _taken(self, path: Path, ordered: str, scratch: Path) -> Record:
+    def _taken(self, path: Path, ordered: str, scratch: Path) -> CacheRecord:
         """Copy a binary, so that what is measured stays what it was when somebody builds it anew."""
         inspect(path, self.program)  # before it is copied: its errors name the user's path
         copy = scratch / self.program.name
@@ -192,7 +192,7 @@ class Cache:
             name = f"{found.reported}@sha-{digest[:SHORT]}"
             return self._name(name, key, found, build, revision=_revision(found.info))
 
-    def _built(self, sources: Sources, scratch: Path) -> Record:
+    def _built(self, sources: Sources, scratch: Path) -> CacheRecord:
         """Build sources, unless equal ones were built so before."""
         environment = deciding_environment(sources.folder, sources.environment)
         flags = [*BUILD_FLAGS, *sources.flags]
@@ -249,7 +249,7 @@ class Cache:
         revision: str | None,
         changes: bytes = b"",
         checkout: Checkout | None = None,
-    ) -> Record:
+    ) -> CacheRecord:
         subject = Subject(
             system=self.system,
             name=self.program.title,
@@ -259,7 +259,7 @@ class Cache:
             binary_sha256=sha256_of(self._builds / key / self.program.name),
             release=found.reported,
         )
-        record = Record(key=key, subject=subject, build=build, checkout=checkout)
+        record = CacheRecord(key=key, subject=subject, build=build, checkout=checkout)
         folder = self._names / name
         if changes:
             write_bytes(folder / _CHANGES, changes)

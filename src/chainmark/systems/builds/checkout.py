@@ -16,7 +16,7 @@ from chainmark.lab.git import git
 from chainmark.lab.versions import plain_name
 
 # So much of a commit's history is kept with a run: 300 commits are some 40 KiB.
-COMMITS_KEPT = 300
+MOST_COMMITS = 300
 # So many digits of a hash stand in a build's name.
 SHORT = 7
 _SEPARATOR = "\x1f"
@@ -44,7 +44,7 @@ class Repository:
 
 
 @dataclass(frozen=True)
-class Tree:
+class SourceTree:
     """Sources as they stand in a repository.
 
     Attributes:
@@ -100,7 +100,7 @@ class Tree:
         """The commit and those before it, as many as are kept."""
         form = f"--format=%H{_SEPARATOR}%P{_SEPARATOR}%s"
         git = _Git(self.repository)
-        told = git.read("log", "--topo-order", "--no-show-signature", f"--max-count={COMMITS_KEPT}", form, self.commit)
+        told = git.read("log", "--topo-order", "--no-show-signature", f"--max-count={MOST_COMMITS}", form, self.commit)
         rows = [line.split(_SEPARATOR, 2) for line in told.splitlines() if line.count(_SEPARATOR) >= 2]
         return [Commit(id=commit, parents=parents.split(), subject=subject) for commit, parents, subject in rows]
 
@@ -127,7 +127,7 @@ def repository_of(path: Path) -> Repository:
     return Repository(Path(told[0]), Path(top), prefix)
 
 
-def tree_at(repository: Repository, ref: str) -> Tree:
+def tree_at(repository: Repository, ref: str) -> SourceTree:
     """What a branch, tag or commit holds.
 
     Raises:
@@ -139,10 +139,10 @@ def tree_at(repository: Repository, ref: str) -> Tree:
     except _GitError as error:
         raise _unknown_ref(git, ref) from error
     is_hash = bool(_HASH.match(ref)) and commit.startswith(ref)
-    return Tree(repository, "" if is_hash else ref, commit, git.read("rev-parse", f"{commit}^{{tree}}"))
+    return SourceTree(repository, "" if is_hash else ref, commit, git.read("rev-parse", f"{commit}^{{tree}}"))
 
 
-def working_tree(repository: Repository, scratch: Path) -> Tree:
+def working_tree(repository: Repository, scratch: Path) -> SourceTree:
     """What stands in the worktree now, with files that git does not know and would not ignore.
 
     Args:
@@ -165,9 +165,9 @@ def working_tree(repository: Repository, scratch: Path) -> Tree:
     tree = git.read("write-tree")
     branch = _Git(repository).read("rev-parse", "--abbrev-ref", "HEAD")
     if tree == committed.tree:
-        return Tree(repository, branch, committed.commit, tree)
+        return SourceTree(repository, branch, committed.commit, tree)
     changes = git.read_bytes("diff", "--binary", "--full-index", "--no-ext-diff", "--no-color", committed.tree, tree)
-    return Tree(repository, branch, committed.commit, tree, changes, objects)
+    return SourceTree(repository, branch, committed.commit, tree, changes, objects)
 
 
 def sha256(content: bytes) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from chainmark.core.build import Build
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.lab.versions import Checkout, DoesNotBuild, ModuleVersion, is_folder, plain_name
-from chainmark.systems.builds.checkout import SHORT, Tree, repository_of, sha256, tree_at, working_tree
+from chainmark.systems.builds.checkout import SHORT, SourceTree, repository_of, sha256, tree_at, working_tree
 from chainmark.systems.builds.golang import go, is_network_failure, last_lines
 from chainmark.systems.builds.program import Program
 
@@ -134,7 +134,7 @@ def _owner(module: str) -> str:
     return module.partition("/")[2]
 
 
-def _name(tree: Tree, replaced: Sequence[tuple[str, str]]) -> str:
+def _name(tree: SourceTree, replaced: Sequence[tuple[str, str]]) -> str:
     other = f"+replaced-{sha256(json.dumps(list(replaced)).encode())[:SHORT]}" if replaced else ""
     return f"{tree.name()}{other}"
 

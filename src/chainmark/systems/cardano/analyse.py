@@ -27,13 +27,13 @@ from chainmark.systems.cardano.chain import (
 )
 from chainmark.systems.cardano.clocks import Contradiction, contradictions
 from chainmark.systems.cardano.documents import Genesis
-from chainmark.systems.cardano.filters import Condition
-from chainmark.systems.cardano.main_chain import Chain, KnownBlocks, Tip, last_adopted, main_chain
+from chainmark.systems.cardano.filters import FilterCondition
+from chainmark.systems.cardano.main_chain import KnownBlocks, MainChain, Tip, last_adopted, main_chain
 from chainmark.systems.cardano.received import RECEIVED, received_blocks, received_counts, received_samples
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.slots import HostSlots, survey, write_slot_samples
 from chainmark.systems.cardano.spans import span_samples
-from chainmark.systems.cardano.tables import LIFE_EVENTS, read_links_table, read_lives_table
+from chainmark.systems.cardano.tables import LIFE_EVENTS, read_block_table, read_links_table
 
 NS = 1_000_000_000
 SLOT_POPULATIONS = ("slot_host", "span")
@@ -85,7 +85,7 @@ class HostResult:
 
 
 @dataclass(frozen=True)
-class Analysis:
+class AnalysisResult:
     """What the analysis found, besides the samples that it wrote.
 
     Attributes:
@@ -157,13 +157,13 @@ class Analysis:
 def analyse(
     hosts: Sequence[HostTrace],
     genesis: Genesis,
-    conditions: Sequence[Condition],
+    conditions: Sequence[FilterCondition],
     rules: Rules,
     regions: Mapping[str, str] | None,
     *,
     run: UnfinishedRun,
     progress: Progress,
-) -> Analysis:
+) -> AnalysisResult:
     """Rebuild the chain, apply the conditions, write `events/lives.parquet` and all samples into the run.
 
     Args:
@@ -195,7 +195,7 @@ def analyse(
     rows = write_slot_samples(slots, conditions, genesis, rules, path=path, progress=progress)
     domains = [(host.first, host.last) for host in slots if host.first is not None and host.last is not None]
     accepted = blocks.table.filter("accepted")
-    return Analysis(
+    return AnalysisResult(
         conditions=len(conditions),
         tip=blocks.chain.tip,
         first_height=blocks.chain.first_height,
@@ -236,19 +236,19 @@ class Blocks:
         self,
         hosts: Sequence[HostTrace],
         genesis: Genesis,
-        conditions: Sequence[Condition],
+        conditions: Sequence[FilterCondition],
         rules: Rules,
         regions: Mapping[str, str],
     ) -> None:
         self.names = [host.name for host in hosts]
         self.regions = regions
         self.genesis = genesis
-        self.lives = with_adoptions(read_lives(hosts, genesis, regions), rules)
+        self.lives = with_adoptions(read_block_timelines(hosts, genesis, regions), rules)
         self.forgers = forgers_of(self.lives)
         links = read_links(hosts)
         known = KnownBlocks(links, last_adopted(self.lives))
         lowest_tip = min((host.lowest_tip for host in hosts if host.lowest_tip is not None), default=None)
-        self.chain: Chain = main_chain(self.lives, links, known, lowest_tip)
+        self.chain: MainChain = main_chain(self.lives, links, known, lowest_tip)
         blocks = chain_blocks(self.lives, self.forgers, self.chain, known, genesis=genesis, rules=rules)
         self.table = admitted(blocks, conditions, genesis, rules).with_columns(
             time_s=pl.col("slot") * genesis.slot_length_s
@@ -353,12 +353,12 @@ def _count(frame: pl.DataFrame) -> Counter[str]:
     return Counter(frame["host"].to_list())
 
 
-def read_lives(hosts: Sequence[HostTrace], genesis: Genesis, regions: Mapping[str, str]) -> pl.DataFrame:
+def read_block_timelines(hosts: Sequence[HostTrace], genesis: Genesis, regions: Mapping[str, str]) -> pl.DataFrame:
     """What every host knew of every block, the hosts one after the other, with their regions and the slots' starts."""
     names = pl.Enum([host.name for host in hosts])
     slot_ns = round(genesis.slot_length_s * NS)
     frames = [
-        read_lives_table(host.lives, host.name).with_columns(
+        read_block_table(host.lives, host.name).with_columns(
             pl.lit(host.name, dtype=names).alias("host"),
             pl.lit(regions.get(host.name), dtype=pl.String).alias("region"),
             slot_start_ns=genesis.system_start_ns + pl.col("slot") * slot_ns,

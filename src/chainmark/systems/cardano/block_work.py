@@ -9,7 +9,7 @@ import polars as pl
 
 from chainmark.stats.centiles import FloatArray
 from chainmark.systems.cardano.documents import Genesis
-from chainmark.systems.cardano.filters import Condition, slot_test
+from chainmark.systems.cardano.filters import FilterCondition, slot_test
 from chainmark.systems.cardano.slots import HostSlots
 
 # A block's work is in the sample of its own slot or in one of the next: a sample covers the second before it.
@@ -29,7 +29,7 @@ METRICS = tuple(name.format(event) for event in EVENTS for name in FIGURES)
 
 
 def block_work(
-    hosts: Sequence[HostSlots], conditions: Sequence[Condition], lives: pl.DataFrame, genesis: Genesis
+    hosts: Sequence[HostSlots], conditions: Sequence[FilterCondition], lives: pl.DataFrame, genesis: Genesis
 ) -> pl.DataFrame:
     """What forging a block and adopting one of another host cost each host, beyond what an idle slot costs.
 
@@ -75,7 +75,7 @@ def work_per_event(values: FloatArray, events: FloatArray) -> FloatArray | None:
     return effects
 
 
-def _slots(host: HostSlots, conditions: Sequence[Condition], adopted: pl.DataFrame) -> pl.DataFrame:
+def _slots(host: HostSlots, conditions: Sequence[FilterCondition], adopted: pl.DataFrame) -> pl.DataFrame:
     """Every slot from the host's first to its last, with what happened in it; no figure where no sample is its own."""
     records = (
         pl.scan_parquet(host.path)

@@ -29,9 +29,9 @@ from chainmark.systems.cardano.figures import (
 )
 from chainmark.systems.cardano.model.results import Modelled
 from chainmark.systems.cardano.record import ONE_ROUND_BYTES
-from chainmark.systems.cardano.scenario import ClusterOrder, Matrix, Parameters, Scenario
+from chainmark.systems.cardano.scenario import ClusterRequest, Matrix, Parameters, Scenario
 from chainmark.systems.cardano.simulation import OnProgress, Simulated, Simulator
-from chainmark.systems.cardano.topology import Listed
+from chainmark.systems.cardano.topology import ListedTopology
 
 STEPS = 5
 # The first fetch is the smallest of several, so it moves a little less than the service's mean.
@@ -102,7 +102,7 @@ class Calibration:
     link: FarLink | None
     round_trip: Modelled | None
     server_share_inferred: bool
-    expected: ClusterOrder
+    expected: ClusterRequest
     round_trips: Mapping[tuple[int, int], Modelled]
 
     @property
@@ -147,7 +147,7 @@ def calibrate(
     """
     link = far_link(start.cluster, pings_s)
     scenario = start.model_copy(update={"parameters": _first_guess(figures, start.parameters)})
-    pairs = _told_pairs(figures, start.cluster, doubt_s)
+    pairs = _known_pairs(figures, start.cluster, doubt_s)
     told = on_progress or (lambda fraction: None)
     simulated = simulator.run(scenario)
     for step in range(STEPS):
@@ -263,7 +263,7 @@ class _Told:
 Pairs = Mapping[tuple[int, int], _Told]
 
 
-def _told_pairs(figures: Figures, cluster: ClusterOrder, doubt_s: Matrix | None) -> Pairs:
+def _known_pairs(figures: Figures, cluster: ClusterRequest, doubt_s: Matrix | None) -> Pairs:
     """The pairs of different regions between which the run tells how long fetches lasted."""
     regions = cluster.regions
     found = {}
@@ -306,9 +306,9 @@ def _rounds(simulated: Simulated) -> float:
     return rounds if math.isfinite(rounds) else 1.0
 
 
-def _first_way_s(cluster: ClusterOrder) -> float:
+def _first_way_s(cluster: ClusterRequest) -> float:
     """Half the round trip from a forger to its nearest peer, on average; none where it has one in its region."""
-    if not isinstance(cluster.topology, Listed):
+    if not isinstance(cluster.topology, ListedTopology):
         return 0.0
     place = {host.name: cluster.region_number(host.region) or 0 for host in cluster.topology.hosts}
     nearest: dict[str, float] = {}
@@ -322,7 +322,7 @@ def _first_way_s(cluster: ClusterOrder) -> float:
     return sum(nearest[name] * pools[name] for name in pools) / total if total else 0.0
 
 
-def _has_neighbours(cluster: ClusterOrder) -> bool:
+def _has_neighbours(cluster: ClusterRequest) -> bool:
     """Whether forgers have peers in their own regions, so that a first fetch is no long round trip."""
     return _first_way_s(cluster) < NEAR_S
 
@@ -344,18 +344,18 @@ def _with_round_trip(scenario: Scenario, simulated: Simulated, missing_s: float,
     return moved.model_copy(update={"cluster": moved.cluster.model_copy(update={"rtt_s": matrix})})
 
 
-def _far_alone_s(start: ClusterOrder, fitted: ClusterOrder, link: FarLink) -> float:
+def _far_alone_s(start: ClusterRequest, fitted: ClusterRequest, link: FarLink) -> float:
     """The longest link's round trip, were it alone to blame for all that differs from what was expected."""
     extra_s = _mean_round_trip_s(fitted) - _mean_round_trip_s(start)
     return start.rtt_s[link.a][link.b] + extra_s / link.observers
 
 
-def _expected_travel_s(simulated: Simulated, cluster: ClusterOrder) -> float:
+def _expected_travel_s(simulated: Simulated, cluster: ClusterRequest) -> float:
     """The part of the mean fetch duration that is round trips between regions: observers × rounds × round trip."""
     return simulated.mean("rounds_mean") * _mean_round_trip_s(cluster)
 
 
-def _mean_round_trip_s(cluster: ClusterOrder) -> float:
+def _mean_round_trip_s(cluster: ClusterRequest) -> float:
     """The mean over all pairs of hosts; within a region it counts as none."""
     counts = cluster.counts()
     n = sum(counts.values())
@@ -420,7 +420,7 @@ def _round_trip(scenario: Scenario, simulated: Simulated, figures: Figures, slop
     return Modelled(value=value, standard_error=math.hypot(missed, *(error / known for error in errors)))
 
 
-def _forger_spread_s(cluster: ClusterOrder) -> float:
+def _forger_spread_s(cluster: ClusterRequest) -> float:
     """Standard deviation, over forgers, of the mean round trip to all observers."""
     counts = cluster.counts()
     n = sum(counts.values())
@@ -431,7 +431,7 @@ def _forger_spread_s(cluster: ClusterOrder) -> float:
     return math.sqrt(sum(counts[a] * (means[a] - overall) ** 2 for a in counts) / n)
 
 
-def far_link(cluster: ClusterOrder, pings_s: Matrix | None = None) -> FarLink | None:
+def far_link(cluster: ClusterRequest, pings_s: Matrix | None = None) -> FarLink | None:
     """The pair of regions with the longest round trip, or None where all hosts are in one region."""
     counts = cluster.counts()
     pairs = [(a, b) for a in counts for b in counts if a < b]

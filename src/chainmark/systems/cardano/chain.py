@@ -13,14 +13,14 @@ import polars as pl
 
 from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.figures import ADOPTION, FRACTIONS
-from chainmark.systems.cardano.filters import Condition, asks_for_size, block_test, with_slot_places
-from chainmark.systems.cardano.main_chain import Chain, KnownBlocks
+from chainmark.systems.cardano.filters import FilterCondition, asks_for_size, block_test, with_slot_places
+from chainmark.systems.cardano.main_chain import KnownBlocks, MainChain
 from chainmark.systems.cardano.rules import Rules
 
 NS = 1_000_000_000
 INCOMPLETE = "incomplete forging data"
 # Reasons against a block whose forger no log names.
-UNTOLD = "no host tells when it came"
+UNREPORTED = "no host tells when it came"
 SIZELESS = "its size is in no log"
 # What the published figures put where the forger told nothing.
 SUBSTITUTE_S = 0.01
@@ -91,7 +91,7 @@ def forgers_of(lives: pl.DataFrame) -> pl.DataFrame:
 
 
 def chain_blocks(
-    lives: pl.DataFrame, forgers: pl.DataFrame, chain: Chain, known: KnownBlocks, *, genesis: Genesis, rules: Rules
+    lives: pl.DataFrame, forgers: pl.DataFrame, chain: MainChain, known: KnownBlocks, *, genesis: Genesis, rules: Rules
 ) -> pl.DataFrame:
     """One row per block of the chain in its order: what its forger did, who adopted it when, what stood beside it.
 
@@ -115,7 +115,7 @@ def chain_blocks(
     )
 
 
-def _order(chain: Chain, known: KnownBlocks, genesis: Genesis) -> pl.DataFrame:
+def _order(chain: MainChain, known: KnownBlocks, genesis: Genesis) -> pl.DataFrame:
     """The chain's blocks with what is known of each whoever forged it."""
     made = {"block": chain.blocks, "block_no": chain.heights}
     order = pl.DataFrame(made, schema={"block": pl.String, "block_no": pl.Int64}).with_row_index("place")
@@ -269,7 +269,9 @@ def centiles(ordered: np.ndarray, counts: np.ndarray, fractions: Sequence[float]
 # --- which of them are admitted ------------------------------------------------------------------------------------
 
 
-def admitted(blocks: pl.DataFrame, conditions: Sequence[Condition], genesis: Genesis, rules: Rules) -> pl.DataFrame:
+def admitted(
+    blocks: pl.DataFrame, conditions: Sequence[FilterCondition], genesis: Genesis, rules: Rules
+) -> pl.DataFrame:
     """Add `accepted` and `rejected_because`, which names all that speaks against a block (null: nothing does)."""
     forged = pl.col("host").is_not_null()
     lacks_forging = pl.any_horizontal(pl.col("size_bytes", "started_ns", "leadership_ns").is_null())
@@ -285,16 +287,16 @@ def admitted(blocks: pl.DataFrame, conditions: Sequence[Condition], genesis: Gen
     ).with_columns(accepted=pl.col("rejected_because").is_null())
 
 
-def _without_forger(conditions: Sequence[Condition]) -> dict[str, pl.Expr]:
+def _without_forger(conditions: Sequence[FilterCondition]) -> dict[str, pl.Expr]:
     """What speaks against a block whose forger is unknown: that there is nothing to measure, or to judge it by."""
     unknown = pl.col("host").is_null()
     untold = pl.col("slot").is_null() | ((pl.col("adopters") == 0) & (pl.col("observations") == 0))
     sizeless = pl.col("size_bytes").is_null() if asks_for_size(conditions) else pl.lit(value=False)
-    return {UNTOLD: unknown & untold, SIZELESS: unknown & sizeless}
+    return {UNREPORTED: unknown & untold, SIZELESS: unknown & sizeless}
 
 
-def rejections(blocks: pl.DataFrame, conditions: Sequence[Condition]) -> dict[str, int]:
+def rejections(blocks: pl.DataFrame, conditions: Sequence[FilterCondition]) -> dict[str, int]:
     """Per reason the rejected blocks that it speaks against; a block counts once for each of its reasons."""
     told = blocks["rejected_because"].drop_nulls().str.split("; ").explode()
-    counted = {name: int((told == name).sum()) for name in [INCOMPLETE, UNTOLD, SIZELESS, *map(str, conditions)]}
-    return {name: count for name, count in counted.items() if count or name not in (UNTOLD, SIZELESS)}
+    counted = {name: int((told == name).sum()) for name in [INCOMPLETE, UNREPORTED, SIZELESS, *map(str, conditions)]}
+    return {name: count for name, count in counted.items() if count or name not in (UNREPORTED, SIZELESS)}

@@ -12,7 +12,7 @@ import polars as pl
 
 from chainmark.core import units
 from chainmark.core.errors import UsageError
-from chainmark.systems.cardano.books import HostSummary
+from chainmark.systems.cardano.accounting import HostSummary
 from chainmark.systems.cardano.documents import GENESIS_HINT, Genesis
 from chainmark.systems.cardano.logs import SHAPE_HINT, UNPACK_HINT, ClusterLogs, HostLogs, listed
 from chainmark.systems.cardano.mixing import check_one_run, check_shared_names, exclude_hint, slot_length_s
@@ -236,7 +236,7 @@ def check_one_network(lives: Mapping[str, Path]) -> list[str]:
         return []
     main = max(groups, key=len)
     others = [group for group in groups if group is not main]
-    lonely = [group[0] for group in others if len(group) == 1 and not _was_told(lives[group[0]])]
+    lonely = [group[0] for group in others if len(group) == 1 and not _has_times(lives[group[0]])]
     strangers = [group for group in others if group[0] not in lonely]
     if strangers:
         raise UsageError(
@@ -253,7 +253,7 @@ def _blocks(path: Path) -> list[str]:
     return pl.concat([frame.get_column("block"), parents.filter(parents != "GenesisHash")]).unique().to_list()
 
 
-def _was_told(path: Path) -> bool:
+def _has_times(path: Path) -> bool:
     return bool(pl.read_parquet(path, columns=["noticed_ns"]).get_column("noticed_ns").is_not_null().any())
 
 

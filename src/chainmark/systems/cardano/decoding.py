@@ -21,13 +21,13 @@ from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
 from chainmark.core.parts import Machines, map_parts
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
+from chainmark.systems.cardano.accounting import HostSummary, MessageCounts, read_summary
 from chainmark.systems.cardano.analyse import HostTrace
-from chainmark.systems.cardano.books import HostSummary, Usage, read_summary
 from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.logs import ClusterLogs, HostLogs
 from chainmark.systems.cardano.rules import Rules
 
-_LONGEST_STEM, _KEPT_OF_STEM = 200, 40
+_LONGEST_STEM, _STEM_LENGTH = 200, 40
 # Why no message of a host that was left out is used.
 HOST_EXCLUDED = "host excluded"
 
@@ -96,11 +96,11 @@ def _stem(host: str) -> str:
     """A host's name as that of a file, which may not be as long as a folder's."""
     if len(host.encode()) <= _LONGEST_STEM:
         return host
-    return f"{host[:_KEPT_OF_STEM]}-{hashlib.blake2b(host.encode(), digest_size=8).hexdigest()}"
+    return f"{host[:_STEM_LENGTH]}-{hashlib.blake2b(host.encode(), digest_size=8).hexdigest()}"
 
 
 @dataclass(frozen=True)
-class Part:
+class HostPart:
     """One host: the decoder's order as JSON, how much there is to read, and the machines that can read it."""
 
     host: str
@@ -202,7 +202,7 @@ def count_excluded(
             excluded.unreadable[part.host] = told.message
             continue
         summary = read_summary(part.host, told)
-        unused = Usage(used=0, unused={HOST_EXCLUDED: summary.books.decoded})
+        unused = MessageCounts(used=0, unused={HOST_EXCLUDED: summary.books.decoded})
         excluded.summaries[part.host] = summary.model_copy(update={"usage": unused})
     return excluded
 
@@ -211,22 +211,24 @@ def _threads(wanted: int, machines: Machines | None) -> int:
     return wanted or (os.cpu_count() or 1 if machines is None else machines.threads)
 
 
-def _parts(hosts: Sequence[HostLogs], reading: Reading, threads: int, *, tables: bool = True) -> list[Part]:
+def _parts(hosts: Sequence[HostLogs], reading: Reading, threads: int, *, tables: bool = True) -> list[HostPart]:
     # Hosts fill the threads; where there are fewer, the files of each are divided among those that it has.
     each = max(1, threads // max(1, len(hosts)))
     parts = []
     for host in hosts:
         order = reading.order(host, each)
         wanted = order if tables else {key: None if key.endswith("_out") else told for key, told in order.items()}
-        parts.append(Part(host.name, json.dumps(wanted), host.stored_bytes, host.at))
+        parts.append(HostPart(host.name, json.dumps(wanted), host.stored_bytes, host.at))
     return parts
 
 
-def _stage(doing: str, parts: Sequence[Part]) -> str:
+def _stage(doing: str, parts: Sequence[HostPart]) -> str:
     return f"{doing} {len(parts)} hosts" if len(parts) > 1 else f"{doing} {parts[0].host}"
 
 
-def _map(decode_one: Callable[[Part], Told], parts: Sequence[Part], decoders: Decoders, threads: int) -> list[Told]:
+def _map(
+    decode_one: Callable[[HostPart], Told], parts: Sequence[HostPart], decoders: Decoders, threads: int
+) -> list[Told]:
     with ThreadPoolExecutor(threads, thread_name_prefix="decoder") as executor:
         return map_parts(
             decode_one,
@@ -239,7 +241,7 @@ def _map(decode_one: Callable[[Part], Told], parts: Sequence[Part], decoders: De
 
 
 def _map_elsewhere(
-    decode_one: Callable[[Part], Decoded], parts: Sequence[Part], machines: Machines, progress: Progress
+    decode_one: Callable[[HostPart], Decoded], parts: Sequence[HostPart], machines: Machines, progress: Progress
 ) -> list[Any]:
     """The accounts of hosts that other machines read; their tables are written here as each arrives."""
     show = _shown(parts, progress)
@@ -253,7 +255,7 @@ def _map_elsewhere(
     )
 
 
-def _written(part: Part, decoded: Decoded) -> str | ChainmarkError | None:
+def _written(part: HostPart, decoded: Decoded) -> str | ChainmarkError | None:
     order = json.loads(part.order)
     for key, content in decoded.tables.items():
         path = Path(order[key])
@@ -262,7 +264,7 @@ def _written(part: Part, decoded: Decoded) -> str | ChainmarkError | None:
     return decoded.account
 
 
-def decode_there(part: Part) -> Decoded:
+def decode_there(part: HostPart) -> Decoded:
     """What :meth:`Decoders.decode` does, on the machine of a worker, which has a folder of its own for the tables.
 
     Raises:
@@ -280,7 +282,7 @@ def decode_there(part: Part) -> Decoded:
         return Decoded(account, {key: Path(path).read_bytes() for key, path in own.items()})
 
 
-def count_there(part: Part) -> Decoded:
+def count_there(part: HostPart) -> Decoded:
     """The same of a host whose logs need not be readable."""
     try:
         return decode_there(part)
@@ -300,7 +302,7 @@ def make_decoder(order: str) -> TraceDecoder:
         raise UsageError.from_native(error) from error
 
 
-def run_decoder(decoder: TraceDecoder, part: Part) -> str | None:
+def run_decoder(decoder: TraceDecoder, part: HostPart) -> str | None:
     """One host's account as JSON, once its tables are written; None if it was stopped.
 
     Raises:
@@ -325,7 +327,7 @@ def run_decoder(decoder: TraceDecoder, part: Part) -> str | None:
 Reports = Sequence[tuple[int, int]]
 
 
-def _shown(parts: Sequence[Part], progress: Progress) -> Callable[[Reports], None]:
+def _shown(parts: Sequence[HostPart], progress: Progress) -> Callable[[Reports], None]:
     """What shows how far the decoders are."""
     total_bytes = max(sum(part.stored_bytes for part in parts), 1)
     begun = time.monotonic()
@@ -349,18 +351,18 @@ class Decoders:
         self._lock = threading.Lock()
         self._is_cancelled = False
 
-    def decode(self, part: Part) -> str | None:
+    def decode(self, part: HostPart) -> str | None:
         """See `run_decoder`."""
         return run_decoder(self._begin(part), part)
 
-    def count(self, part: Part) -> str | ChainmarkError | None:
+    def count(self, part: HostPart) -> str | ChainmarkError | None:
         """The same of a host whose logs need not be readable."""
         try:
             return self.decode(part)
         except (UsageError, EnvironmentFailure) as error:
             return error
 
-    def _begin(self, part: Part) -> TraceDecoder:
+    def _begin(self, part: HostPart) -> TraceDecoder:
         decoder = make_decoder(part.order)
         with self._lock:
             self._made.append(decoder)

@@ -15,7 +15,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.systems.cardano.topology import Listed, parse_topology
+from chainmark.systems.cardano.topology import ListedTopology, parse_topology
 
 _READ = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 _STATED = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -392,7 +392,7 @@ def find_pings(folder: Path) -> Path | None:
     return next((path for name in PING_FILES if _is_file(path := folder / name)), None)
 
 
-def read_topology(folder: Path, given: Path | None) -> tuple[Path | None, Listed | None]:
+def read_topology(folder: Path, given: Path | None) -> tuple[Path | None, ListedTopology | None]:
     """The topology's path and its hosts; None where there is no topology.
 
     Raises:
@@ -402,12 +402,12 @@ def read_topology(folder: Path, given: Path | None) -> tuple[Path | None, Listed
     if given is None and not _is_file(path):
         return None, None
     topology = parse_topology(str(path))
-    if not isinstance(topology, Listed):
+    if not isinstance(topology, ListedTopology):
         raise UsageError(f"`{path}` is the name of a rule, not a topology file", "`--topology FILE` names a file")
     return path, topology
 
 
-def named_as_logged(hosts: Iterable[str], topology: Listed) -> Listed:
+def named_as_logged(hosts: Iterable[str], topology: ListedTopology) -> ListedTopology:
     """The topology by the names of the hosts: "node-0_30001", as cardano-tracer calls a folder, is the host "node-0".
 
     A host that the topology lists keeps its name, and one whose name is not the only one of its kind is not listed.
@@ -426,7 +426,7 @@ def named_as_logged(hosts: Iterable[str], topology: Listed) -> Listed:
         )
         for host in topology.hosts
     ]
-    return Listed(hosts=called)
+    return ListedTopology(hosts=called)
 
 
 def _is_file(path: Path) -> bool:

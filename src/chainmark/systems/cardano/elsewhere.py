@@ -43,7 +43,7 @@ class Here:
 
 
 @dataclass(frozen=True)
-class Listed:
+class RemoteSource:
     """What a machine has of a source.
 
     Attributes:
@@ -55,7 +55,7 @@ class Listed:
     documents: Mapping[str, bytes]
 
 
-def list_logs(source: Path) -> Listed | UsageError:
+def list_logs(source: Path) -> RemoteSource | UsageError:
     """What this machine has of a source; why it has nothing of it, if so.
 
     Raises:
@@ -69,7 +69,7 @@ def list_logs(source: Path) -> Listed | UsageError:
     documents = {name: path.read_bytes() for name, path in paths.items() if path.is_file()}
     if (cluster.folder / TRUTH_FILE).is_file():
         documents[TRUTH_FILE] = b""
-    return Listed(cluster, source.is_dir(), documents)
+    return RemoteSource(cluster, source.is_dir(), documents)
 
 
 class Elsewhere:
@@ -93,7 +93,7 @@ class Elsewhere:
             EnvironmentFailure: they may not be read.
         """
         answers = self._machines.ask_each(list_logs, self._source)
-        found = {machine: answer for machine, answer in answers.items() if isinstance(answer, Listed)}
+        found = {machine: answer for machine, answer in answers.items() if isinstance(answer, RemoteSource)}
         if not found:
             reason = next(answer for answer in answers.values() if isinstance(answer, UsageError))
             raise UsageError(f"{reason.message} (on {listed(sorted(answers))})", reason.hint)

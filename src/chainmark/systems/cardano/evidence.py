@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
-from chainmark.systems.capabilities import ModelOrder
+from chainmark.systems.capabilities import ModelRequest
 from chainmark.systems.cardano.calibration import calibrate
 from chainmark.systems.cardano.figures import ADOPTION, FETCH, Figures
 from chainmark.systems.cardano.formula import formula_for
-from chainmark.systems.cardano.model.results import Evidence, EvidenceRow, EvidenceRun
+from chainmark.systems.cardano.model.results import EvidenceRow, EvidenceRun, ModelRecord
 from chainmark.systems.cardano.published.reader import ReportFigures, is_report
 from chainmark.systems.cardano.scenario import PINGS_S, Scenario
 from chainmark.systems.cardano.simulation import Simulate, Simulated, Simulator, simulator_on
@@ -49,11 +49,11 @@ class _Judged:
 
 def evidence(
     documents: Sequence[Path],
-    order: ModelOrder,
+    order: ModelRequest,
     progress: Progress,
     catalogue: Catalogue,
     simulate: Simulate | None = None,
-) -> Evidence:
+) -> ModelRecord:
     """Fit the model to every run of the reports and compare; a run that several reports show counts once.
 
     Raises:
@@ -79,7 +79,7 @@ def evidence(
     judged += [_with_late_hosts(number, complete, tried, judged[number]) for number in range(len(complete))]
     judged += [opinion for run in complete if (opinion := _formula(run)) is not None]
     judged += _previous(complete)
-    return Evidence(
+    return ModelRecord(
         title="The model's record against published runs",
         catalogue=catalogue,
         seed=order.seed,

@@ -14,7 +14,7 @@ from chainmark.core.comparison import Splits
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.core.wording import first_sentence
-from chainmark.systems.capabilities import ModelOrder, ModelSource
+from chainmark.systems.capabilities import ModelRequest, ModelSource
 from chainmark.systems.cardano.calibration import Calibration, calibrate, differs
 from chainmark.systems.cardano.figures import (
     ADOPTION,
@@ -58,7 +58,7 @@ NOTES = (
 
 
 def explain(
-    source: ModelSource, order: ModelOrder, progress: Progress, catalogue: Catalogue, simulate: Simulate | None = None
+    source: ModelSource, order: ModelRequest, progress: Progress, catalogue: Catalogue, simulate: Simulate | None = None
 ) -> Explanation:
     """Fit the model to a run's stages and compare what it says of adoption with what was measured.
 

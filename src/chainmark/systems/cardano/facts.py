@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from fractions import Fraction
 
 from chainmark.core.manifest import Configuration, Fact, Scalar
-from chainmark.systems.cardano.analyse import Analysis
-from chainmark.systems.cardano.books import Books, HostSummary
+from chainmark.systems.cardano.accounting import HostSummary, LineCounts
+from chainmark.systems.cardano.analyse import AnalysisResult
 from chainmark.systems.cardano.decoding import Excluded
 from chainmark.systems.cardano.documents import PACKAGES, UNKNOWN, Genesis, Meta
-from chainmark.systems.cardano.filters import Condition
+from chainmark.systems.cardano.filters import FilterCondition
 from chainmark.systems.cardano.logs import ClusterLogs
-from chainmark.systems.cardano.profile import Chain
+from chainmark.systems.cardano.profile import ChainConstants
 from chainmark.systems.cardano.rules import Rules
 
 ANALYSIS_DATE = "Analysis date"
@@ -49,20 +49,20 @@ class Subjects:
     meta: Meta
     summaries: Mapping[str, HostSummary]
     excluded: Excluded
-    analysis: Analysis
-    conditions: Sequence[Condition]
+    analysis: AnalysisResult
+    conditions: Sequence[FilterCondition]
     rules: Rules
-    node: Node
+    node: MeasuredNode
     cluster: ClusterLogs
 
     @property
-    def books(self) -> list[Books]:
+    def books(self) -> list[LineCounts]:
         """The books of all hosts."""
         return [summary.books for summary in self.summaries.values()]
 
 
 @dataclass(frozen=True)
-class Node:
+class MeasuredNode:
     """The node that was measured; None is not known.
 
     Attributes:
@@ -188,13 +188,13 @@ def _analysis_rows(known: Subjects) -> Iterable[tuple[str, str]]:
     yield "Blocks rejected", str(analysis.rejected)
 
 
-def analysed_messages(books: Books, rules: Rules) -> int:
+def analysed_messages(books: LineCounts, rules: Rules) -> int:
     """Messages that the analysis reads under these rules."""
     unknown = sum(books.decoded_by_message.get(name, 0) for name in _NOT_PUBLISHED) if rules.published else 0
     return books.decoded - unknown
 
 
-def log_range(books: Sequence[Books]) -> tuple[int, int]:
+def log_range(books: Sequence[LineCounts]) -> tuple[int, int]:
     """Times of the first and of the last message of all hosts, ns since 1970-01-01 UTC."""
     firsts = [one.first_ns for one in books if one.first_ns is not None]
     lasts = [one.last_ns for one in books if one.last_ns is not None]
@@ -244,7 +244,7 @@ def workload(known: Subjects) -> dict[str, Scalar | list[Scalar]]:
 def profile(known: Subjects, name: str) -> dict[str, object]:
     """What was run and how it was analysed, in the shape of a profile; of the network only what is known."""
     genesis = known.genesis
-    chain = Chain(
+    chain = ChainConstants(
         slot_length_s=genesis.slot_length_s,
         active_slots_coefficient=genesis.active_slots_coefficient,
         epoch_slots=genesis.epoch_slots,
@@ -345,7 +345,7 @@ def _of_excluded(known: Subjects) -> dict[str, int]:
     return {**classes, "of hosts left out on request, unreadable": unreadable} if unreadable else classes
 
 
-def _line_classes(books: Books) -> dict[str, int]:
+def _line_classes(books: LineCounts) -> dict[str, int]:
     return {
         "decoded": books.decoded,
         "ignored": books.ignored,

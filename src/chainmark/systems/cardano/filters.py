@@ -58,7 +58,7 @@ _HINT = (
 
 
 @dataclass(frozen=True)
-class Condition:
+class FilterCondition:
     """One condition: its name and, where it takes one, its value (a share of the largest body, bytes, a number)."""
 
     name: str
@@ -75,7 +75,7 @@ class Condition:
 
 def parse_conditions(
     names: Sequence[str], expressions: Sequence[str | Mapping[str, Any]], hosts: int
-) -> list[Condition]:
+) -> list[FilterCondition]:
     """Conditions from names and from expressions, in that order, each once.
 
     Args:
@@ -89,7 +89,7 @@ def parse_conditions(
     return list(dict.fromkeys(one for item in (*names, *expressions) for one in _conditions(item, hosts)))
 
 
-def _conditions(item: str | Mapping[str, Any], hosts: int) -> Iterator[Condition]:
+def _conditions(item: str | Mapping[str, Any], hosts: int) -> Iterator[FilterCondition]:
     if isinstance(item, str) and item in SETS:
         yield from (_short(text, hosts) for text in SETS[item])
     elif isinstance(item, str) and not item.lstrip().startswith(("{", "[")):
@@ -107,7 +107,7 @@ def _json(text: str) -> Any:
         raise UsageError(f"the filter `{text}` is not JSON: {error}", _HINT) from error
 
 
-def _tagged(entry: Any, hosts: int) -> Condition:
+def _tagged(entry: Any, hosts: int) -> FilterCondition:
     """A condition as the benchmarks write it: what it is on, then which one with its value."""
     shown = json.dumps(entry, ensure_ascii=False, default=str)
     inner = entry.get("contents") if isinstance(entry, dict) else None
@@ -124,7 +124,7 @@ def _tagged(entry: Any, hosts: int) -> Condition:
     return condition
 
 
-def _short(text: str, hosts: int) -> Condition:
+def _short(text: str, hosts: int) -> FilterCondition:
     name, equals, digits = (part.strip() for part in text.partition("="))
     if name not in CONDITIONS:
         raise UsageError(f"`{text}` is neither a set of filters nor a condition", _HINT)
@@ -138,19 +138,19 @@ def _short(text: str, hosts: int) -> Condition:
     return _checked(name, value, hosts)
 
 
-def _checked(name: str, value: Any, hosts: int) -> Condition:
+def _checked(name: str, value: Any, hosts: int) -> FilterCondition:
     if name in _PLAIN:
-        return Condition(name)
+        return FilterCondition(name)
     if name == MINIMUM_ADOPTIONS and value is None:
-        return Condition(name, max(hosts - 1, 0))
+        return FilterCondition(name, max(hosts - 1, 0))
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
     if not is_number or (name not in _SHARES and value != int(value)) or value >= 2**63:
         kind = "a number" if name in _SHARES else "a whole number"
         raise UsageError(f"the filter `{name}` needs {kind} of at least 0, but has `{value}`", _HINT)
-    return Condition(name, float(value) if name in _SHARES else int(value))
+    return FilterCondition(name, float(value) if name in _SHARES else int(value))
 
 
-def block_test(condition: Condition, genesis: Genesis, rules: Rules) -> pl.Expr:
+def block_test(condition: FilterCondition, genesis: Genesis, rules: Rules) -> pl.Expr:
     """Whether a block meets a condition; null where what it asks for is unknown.
 
     The frame needs `slot`, `epoch`, `epoch_slot`, `safe_interval`, `size_bytes`, `chain_delta` (0 where the forger did
@@ -174,12 +174,12 @@ def block_test(condition: Condition, genesis: Genesis, rules: Rules) -> pl.Expr:
     return tests[name] if name in tests else _bound(condition)
 
 
-def asks_for_size(conditions: Iterable[Condition]) -> bool:
+def asks_for_size(conditions: Iterable[FilterCondition]) -> bool:
     """Whether a block's size decides."""
     return any(condition.name.startswith(("BFullness", "BSize")) for condition in conditions)
 
 
-def slot_test(conditions: Iterable[Condition]) -> pl.Expr:
+def slot_test(conditions: Iterable[FilterCondition]) -> pl.Expr:
     """Whether a slot record meets all conditions on slots; conditions on blocks do not concern it.
 
     The frame needs `slot`, `epoch`, `epoch_slot`, `safe_interval`, `leads`.
@@ -191,7 +191,7 @@ def slot_test(conditions: Iterable[Condition]) -> pl.Expr:
     return test
 
 
-def _bound(condition: Condition) -> pl.Expr:
+def _bound(condition: FilterCondition) -> pl.Expr:
     column, bound = _BOUNDS[condition.name]
     return pl.col(column) >= condition.value if bound == "GEq" else pl.col(column) <= condition.value
 

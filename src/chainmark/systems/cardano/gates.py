@@ -10,8 +10,8 @@ import polars as pl
 
 from chainmark.core import units
 from chainmark.core.manifest import Gate, GateKind, GateStatus, Incident
-from chainmark.systems.cardano.analyse import Analysis
-from chainmark.systems.cardano.books import HostSummary
+from chainmark.systems.cardano.accounting import HostSummary
+from chainmark.systems.cardano.analyse import AnalysisResult
 from chainmark.systems.cardano.clocks import suspects
 from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.filters import MINIMUM_ADOPTIONS
@@ -42,7 +42,7 @@ _TEXT = 80
 
 
 @dataclass
-class Findings:
+class GateFindings:
     """Gates, incidents in time order, and warnings."""
 
     gates: list[Gate] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Findings:
 
 
 @dataclass(frozen=True)
-class Judged:
+class GateInputs:
     """What the findings are made from.
 
     Attributes:
@@ -88,16 +88,16 @@ class Judged:
     summaries: Mapping[str, HostSummary]
     slots: Mapping[str, Path | None]
     genesis: Genesis
-    analysis: Analysis
+    analysis: AnalysisResult
     lonely: Sequence[str]
     missing: Sequence[str]
     cluster: ClusterLogs
 
 
-def find(judged: Judged) -> Findings:
+def find(judged: GateInputs) -> GateFindings:
     """All gates, incidents and warnings of an import."""
-    findings = Findings()
-    parts: tuple[Callable[[Judged, Findings], None], ...] = (
+    findings = GateFindings()
+    parts: tuple[Callable[[GateInputs, GateFindings], None], ...] = (
         _sources,
         _completeness,
         _restarts,
@@ -115,7 +115,7 @@ def find(judged: Judged) -> Findings:
     return findings
 
 
-def _sources(judged: Judged, findings: Findings) -> None:
+def _sources(judged: GateInputs, findings: GateFindings) -> None:
     """Nobody knows whether something that looks like a log would have been a host, or half of one."""
     unread = judged.cluster.unread
     reasons: dict[str, list[str]] = {}
@@ -137,7 +137,7 @@ def _sources(judged: Judged, findings: Findings) -> None:
         )
 
 
-def _completeness(judged: Judged, findings: Findings) -> None:
+def _completeness(judged: GateInputs, findings: GateFindings) -> None:
     firsts = {name: one.books.first_ns for name, one in judged.summaries.items() if one.books.first_ns is not None}
     lasts = {name: one.books.last_ns for name, one in judged.summaries.items() if one.books.last_ns is not None}
     begin, end = min(firsts.values()), max(lasts.values())
@@ -167,7 +167,7 @@ def _completeness(judged: Judged, findings: Findings) -> None:
     )
 
 
-def _restarts(judged: Judged, findings: Findings) -> None:
+def _restarts(judged: GateInputs, findings: GateFindings) -> None:
     restarted = []
     for name, summary in judged.summaries.items():
         for time_ns in summary.timeline.restarts:
@@ -194,7 +194,7 @@ def silences(slots: Path) -> list[tuple[int, int]]:
     return [(first, last) for _, first, last in spans.iter_rows() if last - first + 1 >= SILENCE_SLOTS]
 
 
-def _silences(judged: Judged, findings: Findings) -> None:
+def _silences(judged: GateInputs, findings: GateFindings) -> None:
     silent: dict[str, int] = {}
     length = judged.genesis.slot_length_s
     for name, path in judged.slots.items():
@@ -213,7 +213,7 @@ def _silences(judged: Judged, findings: Findings) -> None:
     )
 
 
-def _readability(judged: Judged, findings: Findings) -> None:
+def _readability(judged: GateInputs, findings: GateFindings) -> None:
     malformed = {name: one.books.malformed for name, one in judged.summaries.items() if one.books.malformed}
     lines = sum(one.books.raw_lines for one in judged.summaries.values())
     share = sum(malformed.values()) / lines
@@ -251,7 +251,7 @@ def _readability(judged: Judged, findings: Findings) -> None:
             findings.warnings.append(f"the log of {name} has lines of the hosts {names}; all were taken for {name}'s")
 
 
-def _clocks(judged: Judged, findings: Findings) -> None:
+def _clocks(judged: GateInputs, findings: GateFindings) -> None:
     """Two signs of wrong clocks: rounds of the forge loop far from slots' starts, and headers before their blocks."""
     length = judged.genesis.slot_length_s
     offsets = {name: one.loop_offsets_s for name, one in judged.summaries.items() if one.loop_offsets_s}
@@ -285,7 +285,7 @@ def _in_no_log(blocks: int) -> str:
     return f"{units.plural(blocks, 'block')} {'is' if blocks == 1 else 'are'} in no log"
 
 
-def _chain(judged: Judged, findings: Findings) -> None:
+def _chain(judged: GateInputs, findings: GateFindings) -> None:
     analysis = judged.analysis
     coverage = analysis.coverage
     missing = analysis.heights_passed - analysis.chain_blocks
@@ -332,7 +332,7 @@ def _bridged(blocks: Sequence[tuple[int, str]]) -> str:
     )
 
 
-def _unused_messages(judged: Judged, findings: Findings) -> None:
+def _unused_messages(judged: GateInputs, findings: GateFindings) -> None:
     """Messages that a sound log has none of, and that enter no figure."""
     for reason in _EXCEPTIONAL:
         counts = {
@@ -344,7 +344,7 @@ def _unused_messages(judged: Judged, findings: Findings) -> None:
             findings.warnings.append(f"messages that are not used ({reason}): {hosts}{more}")
 
 
-def _too_few_hosts(judged: Judged) -> str:
+def _too_few_hosts(judged: GateInputs) -> str:
     """Why no block passes a condition that asks for more adoptions than there are hosts; "" where it does not."""
     hosts = len(judged.summaries)
     asked = [int(name.split()[1]) for name in judged.analysis.rejected_by if name.startswith(f"{MINIMUM_ADOPTIONS} ")]
@@ -354,7 +354,7 @@ def _too_few_hosts(judged: Judged) -> str:
     return f"; {others}, so state other conditions with `--filter`"
 
 
-def _blocks(judged: Judged, findings: Findings) -> None:
+def _blocks(judged: GateInputs, findings: GateFindings) -> None:
     analysis = judged.analysis
     reasons = ", ".join(f"{reason} {units.count(count)}" for reason, count in analysis.rejected_by.items() if count)
     findings.gates.append(
@@ -374,7 +374,7 @@ def _blocks(judged: Judged, findings: Findings) -> None:
         findings.warnings.append(f"{units.count(len(analysis.unadopted))} analysed blocks were adopted by no host")
 
 
-def _messages(judged: Judged, findings: Findings) -> None:
+def _messages(judged: GateInputs, findings: GateFindings) -> None:
     findings.warnings += judged.missing
     findings.gate(
         "messages_complete",

@@ -20,12 +20,12 @@ from chainmark.core.manifest import Grouping, HostFacts, Source, Subject
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.lab.profiles import apply_setting, check_profile
-from chainmark.lab.protocols import Imported, ImportOrder
+from chainmark.lab.protocols import Imported, ImportRequest
 from chainmark.store.files import hash_file
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.cardano import facts, gates
-from chainmark.systems.cardano.analyse import Analysis, analyse, catalogue_for
-from chainmark.systems.cardano.books import HostSummary
+from chainmark.systems.cardano.accounting import HostSummary
+from chainmark.systems.cardano.analyse import AnalysisResult, analyse, catalogue_for
 from chainmark.systems.cardano.checks import check_any, check_heads, check_one_network, check_read, genesis_hint
 from chainmark.systems.cardano.decoding import Excluded, Reading, count_excluded, decode
 from chainmark.systems.cardano.documents import (
@@ -44,12 +44,12 @@ from chainmark.systems.cardano.documents import (
     resolve_genesis,
 )
 from chainmark.systems.cardano.elsewhere import Elsewhere, Here
-from chainmark.systems.cardano.filters import Condition, parse_conditions
+from chainmark.systems.cardano.filters import FilterCondition, parse_conditions
 from chainmark.systems.cardano.logs import ClusterLogs, HostLogs, listed
 from chainmark.systems.cardano.messages import missing_messages
 from chainmark.systems.cardano.mixing import check_names, without_copies
 from chainmark.systems.cardano.network import DOCUMENT, KnownNetwork, known_regions
-from chainmark.systems.cardano.profile import Analysis as AnalysisSettings
+from chainmark.systems.cardano.profile import AnalysisSettings
 from chainmark.systems.cardano.published.measured import keep_published
 from chainmark.systems.cardano.received import of_a_cluster, of_one_host
 from chainmark.systems.cardano.rules import Rules
@@ -70,7 +70,7 @@ class StatedNetwork(BaseModel):
     rtt_s: dict[str, Annotated[float, Field(gt=0, le=ROUND_TRIP_MAX_S, description="(seconds)")]] = {}
 
 
-class Settings(BaseModel):
+class IngestSettings(BaseModel):
     """What `--set` may state of an import."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -101,7 +101,7 @@ class Documents:
         return None if self.network is None else {host.name: host.region for host in self.network.hosts}
 
 
-def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue: Catalogue) -> Imported:
+def ingest(order: ImportRequest, run: UnfinishedRun, progress: Progress, catalogue: Catalogue) -> Imported:
     """Read a cluster's logs into a run.
 
     Raises:
@@ -114,7 +114,7 @@ def ingest(order: ImportOrder, run: UnfinishedRun, progress: Progress, catalogue
 
 
 def _ingest(
-    order: ImportOrder,
+    order: ImportRequest,
     logs: Here | Elsewhere,
     run: UnfinishedRun,
     progress: Progress,
@@ -149,7 +149,7 @@ def _ingest(
         slots = {trace.name: trace.slots for trace in traces}
         load_stated = bool(documents.meta.profile_content.generator.tps)
         missing = missing_messages(summaries, slots, load_stated)
-        judged = gates.Judged(summaries, slots, documents.genesis, analysis, lonely, missing, cluster)
+        judged = gates.GateInputs(summaries, slots, documents.genesis, analysis, lonely, missing, cluster)
         findings = gates.find(judged)
         node, node_notes, contradictions = resolve_node(order.version, documents.meta, summaries)
         known = facts.Subjects(
@@ -186,7 +186,7 @@ def _ingest(
     return imported
 
 
-def read_settings(settings: Sequence[str]) -> Settings:
+def read_settings(settings: Sequence[str]) -> IngestSettings:
     """What was stated.
 
     Raises:
@@ -195,10 +195,10 @@ def read_settings(settings: Sequence[str]) -> Settings:
     content: dict[str, Any] = {}
     for setting in settings:
         content = apply_setting(content, setting)
-    return check_profile(Settings, content)
+    return check_profile(IngestSettings, content)
 
 
-def read_documents(order: ImportOrder, settings: Settings, cluster: ClusterLogs) -> Documents:
+def read_documents(order: ImportRequest, settings: IngestSettings, cluster: ClusterLogs) -> Documents:
     """The documents beside the logs, those given instead, and what was stated.
 
     Raises:
@@ -230,7 +230,7 @@ def read_documents(order: ImportOrder, settings: Settings, cluster: ClusterLogs)
     return Documents(genesis, meta, network, files, notes)
 
 
-def resolve_conditions(order: ImportOrder, settings: Settings, meta: Meta, hosts: int) -> list[Condition]:
+def resolve_conditions(order: ImportRequest, settings: IngestSettings, meta: Meta, hosts: int) -> list[FilterCondition]:
     """The filters: as ordered, else as stated, else as the benchmark run describes itself, else none.
 
     Raises:
@@ -283,7 +283,7 @@ def resolve_version(version: str | None, meta: Meta, told: Mapping[str, str | No
 
 def resolve_node(
     version: str | None, meta: Meta, summaries: Mapping[str, HostSummary]
-) -> tuple[facts.Node, list[str], list[str]]:
+) -> tuple[facts.MeasuredNode, list[str], list[str]]:
     """The node that was measured, and a sentence wherever the logs disagree with what was said of it.
 
     Returns:
@@ -311,7 +311,7 @@ def resolve_node(
     books = [summary.books for summary in summaries.values()]
     revision = next((one.node_revision for one in books if one.node_revision), None)
     compiler = next((one.compiler_version for one in books if one.compiler_version), None)
-    node = facts.Node(
+    node = facts.MeasuredNode(
         version=chosen,
         revision=revision if described == UNKNOWN else described,
         compiler=meta.node_ghc_version or compiler,
@@ -321,7 +321,7 @@ def resolve_node(
 
 
 def _cluster_notes(
-    order: ImportOrder, cluster: ClusterLogs, documents: Documents, analysis: Analysis, excluded: Excluded
+    order: ImportRequest, cluster: ClusterLogs, documents: Documents, analysis: AnalysisResult, excluded: Excluded
 ) -> list[str]:
     notes = _excluded(cluster.excluded, excluded) if cluster.excluded else []
     if cluster.left_out:
@@ -363,7 +363,7 @@ def _sources(cluster: ClusterLogs, documents: Documents, summaries: Mapping[str,
 
 
 def _imported(
-    known: facts.Subjects, findings: gates.Findings, sources: list[Source], keep_events: bool, catalogue: Catalogue
+    known: facts.Subjects, findings: gates.GateFindings, sources: list[Source], keep_events: bool, catalogue: Catalogue
 ) -> Imported:
     first_ns, last_ns = facts.log_range(known.books)
     name = known.meta.profile or NAMELESS_PROFILE

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from chainmark._native import scan_head
 from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.systems.cardano.books import Head, read_head
+from chainmark.systems.cardano.accounting import Head, read_head
 from chainmark.systems.cardano.unread import HOST_FOLDER, LOG_LIKE, NO_HOST, Unread, find_unread, readable_name, refusal
 
 # Lines of a file's beginning that are looked at; nodes tell their configuration in some hundred lines first.
@@ -105,7 +105,7 @@ class HostLogs:
 
 
 @dataclass(frozen=True)
-class Repeated:
+class RepeatedLog:
     """A log that is there a second time: ``name`` was left out, ``of`` was read."""
 
     name: str
@@ -130,7 +130,7 @@ class ClusterLogs:
     hosts: tuple[HostLogs, ...]
     left_out: tuple[str, ...] = ()
     unread: tuple[Unread, ...] = ()
-    repeated: tuple[Repeated, ...] = ()
+    repeated: tuple[RepeatedLog, ...] = ()
     excluded: tuple[HostLogs, ...] = ()
     copied: Path | None = None
 
@@ -211,7 +211,7 @@ class _Shape:
 
     hosts: Sequence[HostLogs]
     folders: Sequence[Path] = ()
-    links: Sequence[Repeated] = ()
+    links: Sequence[RepeatedLog] = ()
     no_hosts: Sequence[str] = ()
 
     def cluster(self, source: Path) -> ClusterLogs:
@@ -245,7 +245,7 @@ def _shape_of(folder: Path) -> _Shape:
                 named = {host.name for host in hosts}
                 return _Shape(hosts, [path for path in known if path.name in named], no_hosts=others)
     paths, links = _once(_candidates(folder))
-    return _Shape(_families(paths, folder), links=[Repeated(link.name, read.name) for link, read in links])
+    return _Shape(_families(paths, folder), links=[RepeatedLog(link.name, read.name) for link, read in links])
 
 
 def _is_foreign(folder: Path) -> bool:

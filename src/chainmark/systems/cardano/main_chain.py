@@ -31,7 +31,7 @@ class Tip:
 
 
 @dataclass(frozen=True)
-class Chain:
+class MainChain:
     """The main chain, oldest block first.
 
     Attributes:
@@ -78,11 +78,11 @@ class KnownBlocks:
         numbered = self.table.drop_nulls("block_no")
         self._numbers: dict[str, int] = dict(zip(numbered["block"], numbered["block_no"], strict=True))
         self._parents = _parents(links)
-        self._by_number = self._most_kept(numbered, kept)
+        self._by_number = self._most_adopted(numbered, kept)
         self._heights = sorted(self._by_number)
 
     @staticmethod
-    def _most_kept(numbered: pl.DataFrame, kept: pl.DataFrame | None) -> dict[int, str]:
+    def _most_adopted(numbered: pl.DataFrame, kept: pl.DataFrame | None) -> dict[int, str]:
         """Per height the block that most hosts kept there: the loser of a battle is known to as many."""
         keepers = pl.DataFrame(schema={"block": pl.String, "keepers": pl.UInt32})
         if kept is not None:
@@ -161,7 +161,7 @@ def last_adopted(lives: pl.DataFrame) -> pl.DataFrame:
     return adopted.unique(["host", "block_no"], keep="last", maintain_order=True).select("host", "block_no", "block")
 
 
-def main_chain(lives: pl.DataFrame, links: pl.DataFrame, known: KnownBlocks, lowest_tip: int | None) -> Chain:
+def main_chain(lives: pl.DataFrame, links: pl.DataFrame, known: KnownBlocks, lowest_tip: int | None) -> MainChain:
     """Walk from the parent of the highest block down to the first one.
 
     The tip is the entry with the highest block number, among equals the forger's, then the first host's, then that of
@@ -178,7 +178,7 @@ def main_chain(lives: pl.DataFrame, links: pl.DataFrame, known: KnownBlocks, low
     candidates = pl.concat([entries, told]).drop_nulls("block_no")
     candidates = candidates.join(known.table.drop_nulls("block_no"), on=["block", "block_no"], how="semi")
     if candidates.is_empty():
-        return Chain(None, [], [], None)
+        return MainChain(None, [], [], None)
     highest = candidates.filter(pl.col("block_no") == pl.col("block_no").max())
     best = highest.sort(pl.col("role") != "forger", "host", "block").row(0, named=True)
     tip = Tip(best["block"], best["block_no"], best["host"])
@@ -186,4 +186,4 @@ def main_chain(lives: pl.DataFrame, links: pl.DataFrame, known: KnownBlocks, low
     first = min(low for low in lows if low is not None)
     walked = [(block, number) for block, number in known.down_from(tip.block, tip.block_no) if number >= first]
     walked.reverse()
-    return Chain(tip, [block for block, _ in walked], [number for _, number in walked], first)
+    return MainChain(tip, [block for block, _ in walked], [number for _, number in walked], first)

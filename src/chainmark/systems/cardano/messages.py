@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from chainmark.systems.cardano.books import HostSummary
+from chainmark.systems.cardano.accounting import HostSummary
 from chainmark.systems.cardano.logs import listed
 
 LOOP_START = "Forge.Loop.StartLeadershipCheck"
@@ -58,7 +58,7 @@ class Emitted:
 
 
 @dataclass(frozen=True)
-class Need:
+class NeededMessage:
     """A message that the analysis needs.
 
     Attributes:
@@ -92,26 +92,26 @@ def _any(host: Emitted) -> bool:
 
 
 NEEDS = (
-    Need("Resources", "resource metrics", "Info", lambda _: True),
-    Need(LEDGER_METRICS, "density metrics", "Info", lambda host: not host.tells_density),
-    Need(LOOP_START, "forge loop and forging metrics", "Info", _loop),
-    Need("Forge.Loop.BlockContext", "block context and block gap metrics", "Debug", _loop),
-    Need("Forge.Loop.LedgerState", "ledger state metrics", "Debug", _loop),
-    Need("Forge.Loop.LedgerView", "ledger view metrics", "Debug", _loop),
-    Need(LEADS_NOT, "leadership metrics", "Info", _loop, (LEADS,)),
-    Need("Forge.Loop.TickedLedgerState", "ledger ticking metrics", "Debug", _leader),
-    Need("Forge.Loop.MempoolSnapshot", "mempool snapshot metrics", "Debug", _leader),
-    Need(FORGED, "forging metrics and the chain", "Info", _leader),
-    Need(ADOPTED, "block sizes and forging metrics", "Info", _leader),
-    Need(NOTICED, "all peer metrics", "Info", lambda host: host.has(REQUESTED, FETCHED)),
-    Need(REQUESTED, "request metrics", "Info", _peer),
-    Need(FETCHED, "fetch metrics", "Info", _peer),
-    Need("ChainDB.AddBlockEvent.AddedToCurrentChain", "adoption metrics", "Notice", _peer),
-    Need("ChainSync.ServerHeader.Update", "announcement metrics", "Info", _any),
-    Need("BlockFetch.Server.SendBlock", "sending metrics", "Info", _any),
-    Need(MEMPOOL[0], "mempool metrics", "Info", lambda host: host.under_load, MEMPOOL[1:]),
-    Need(COLLECTED, "metrics of collected transactions", "Debug", lambda host: host.under_load),
-    Need(PROCESSED, "metrics of accepted and rejected transactions", "Debug", lambda host: host.under_load),
+    NeededMessage("Resources", "resource metrics", "Info", lambda _: True),
+    NeededMessage(LEDGER_METRICS, "density metrics", "Info", lambda host: not host.tells_density),
+    NeededMessage(LOOP_START, "forge loop and forging metrics", "Info", _loop),
+    NeededMessage("Forge.Loop.BlockContext", "block context and block gap metrics", "Debug", _loop),
+    NeededMessage("Forge.Loop.LedgerState", "ledger state metrics", "Debug", _loop),
+    NeededMessage("Forge.Loop.LedgerView", "ledger view metrics", "Debug", _loop),
+    NeededMessage(LEADS_NOT, "leadership metrics", "Info", _loop, (LEADS,)),
+    NeededMessage("Forge.Loop.TickedLedgerState", "ledger ticking metrics", "Debug", _leader),
+    NeededMessage("Forge.Loop.MempoolSnapshot", "mempool snapshot metrics", "Debug", _leader),
+    NeededMessage(FORGED, "forging metrics and the chain", "Info", _leader),
+    NeededMessage(ADOPTED, "block sizes and forging metrics", "Info", _leader),
+    NeededMessage(NOTICED, "all peer metrics", "Info", lambda host: host.has(REQUESTED, FETCHED)),
+    NeededMessage(REQUESTED, "request metrics", "Info", _peer),
+    NeededMessage(FETCHED, "fetch metrics", "Info", _peer),
+    NeededMessage("ChainDB.AddBlockEvent.AddedToCurrentChain", "adoption metrics", "Notice", _peer),
+    NeededMessage("ChainSync.ServerHeader.Update", "announcement metrics", "Info", _any),
+    NeededMessage("BlockFetch.Server.SendBlock", "sending metrics", "Info", _any),
+    NeededMessage(MEMPOOL[0], "mempool metrics", "Info", lambda host: host.under_load, MEMPOOL[1:]),
+    NeededMessage(COLLECTED, "metrics of collected transactions", "Debug", lambda host: host.under_load),
+    NeededMessage(PROCESSED, "metrics of accepted and rejected transactions", "Debug", lambda host: host.under_load),
 )
 
 
@@ -147,7 +147,7 @@ def missing_messages(
     return sentences
 
 
-def _sentence(need: Need, lacking: list[str], asked: list[str], hosts: int) -> str:
+def _sentence(need: NeededMessage, lacking: list[str], asked: list[str], hosts: int) -> str:
     enable = f"enable {need.message} at {need.severity}"
     if lacking == asked and len(asked) > 1:
         who = "no host" if len(asked) == hosts else "no host that should"

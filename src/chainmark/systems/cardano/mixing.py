@@ -15,8 +15,8 @@ from chainmark.core.errors import UsageError
 from chainmark.core.storage import storage_errors
 from chainmark.core.times import utc_text
 from chainmark.store.log_lines import DAMAGE, unpacked
-from chainmark.systems.cardano.books import HostSummary
-from chainmark.systems.cardano.logs import ClusterLogs, LogFile, Repeated, listed
+from chainmark.systems.cardano.accounting import HostSummary
+from chainmark.systems.cardano.logs import ClusterLogs, LogFile, RepeatedLog, listed
 
 # Two files whose slots began further apart than this are of two runs; clocks of one network are not so wrong.
 RUN_MISFIT_S = 30.0
@@ -73,7 +73,7 @@ def without_copies(cluster: ClusterLogs, hash_of: Callable[[LogFile], str] = tex
                 )
             copies[file.name] = original.name
     hosts = [replace(host, files=tuple(one for one in host.files if one.name not in copies)) for host in cluster.hosts]
-    repeated = [Repeated(name, of) for name, of in sorted(copies.items())]
+    repeated = [RepeatedLog(name, of) for name, of in sorted(copies.items())]
     return replace(cluster, hosts=tuple(hosts), repeated=(*cluster.repeated, *repeated))
 
 

@@ -22,13 +22,13 @@ from chainmark.systems.cardano.scenario import (
     PINGS_S,
     PINGS_SPREAD_S,
     REGIONS,
-    ClusterOrder,
+    ClusterRequest,
     Matrix,
     Parameters,
     Region,
     link_of,
 )
-from chainmark.systems.cardano.topology import Listed, ListedHost
+from chainmark.systems.cardano.topology import ListedHost, ListedTopology
 from chainmark.systems.cardano.trips import MeasuredTrip
 
 DOCUMENT = "network"
@@ -73,7 +73,7 @@ class OwnCluster:
         notes: what was assumed.
     """
 
-    order: ClusterOrder
+    order: ClusterRequest
     pings_s: Matrix
     pinged: bool
     doubt_s: Matrix
@@ -235,8 +235,8 @@ def _placed(
                 matrix[a][b] = matrix[b][a] = value
             if (a, b) in links and a != b:
                 taken.setdefault(distance.origin, []).append(f"{regions[a].name}–{regions[b].name}")
-    order = ClusterOrder(
-        hosts=len(hosts), topology=Listed(hosts=hosts), regions=regions, rtt_s=rtt, rtt_spread_s=spread
+    order = ClusterRequest(
+        hosts=len(hosts), topology=ListedTopology(hosts=hosts), regions=regions, rtt_s=rtt, rtt_spread_s=spread
     )
     told = [f"round trips {', '.join(names)}: {origin}" for origin, names in taken.items()]
     return OwnCluster(

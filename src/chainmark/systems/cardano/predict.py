@@ -13,18 +13,18 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import Caveats
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
-from chainmark.systems.capabilities import ModelOrder, ModelSource
+from chainmark.systems.capabilities import ModelRequest, ModelSource
 from chainmark.systems.cardano.calibration import Calibration, calibrate
 from chainmark.systems.cardano.figures import ADOPTED, ADOPTION, ANNOUNCED, CENTILES, FETCH, FORGING_STAGES, FRACTIONS
 from chainmark.systems.cardano.formula import formula_for
 from chainmark.systems.cardano.model.results import (
-    Cell,
+    AdoptionCurve,
     Contribution,
-    Curve,
     Modelled,
     Prediction,
-    Row,
     ScenarioEntry,
+    ScenarioFigure,
+    ScenarioRow,
     ScenarioSplits,
 )
 from chainmark.systems.cardano.record import joined, record
@@ -70,7 +70,7 @@ KNOWN_SIZES_BYTES = ((2_500.0, 3_500.0), (80_000.0, 92_000.0))
 
 
 @dataclass(frozen=True)
-class Arm:
+class SimulatedNetwork:
     """One network to simulate."""
 
     label: str
@@ -80,7 +80,7 @@ class Arm:
 
 
 def predict(
-    source: ModelSource, order: ModelOrder, progress: Progress, catalogue: Catalogue, simulate: Simulate | None = None
+    source: ModelSource, order: ModelRequest, progress: Progress, catalogue: Catalogue, simulate: Simulate | None = None
 ) -> Prediction:
     """Simulate the source's network and every what-if with common random numbers.
 
@@ -134,7 +134,7 @@ def predict(
 
 
 def _fitted(
-    given: Input, order: ModelOrder, progress: Progress, simulate: Simulate
+    given: Input, order: ModelRequest, progress: Progress, simulate: Simulate
 ) -> tuple[Scenario, Calibration | None]:
     if given.figures is None:
         return given.start, None
@@ -154,7 +154,7 @@ def _fetch_mean(simulated: Simulated, link: tuple[int, int] | None) -> float | N
     return None if found is None else found.value
 
 
-def arms(base: Scenario, order: ModelOrder, fetch_mean: FetchMean | None = None) -> list[Arm]:
+def arms(base: Scenario, order: ModelRequest, fetch_mean: FetchMean | None = None) -> list[SimulatedNetwork]:
     """The networks to simulate: the base, each change alone unless only all together are wanted, and all together.
 
     Changes of the same thing exclude each other: they are a sweep, and each of them goes together with the others.
@@ -171,21 +171,23 @@ def arms(base: Scenario, order: ModelOrder, fetch_mean: FetchMean | None = None)
         raise UsageError(
             f"these changes make {networks} networks of all together", f"at most {COMBINATIONS_MAX} are simulated"
         )
-    found = [Arm("base", (), base)]
+    found = [SimulatedNetwork("base", (), base)]
     sets: list[Sequence[Edit]] = [] if order.together else [[edit] for edit in edits]
     if len(sweeps) > 1 or (edits and order.together):
         sets += itertools.product(*sweeps.values())
     for chosen in sets:
         labels = tuple(edit.label for edit in chosen)
         notes = tuple(note for edit in chosen for note in edit.notes)
-        found.append(Arm(" and ".join(labels), labels, apply_edits(base, chosen), notes))
+        found.append(SimulatedNetwork(" and ".join(labels), labels, apply_edits(base, chosen), notes))
     return found
 
 
 # --- the document ------------------------------------------------------------------------------------------------
 
 
-def _rows(catalogue: Catalogue, given: Input, planned: Sequence[Arm], results: Sequence[Simulated]) -> list[Row]:
+def _rows(
+    catalogue: Catalogue, given: Input, planned: Sequence[SimulatedNetwork], results: Sequence[Simulated]
+) -> list[ScenarioRow]:
     opinions = [_formula(given, planned[0].scenario, arm.scenario, results[0]) for arm in planned]
     rows = []
     for metric in catalogue.ordered():
@@ -193,7 +195,7 @@ def _rows(catalogue: Catalogue, given: Input, planned: Sequence[Arm], results: S
             continue
         known = [record(arm.scenario.block_bytes).get(metric.id, 0.0) for arm in planned]
         cells = [
-            Cell(
+            ScenarioFigure(
                 modelled=joined(result.modelled(metric.id), known[index]),
                 change=None if index == 0 else joined(result.difference(results[0], metric.id), known[index]),
                 formula=opinions[index].get(metric.id),
@@ -201,7 +203,7 @@ def _rows(catalogue: Catalogue, given: Input, planned: Sequence[Arm], results: S
             for index, result in enumerate(results)
         ]
         measured = given.figures.values.get(metric.id) if given.figures is not None else None
-        rows.append(Row(metric_id=metric.id, measured=measured, cells=cells))
+        rows.append(ScenarioRow(metric_id=metric.id, measured=measured, cells=cells))
     return rows
 
 
@@ -236,10 +238,10 @@ def _forging_s(stages: Stages) -> float:
     return sum(float(getattr(stages, name)) for name in FORGING_STAGES)
 
 
-def curve(scenario: int, simulated: Simulated) -> Curve:
+def curve(scenario: int, simulated: Simulated) -> AdoptionCurve:
     """The mean time until each share of the hosts had adopted."""
     points = [simulated.modelled(f"curve_{units.number(fraction, 3)}") for fraction in CURVE_FRACTIONS]
-    return Curve(
+    return AdoptionCurve(
         scenario=scenario,
         fractions=list(CURVE_FRACTIONS),
         values=[point.value for point in points],
@@ -255,7 +257,7 @@ def contributions(scenario: int, simulated: Simulated) -> Iterator[Contribution]
 
 
 def _notes(
-    given: Input, planned: Sequence[Arm], calibration: Calibration | None, results: Sequence[Simulated]
+    given: Input, planned: Sequence[SimulatedNetwork], calibration: Calibration | None, results: Sequence[Simulated]
 ) -> list[str]:
     notes = [
         f"each network's blocks were simulated in {len(results[0].values)} batches with the same random draws, and a "

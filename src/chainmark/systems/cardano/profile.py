@@ -13,20 +13,20 @@ from chainmark.systems.cardano.scenario import (
     PINGS_S,
     PINGS_SPREAD_S,
     REGIONS,
-    ClusterOrder,
+    ClusterRequest,
     Parameters,
     Region,
     Scenario,
     Stages,
 )
-from chainmark.systems.cardano.topology import TORUS_DENSE, Listed, parse_topology
+from chainmark.systems.cardano.topology import TORUS_DENSE, ListedTopology, parse_topology
 
 _SECTION = ConfigDict(extra="forbid", frozen=True)
 # A round trip longer than this is no network.
 ROUND_TRIP_MAX_S = 60.0
 
 
-class Network(BaseModel):
+class ClusterNetwork(BaseModel):
     """The hosts, who fetches from whom, and how far they are apart.
 
     Attributes:
@@ -47,7 +47,7 @@ class Network(BaseModel):
     rtt_spread_s: list[list[float]] = PINGS_SPREAD_S
 
     @model_validator(mode="after")
-    def _consistent(self) -> Network:
+    def _consistent(self) -> ClusterNetwork:
         names = [name for region in self.regions for name in (region.name, *region.aliases)]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -57,7 +57,7 @@ class Network(BaseModel):
         self._check_matrix("rtt_s", self.rtt_s, exclusive=True)
         self._check_matrix("rtt_spread_s", self.rtt_spread_s, exclusive=False)
         topology = parse_topology(self.topology)
-        if isinstance(topology, Listed):
+        if isinstance(topology, ListedTopology):
             self._check_listed(topology, set(names))
         return self
 
@@ -78,7 +78,7 @@ class Network(BaseModel):
                         f"it must be {low} and at most {units.duration(ROUND_TRIP_MAX_S)}",
                     )
 
-    def _check_listed(self, topology: Listed, regions: set[str]) -> None:
+    def _check_listed(self, topology: ListedTopology, regions: set[str]) -> None:
         stranger = next((host for host in topology.hosts if host.region not in regions), None)
         if stranger is not None:
             raise UsageError(
@@ -91,11 +91,11 @@ class Network(BaseModel):
                 "leave `network.hosts` out: the file's hosts count",
             )
 
-    def cluster(self) -> ClusterOrder:
+    def cluster(self) -> ClusterRequest:
         """The cluster to simulate."""
         topology = parse_topology(self.topology)
-        return ClusterOrder(
-            hosts=len(topology.hosts) if isinstance(topology, Listed) else self.hosts,
+        return ClusterRequest(
+            hosts=len(topology.hosts) if isinstance(topology, ListedTopology) else self.hosts,
             topology=topology,
             regions=self.regions,
             rtt_s=self.rtt_s,
@@ -103,7 +103,7 @@ class Network(BaseModel):
         )
 
 
-class Chain(BaseModel):
+class ChainConstants(BaseModel):
     """The protocol's constants.
 
     Attributes:
@@ -126,7 +126,7 @@ class Chain(BaseModel):
         return self.slot_length_s / self.active_slots_coefficient
 
 
-class Workload(BaseModel):
+class BlockWorkload(BaseModel):
     """What fills the blocks. The defaults are full blocks of simple payments.
 
     Attributes:
@@ -144,7 +144,7 @@ class Workload(BaseModel):
     block_bytes_variation: Annotated[float, Field(ge=0, le=1)] = 0.0
 
 
-class Analysis(BaseModel):
+class AnalysisSettings(BaseModel):
     """How logs are analysed.
 
     Attributes:
@@ -162,7 +162,7 @@ class Analysis(BaseModel):
     published_rules: bool = False
 
 
-class Profile(BaseModel):
+class CardanoProfile(BaseModel):
     """A Cardano profile, resolved and whole.
 
     Attributes:
@@ -176,15 +176,15 @@ class Profile(BaseModel):
     system: Literal["cardano"]
     name: str
     description: str = ""
-    network: Network = Network()
-    chain: Chain = Chain()
-    workload: Workload = Workload()
+    network: ClusterNetwork = ClusterNetwork()
+    chain: ChainConstants = ChainConstants()
+    workload: BlockWorkload = BlockWorkload()
     stages: Stages = Stages()
     parameters: Parameters = Parameters()
-    analysis: Analysis = Analysis()
+    analysis: AnalysisSettings = AnalysisSettings()
 
     @model_validator(mode="after")
-    def _consistent(self) -> Profile:
+    def _consistent(self) -> CardanoProfile:
         limit, initial = self.parameters.window_limit_segments, self.parameters.initial_window_segments
         if limit < initial:
             raise UsageError(

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from chainmark.systems.cardano.topology import Listed, Topology, TorusDense
+from chainmark.systems.cardano.topology import ListedTopology, Topology, TorusDense
 
 _FROZEN = ConfigDict(frozen=True, extra="forbid")
 Seconds = Annotated[float, Field(ge=0, le=600, description="(seconds)")]
@@ -180,7 +180,7 @@ class FetchChange(BaseModel):
     more_s: Annotated[float, Field(ge=-600, le=600)] = 0.0
 
 
-class ClusterOrder(BaseModel):
+class ClusterRequest(BaseModel):
     """A cluster as it is ordered.
 
     Attributes:
@@ -213,7 +213,7 @@ class ClusterOrder(BaseModel):
     def counts(self) -> dict[int, int]:
         """How many hosts take part in each region that has any, by the region's place in the order."""
         lost = {self.region_number(name) for name in self.lost_regions}
-        if isinstance(self.topology, Listed):
+        if isinstance(self.topology, ListedTopology):
             regions = [self.region_number(host.region) for host in self.topology.hosts]
         else:
             regions = [host % len(self.regions) for host in range(self.hosts)]
@@ -223,7 +223,7 @@ class ClusterOrder(BaseModel):
     @property
     def round_blocks(self) -> int | None:
         """In how many blocks every host forges as often as it does; None: each of them once."""
-        if not isinstance(self.topology, Listed):
+        if not isinstance(self.topology, ListedTopology):
             return None
         lost = {self.region_number(name) for name in self.lost_regions}
         present = [host.pools for host in self.topology.hosts if self.region_number(host.region) not in lost]
@@ -248,7 +248,7 @@ class Scenario(BaseModel):
     model_config = _FROZEN
 
     seed: int
-    cluster: ClusterOrder = ClusterOrder()
+    cluster: ClusterRequest = ClusterRequest()
     stages: Stages
     parameters: Parameters = Parameters()
     block_bytes: float

@@ -17,7 +17,7 @@ from chainmark.core import units
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.systems.cardano.documents import Genesis
-from chainmark.systems.cardano.filters import Condition, slot_test
+from chainmark.systems.cardano.filters import FilterCondition, slot_test
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.tables import check_slots_table
 
@@ -53,7 +53,7 @@ COPIED: Mapping[str, str] = {
 # Metrics that the ledger tells once a slot, if it does.
 LEDGER: Mapping[str, str] = {"chain_density": "density", "utxo_entries": "utxo_entries"}
 # Metrics that hold from the slot on in which the host first told them, by what tells it.
-TOLD_BY: Mapping[str, pl.Expr] = {
+REPORTED_BY: Mapping[str, pl.Expr] = {
     "block_gap_slots": pl.col("block_contexts") > 0,
     "mempool_transactions": pl.col("mempool_told"),
     "mempool_rejected_transactions": pl.col("mempool_told"),
@@ -93,7 +93,7 @@ class HostSlots:
     counted: frozenset[str]
 
 
-def survey(name: str, path: Path, conditions: Sequence[Condition]) -> HostSlots:
+def survey(name: str, path: Path, conditions: Sequence[FilterCondition]) -> HostSlots:
     """Read what must be known of a whole host before its slots are taken piece by piece."""
     check_slots_table(path, name)
     kept = slot_test(conditions)
@@ -105,7 +105,7 @@ def survey(name: str, path: Path, conditions: Sequence[Condition]) -> HostSlots:
             kept=slot.filter(kept).len(),
             first=slot.filter(kept).min(),
             last=slot.filter(kept).max(),
-            **{f"from_{metric}": slot.filter(told).min() for metric, told in TOLD_BY.items()},
+            **{f"from_{metric}": slot.filter(told).min() for metric, told in REPORTED_BY.items()},
             **{f"any_{metric}": told.any() for metric, told in COUNTED_BY.items()},
         )
         .collect()
@@ -118,7 +118,7 @@ def survey(name: str, path: Path, conditions: Sequence[Condition]) -> HostSlots:
         kept=found["kept"],
         first=found["first"],
         last=found["last"],
-        told_from={metric: start for metric in TOLD_BY if (start := found[f"from_{metric}"]) is not None},
+        told_from={metric: start for metric in REPORTED_BY if (start := found[f"from_{metric}"]) is not None},
         counted=frozenset(metric for metric in COUNTED_BY if found[f"any_{metric}"]),
     )
 
@@ -130,13 +130,13 @@ def metrics_of(host: HostSlots, rules: Rules) -> dict[str, pl.Expr]:
     out.
     """
     found = {metric: pl.col(column) for metric, column in COPIED.items()}
-    found |= {metric: pl.col(COUNTED_COLUMNS.get(metric, metric)) for metric in (*TOLD_BY, *COUNTED_BY)}
+    found |= {metric: pl.col(COUNTED_COLUMNS.get(metric, metric)) for metric in (*REPORTED_BY, *COUNTED_BY)}
     found |= {metric: pl.col(column) for metric, column in LEDGER.items()}
     if rules.published:
         for metric in LEDGER:
             found[metric] = found[metric].fill_null(0.0)
     else:
-        for metric in TOLD_BY:
+        for metric in REPORTED_BY:
             start = host.told_from.get(metric)
             told = pl.lit(value=False) if start is None else pl.col("slot") >= start
             found[metric] = pl.when(told).then(found[metric])
@@ -147,7 +147,7 @@ def metrics_of(host: HostSlots, rules: Rules) -> dict[str, pl.Expr]:
 
 def write_slot_samples(
     hosts: Sequence[HostSlots],
-    conditions: Sequence[Condition],
+    conditions: Sequence[FilterCondition],
     genesis: Genesis,
     rules: Rules,
     *,
@@ -191,7 +191,7 @@ class _Reader:
     """
 
     def __init__(
-        self, host: HostSlots, conditions: Sequence[Condition], columns: Sequence[pl.Expr], at_a_time: int
+        self, host: HostSlots, conditions: Sequence[FilterCondition], columns: Sequence[pl.Expr], at_a_time: int
     ) -> None:
         self._path, self._test, self._columns = host.path, slot_test(conditions), columns
         self._offset, self._at_a_time = 0, at_a_time
@@ -250,7 +250,7 @@ def _in_order(readers: Sequence[_Reader]) -> Iterator[pl.DataFrame]:
 
 
 def _no_rows(names: pl.Enum) -> pl.DataFrame:
-    metrics = sorted([*COPIED, *TOLD_BY, *COUNTED_BY, *LEDGER])
+    metrics = sorted([*COPIED, *REPORTED_BY, *COUNTED_BY, *LEDGER])
     return pl.DataFrame(
         schema={"slot": pl.Int64, "host": names, "time_s": pl.Float64, **dict.fromkeys(metrics, pl.Float64)}
     )

@@ -15,9 +15,9 @@ from chainmark.store.runs import SealedRun
 from chainmark.systems.capabilities import ModelSource
 from chainmark.systems.cardano.figures import Figures
 from chainmark.systems.cardano.network import own_cluster, with_own_samples
-from chainmark.systems.cardano.profile import Profile
+from chainmark.systems.cardano.profile import CardanoProfile
 from chainmark.systems.cardano.published.reader import ReportFigures, run_figures
-from chainmark.systems.cardano.scenario import EXPECTED_S, PINGS_S, ClusterOrder, Scenario
+from chainmark.systems.cardano.scenario import EXPECTED_S, PINGS_S, ClusterRequest, Scenario
 
 BENCHMARK_NOTE = (
     "the network is taken to be the benchmark cluster: {} hosts in three regions, dense torus, round trips as pinged"
@@ -60,7 +60,7 @@ def read_source(source: ModelSource, seed: int, catalogue: Catalogue) -> Input:
     if source.profile is not None:
         if source.version is not None:
             raise UsageError(f"a profile has no version `{source.version}`", "leave the version out")
-        profile = cast(Profile, source.profile)
+        profile = cast(CardanoProfile, source.profile)
         scenario = profile.scenario(seed)
         return Input(profile.name, None, scenario, scenario.cluster.rtt_s)
     if source.document is not None:
@@ -78,14 +78,14 @@ def read_source(source: ModelSource, seed: int, catalogue: Catalogue) -> Input:
     if profile_of_run is None:
         return _imported(source.run, figures, seed, catalogue)
     scenario = with_figures(profile_of_run.scenario(seed), figures)
-    return Input(figures.label, figures, scenario, scenario.cluster.rtt_s, _untold(figures, catalogue))
+    return Input(figures.label, figures, scenario, scenario.cluster.rtt_s, _unknown_metrics(figures, catalogue))
 
 
 def _imported(run: SealedRun, figures: Figures, seed: int, catalogue: Catalogue) -> Input:
     """A run whose logs were imported: on its own cluster, as far as that is known."""
     figures = with_own_samples(figures, run)
     own = own_cluster(run, figures)
-    untold = _untold(figures, catalogue)
+    untold = _unknown_metrics(figures, catalogue)
     if own is None:
         assumed = _benchmark(figures, seed, catalogue)
         return replace(assumed, start=_at_chain(assumed.start, run), notes=(*assumed.notes, WITHOUT_TOPOLOGY))
@@ -117,7 +117,7 @@ def _at_chain(scenario: Scenario, run: SealedRun) -> Scenario:
     return scenario.model_copy(update={"block_interval_s": length / share})
 
 
-def _untold(figures: Figures, catalogue: Catalogue) -> tuple[str, ...]:
+def _unknown_metrics(figures: Figures, catalogue: Catalogue) -> tuple[str, ...]:
     """What the run does not tell, in a sentence."""
     labels = [f"`{catalogue.metric(metric).label}`" for metric in figures.untold]
     return (
@@ -127,7 +127,7 @@ def _untold(figures: Figures, catalogue: Catalogue) -> tuple[str, ...]:
 
 def _benchmark(figures: Figures, seed: int, catalogue: Catalogue) -> Input:
     """A run of which only the figures are known."""
-    notes = (BENCHMARK_NOTE.format(figures.hosts), *_untold(figures, catalogue))
+    notes = (BENCHMARK_NOTE.format(figures.hosts), *_unknown_metrics(figures, catalogue))
     return Input(figures.label, figures, benchmark_scenario(figures, seed), PINGS_S, notes)
 
 
@@ -135,7 +135,7 @@ def benchmark_scenario(figures: Figures, seed: int) -> Scenario:
     """The benchmark cluster with as many hosts as the run had."""
     return Scenario(
         seed=seed,
-        cluster=ClusterOrder(hosts=figures.hosts, rtt_s=EXPECTED_S),
+        cluster=ClusterRequest(hosts=figures.hosts, rtt_s=EXPECTED_S),
         stages=figures.stages(),
         block_bytes=figures.block_bytes,
         block_bytes_shape=list(figures.block_bytes_shape),
@@ -147,9 +147,9 @@ def with_figures(scenario: Scenario, figures: Figures) -> Scenario:
     return scenario.model_copy(update={"stages": figures.stages(), "block_bytes": figures.block_bytes})
 
 
-def _profile(content: Mapping[str, object]) -> Profile | None:
+def _profile(content: Mapping[str, object]) -> CardanoProfile | None:
     """A run's profile, where it describes a network; an imported cluster's may not."""
     try:
-        return Profile.model_validate(content) if "network" in content else None
+        return CardanoProfile.model_validate(content) if "network" in content else None
     except (ValidationError, UsageError):
         return None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from chainmark.systems.cardano.documents import Genesis
-from chainmark.systems.cardano.filters import Condition, slot_test
+from chainmark.systems.cardano.filters import FilterCondition, slot_test
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.slots import HostSlots
 
@@ -24,7 +24,7 @@ SCHEMA = {
 
 
 def span_samples(
-    hosts: Sequence[HostSlots], conditions: Sequence[Condition], genesis: Genesis, rules: Rules
+    hosts: Sequence[HostSlots], conditions: Sequence[FilterCondition], genesis: Genesis, rules: Rules
 ) -> pl.DataFrame:
     """One row per span of a host, `slot` being its first one."""
     frames = [pl.DataFrame(schema=SCHEMA)]

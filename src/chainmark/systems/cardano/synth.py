@@ -43,9 +43,9 @@ from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.lab.profiles import check_profile, read_profile
-from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticOrder
+from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticRequest
 from chainmark.systems.cardano.documents import SYNTHETIC_STATUS
-from chainmark.systems.cardano.profile import Profile
+from chainmark.systems.cardano.profile import CardanoProfile
 
 DEFAULT_PROFILE = "cardano/value"
 # A constant, so that the same order gives the same bytes on any day.
@@ -94,7 +94,7 @@ def fault_kinds() -> list[FaultKind]:
     return [FaultKind(*kind) for kind in native_fault_kinds()]
 
 
-def synthesise(order: SyntheticOrder, progress: Progress) -> SyntheticLogs:
+def synthesise(order: SyntheticRequest, progress: Progress) -> SyntheticLogs:
     """Write the logs that were ordered.
 
     Raises:
@@ -143,7 +143,7 @@ def _run(logs: ClusterLogs, progress: Progress) -> str:
     return done[0]
 
 
-def resolve(order: SyntheticOrder) -> Profile:
+def resolve(order: SyntheticRequest) -> CardanoProfile:
     """The profile with what the order changes about it.
 
     Raises:
@@ -154,10 +154,10 @@ def resolve(order: SyntheticOrder) -> Profile:
         settings.append(f"network.topology={json.dumps(order.topology)}")
     if order.hosts is not None:
         settings.append(f"network.hosts={order.hosts}")
-    return check_profile(Profile, read_profile(order.profile or DEFAULT_PROFILE, settings))
+    return check_profile(CardanoProfile, read_profile(order.profile or DEFAULT_PROFILE, settings))
 
 
-def log_order(profile: Profile, order: SyntheticOrder) -> dict[str, Any]:
+def log_order(profile: CardanoProfile, order: SyntheticRequest) -> dict[str, Any]:
     """What the writer reads, as crates/chainmark-sim/src/logs/order.rs describes it.
 
     Raises:
@@ -214,11 +214,11 @@ def _rotation(text: str) -> dict[str, int]:
     return {"bytes": number * _BYTE_UNITS[match[2]]} if match[2] else {"lines": number}
 
 
-def _full_blocks(profile: Profile) -> bool:
+def _full_blocks(profile: CardanoProfile) -> bool:
     return profile.workload.block_bytes >= FULL_BLOCK_BYTES
 
 
-def _workload(profile: Profile) -> dict[str, float]:
+def _workload(profile: CardanoProfile) -> dict[str, float]:
     body_bytes = max(1.0, profile.workload.block_bytes - BLOCK_BYTES_BESIDES)
     full = _full_blocks(profile)
     transactions = max(1, int(body_bytes / PAYMENT_BYTES)) if full else SCRIPT_TRANSACTIONS
@@ -233,7 +233,7 @@ def _workload(profile: Profile) -> dict[str, float]:
     }
 
 
-def _meta(profile: Profile, order: SyntheticOrder, main_format: str) -> dict[str, Any]:
+def _meta(profile: CardanoProfile, order: SyntheticRequest, main_format: str) -> dict[str, Any]:
     """What describes a benchmark run. Every package but the node itself is unknown: none was built."""
     version, compiler = FORMATS[main_format]
     full = _full_blocks(profile)

@@ -14,18 +14,18 @@ from chainmark.core.comparison import Followed
 from chainmark.core.errors import ChainmarkError
 from chainmark.core.progress import Progress
 from chainmark.lab.profiles import check_profile
-from chainmark.lab.protocols import Imported, ImportOrder
-from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticOrder
+from chainmark.lab.protocols import Imported, ImportRequest
+from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticRequest
 from chainmark.report.blocks import Table
 from chainmark.report.document import Document
 from chainmark.store.files import write_bytes
 from chainmark.store.runs import SealedRun, UnfinishedRun
-from chainmark.systems.capabilities import FollowOrder, ModelOrder, ModelSource, PublishedFile
+from chainmark.systems.capabilities import FollowRequest, ModelRequest, ModelSource, PublishedFile
 from chainmark.systems.cardano.published.results import ReportStyle
 
 # Most of what this system can do is needed by one command: it is loaded when it is asked for.
 if TYPE_CHECKING:
-    from chainmark.systems.cardano.profile import Profile
+    from chainmark.systems.cardano.profile import CardanoProfile
     from chainmark.systems.cardano.published.part import CardanoPart
 
 
@@ -44,13 +44,13 @@ class Cardano:
 
         return with_trails(checked(load_catalogue(Path(__file__).with_name("catalogue.toml"))))
 
-    def profile(self, content: Mapping[str, object]) -> Profile:
+    def profile(self, content: Mapping[str, object]) -> CardanoProfile:
         """Check a profile's content, down to its topology file."""
-        from chainmark.systems.cardano.profile import Profile
+        from chainmark.systems.cardano.profile import CardanoProfile
 
-        return check_profile(Profile, content)
+        return check_profile(CardanoProfile, content)
 
-    def parts(self, order: ImportOrder) -> list[str]:
+    def parts(self, order: ImportRequest) -> list[str]:
         """The runs that published reports show; none: the source is a cluster's logs."""
         from chainmark.systems.cardano.printed.runs import parts_of
 
@@ -58,11 +58,11 @@ class Cardano:
             return []
         return parts_of(order, self.catalogue())
 
-    def is_spread(self, order: ImportOrder) -> bool:
+    def is_spread(self, order: ImportRequest) -> bool:
         """Logs are; published reports are small, and lie here."""
         return isinstance(order.source, Path) and not (order.path.exists() and self.parts(order))
 
-    def left_out(self, order: ImportOrder) -> str:
+    def left_out(self, order: ImportRequest) -> str:
         """See `chainmark.lab.protocols.ChoosingSystem`."""
         from chainmark.systems.cardano.printed.runs import left_beside_reports
 
@@ -70,7 +70,7 @@ class Cardano:
             return ""
         return left_beside_reports(order, self.catalogue())
 
-    def ingest(self, order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+    def ingest(self, order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
         """Read a cluster's logs, or one column of published reports, into a run."""
         from chainmark.systems.cardano.ingest import ingest
         from chainmark.systems.cardano.printed.runs import ingest_printed
@@ -129,28 +129,28 @@ class Cardano:
             return error.message
         return ""
 
-    def predict(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Document:
+    def predict(self, source: ModelSource, order: ModelRequest, progress: Progress) -> Document:
         """The source's network and every what-if, by simulation."""
         from chainmark.systems.cardano.model.prediction_document import prediction_document
         from chainmark.systems.cardano.predict import predict
 
         return prediction_document(predict(source, order, progress, self.catalogue()))
 
-    def explain(self, source: ModelSource, order: ModelOrder, progress: Progress) -> Document:
+    def explain(self, source: ModelSource, order: ModelRequest, progress: Progress) -> Document:
         """Whether the stages of a run or report give its adoption times."""
         from chainmark.systems.cardano.explain import explain
         from chainmark.systems.cardano.model.explanation_document import explanation_document
 
         return explanation_document(explain(source, order, progress, self.catalogue()))
 
-    def evidence(self, documents: Sequence[Path], order: ModelOrder, progress: Progress) -> Document:
+    def evidence(self, documents: Sequence[Path], order: ModelRequest, progress: Progress) -> Document:
         """The model's errors against published runs."""
         from chainmark.systems.cardano.evidence import evidence
         from chainmark.systems.cardano.model.evidence_document import evidence_document
 
         return evidence_document(evidence(documents, order, progress, self.catalogue()))
 
-    def follow(self, run: SealedRun, order: FollowOrder) -> Document:
+    def follow(self, run: SealedRun, order: FollowRequest) -> Document:
         """What every host did with one block."""
         from chainmark.systems.cardano.trails.document import trail_document
         from chainmark.systems.cardano.trails.following import follow
@@ -170,14 +170,14 @@ class Cardano:
 
         return MARKS
 
-    def to_follow(self, order: ImportOrder) -> ImportOrder:
+    def to_follow(self, order: ImportRequest) -> ImportRequest:
         """The order with the genesis that lies beside the log."""
         from chainmark.systems.cardano.host.recent import to_follow
         from chainmark.systems.cardano.ingest import read_settings
 
         return to_follow(order, read_settings(order.settings).genesis)
 
-    def recent(self, order: ImportOrder, window: Path) -> Table:
+    def recent(self, order: ImportRequest, window: Path) -> Table:
         """The last blocks of a log that still grows."""
         from chainmark.systems.cardano.host.recent import genesis_of, recent_blocks
         from chainmark.systems.cardano.ingest import read_settings
@@ -213,7 +213,7 @@ class Cardano:
 
         return fault_kinds()
 
-    def synthesise(self, order: SyntheticOrder, progress: Progress) -> SyntheticLogs:
+    def synthesise(self, order: SyntheticRequest, progress: Progress) -> SyntheticLogs:
         """Write the logs of a cluster that never ran, with the truth beside them."""
         from chainmark.systems.cardano.synth import synthesise
 

@@ -77,7 +77,7 @@ LIFE_EVENTS: Schema = {
 }
 
 
-def read_lives_table(path: Path, host: str) -> pl.DataFrame:
+def read_block_table(path: Path, host: str) -> pl.DataFrame:
     """The blocks that a host knew.
 
     Raises:

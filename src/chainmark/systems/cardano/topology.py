@@ -49,7 +49,7 @@ class ListedHost(BaseModel):
     pools: Annotated[int, Field(ge=0)] = 1
 
 
-class Listed(BaseModel):
+class ListedTopology(BaseModel):
     """As a file lists it."""
 
     model_config = _FROZEN
@@ -58,7 +58,7 @@ class Listed(BaseModel):
     hosts: list[ListedHost]
 
 
-Topology = Annotated[TorusDense | RandomPeers | Listed, Field(discriminator="kind")]
+Topology = Annotated[TorusDense | RandomPeers | ListedTopology, Field(discriminator="kind")]
 
 
 class _Node(BaseModel):
@@ -87,7 +87,7 @@ class _TopologyFile(BaseModel):
         return sorted([*(node.host() for node in self.coreNodes), *relays], key=_number)
 
 
-def parse_topology(text: str) -> TorusDense | RandomPeers | Listed:
+def parse_topology(text: str) -> TorusDense | RandomPeers | ListedTopology:
     """A topology from its name ("torus-dense", "random:4+1") or the path of a topology file.
 
     Raises:
@@ -100,7 +100,7 @@ def parse_topology(text: str) -> TorusDense | RandomPeers | Listed:
     return _read(Path(text))
 
 
-def _read(path: Path) -> Listed:
+def _read(path: Path) -> ListedTopology:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -118,7 +118,7 @@ def _read(path: Path) -> Listed:
         ) from error
     if not hosts:
         raise UsageError(f"the topology file {path} lists no hosts", "`coreNodes` names the hosts of the cluster")
-    return Listed(hosts=hosts)
+    return ListedTopology(hosts=hosts)
 
 
 def _number(node: ListedHost) -> tuple[int, str]:

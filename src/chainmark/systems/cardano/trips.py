@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from chainmark.core.errors import UsageError
 from chainmark.systems.cardano.scenario import Region, link_of
-from chainmark.systems.cardano.topology import Listed
+from chainmark.systems.cardano.topology import ListedTopology
 
 PING_HINT = "one row a ping, with `source`, `dest` (hosts of the topology), `time` (ms), and `size` where it varies"
 PING_BYTES = 64
@@ -30,7 +30,7 @@ class MeasuredTrip(BaseModel):
     spread_s: Annotated[float, Field(ge=0, le=ROUND_TRIP_MAX_S)] = 0.0
 
 
-def read_pings(path: Path, topology: Listed) -> list[MeasuredTrip]:
+def read_pings(path: Path, topology: ListedTopology) -> list[MeasuredTrip]:
     """The round trips between regions: the mean over links of each link's mean, either way.
 
     Raises:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chainmark._native import scan_head
-from chainmark.systems.cardano.books import read_head
+from chainmark.systems.cardano.accounting import read_head
 
 # A host's folder in a benchmark run.
 HOST_FOLDER = re.compile(r"node-.+")

@@ -14,9 +14,9 @@ from pydantic import BaseModel
 
 from chainmark.core import units
 from chainmark.core.errors import UsageError
-from chainmark.systems.capabilities import Change
-from chainmark.systems.cardano.scenario import ClusterOrder, FetchChange, Scenario, link_of
-from chainmark.systems.cardano.topology import Listed, parse_topology
+from chainmark.systems.capabilities import WhatIf
+from chainmark.systems.cardano.scenario import ClusterRequest, FetchChange, Scenario, link_of
+from chainmark.systems.cardano.topology import ListedTopology, parse_topology
 
 _Model = TypeVar("_Model", bound=BaseModel)
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
@@ -85,7 +85,7 @@ class Edit:
 FetchMean = Callable[[tuple[int, int] | None], float | None]
 
 
-def parse_change(change: Change, base: Scenario, fetch_mean: FetchMean | None = None) -> Edit:
+def parse_change(change: WhatIf, base: Scenario, fetch_mean: FetchMean | None = None) -> Edit:
     """Understand a change and try it on the base scenario.
 
     Args:
@@ -94,7 +94,7 @@ def parse_change(change: Change, base: Scenario, fetch_mean: FetchMean | None = 
     Raises:
         UsageError: the key or the value cannot be used; the hint says what to write.
     """
-    parsers: dict[str, Callable[[Change, Scenario], Edit]] = {**KEYS, FETCH: partial(_fetch, fetch_mean=fetch_mean)}
+    parsers: dict[str, Callable[[WhatIf, Scenario], Edit]] = {**KEYS, FETCH: partial(_fetch, fetch_mean=fetch_mean)}
     known = parsers.get(change.key)
     if known is None:
         close = difflib.get_close_matches(change.key, parsers, n=1)
@@ -145,7 +145,7 @@ class Amount:
         return old + self.value if self.kind == "add" else old * self.value
 
 
-def parse_amount(text: str, units: Mapping[str, float], change: Change, hint: str) -> Amount:
+def parse_amount(text: str, units: Mapping[str, float], change: WhatIf, hint: str) -> Amount:
     """``+20%``, ``x1.2``, ``1.2x``; with a unit ``+20ms`` (more) or ``250ms`` (the new value).
 
     Raises:
@@ -174,7 +174,7 @@ def parse_amount(text: str, units: Mapping[str, float], change: Change, hint: st
 RTT_HINT = "for example `+20%`, `x1.2`, `EU-AP=+20ms`, `EU-AP=250ms`, `EU-AP=+10%`"
 
 
-def _rtt(change: Change, base: Scenario) -> Edit:
+def _rtt(change: WhatIf, base: Scenario) -> Edit:
     where, equals, text = change.value.rpartition("=")
     amount = parse_amount(text.strip(), SECONDS, change, RTT_HINT)
     link = _link(where.strip(), change, base.cluster) if equals else None
@@ -218,7 +218,7 @@ FETCH_NOTE = (
 )
 
 
-def _fetch(change: Change, base: Scenario, fetch_mean: FetchMean | None) -> Edit:
+def _fetch(change: WhatIf, base: Scenario, fetch_mean: FetchMean | None) -> Edit:
     where, equals, text = change.value.rpartition("=")
     amount = parse_amount(text.strip(), SECONDS, change, FETCH_HINT)
     link = _link(where.strip(), change, base.cluster) if equals else None
@@ -242,7 +242,7 @@ def _fetch(change: Change, base: Scenario, fetch_mean: FetchMean | None) -> Edit
     return Edit(str(change), apply, (FETCH_NOTE.format(change),), target=_on(FETCH, link))
 
 
-def _changed_fetch(old: FetchChange, amount: Amount, change: Change) -> FetchChange:
+def _changed_fetch(old: FetchChange, amount: Amount, change: WhatIf) -> FetchChange:
     factor, more_s = old.factor, old.more_s
     if amount.kind == "scale":
         factor, more_s = factor * amount.value, more_s * amount.value
@@ -253,7 +253,7 @@ def _changed_fetch(old: FetchChange, amount: Amount, change: Change) -> FetchCha
     return FetchChange(factor=factor, more_s=more_s)
 
 
-def _link(text: str, change: Change, cluster: ClusterOrder) -> tuple[int, int]:
+def _link(text: str, change: WhatIf, cluster: ClusterRequest) -> tuple[int, int]:
     """A pair of regions: "EU-AP", "EU–AP", "eu-central-1-ap-southeast-2"."""
     if (found := link_of(cluster.regions, text)) is not None:
         return found
@@ -264,11 +264,11 @@ def _link(text: str, change: Change, cluster: ClusterOrder) -> tuple[int, int]:
 # --- the cluster -------------------------------------------------------------------------------------------------
 
 
-def _nodes(change: Change, base: Scenario) -> Edit:
+def _nodes(change: WhatIf, base: Scenario) -> Edit:
     hosts = _whole(change, 2, 100_000)
 
     def apply(scenario: Scenario) -> Scenario:
-        if isinstance(scenario.cluster.topology, Listed):
+        if isinstance(scenario.cluster.topology, ListedTopology):
             raise UsageError(
                 f"`{change}`: the hosts are those of a topology file",
                 "choose a rule as well: the change `topology torus-dense` or `topology random:4+1`",
@@ -278,18 +278,18 @@ def _nodes(change: Change, base: Scenario) -> Edit:
     return Edit(str(change), apply)
 
 
-def _topology(change: Change, base: Scenario) -> Edit:
+def _topology(change: WhatIf, base: Scenario) -> Edit:
     topology = parse_topology(change.value)
 
     def apply(scenario: Scenario) -> Scenario:
-        if isinstance(topology, Listed):
+        if isinstance(topology, ListedTopology):
             return _cluster(scenario, topology=topology, hosts=len(topology.hosts))
         return _cluster(scenario, topology=topology)
 
     return Edit(str(change), apply, rank=0)
 
 
-def _lose_region(change: Change, base: Scenario) -> Edit:
+def _lose_region(change: WhatIf, base: Scenario) -> Edit:
     index = base.cluster.region_number(change.value)
     if index is None:
         known = ", ".join(region.name for region in base.cluster.regions)
@@ -318,7 +318,7 @@ BLOCK_BYTES_MAX = 1e9
 ASSUMED_SPREAD = 0.25
 
 
-def _block_size(change: Change, base: Scenario) -> Edit:
+def _block_size(change: WhatIf, base: Scenario) -> Edit:
     text, colon, option = change.value.partition(":")
     if colon and option != SCALE_CPU:
         raise UsageError(f"`{change}`: `{option}` is not an option of a size", SIZE_HINT)
@@ -362,7 +362,7 @@ def _sizes_known(scenario: Scenario) -> bool:
 SPREAD_HINT = "the standard deviation of the sizes over their mean, for example `30%`, or `none`"
 
 
-def _block_size_spread(change: Change, base: Scenario) -> Edit:
+def _block_size_spread(change: WhatIf, base: Scenario) -> Edit:
     found = re.fullmatch(r"(\d{1,3}(?:\.\d*)?)\s*%", change.value.strip())
     spread = 0.0 if change.value.strip() == "none" else float(found[1]) / 100.0 if found else math.inf
     if spread > 1.0:
@@ -378,7 +378,7 @@ def _block_size_spread(change: Change, base: Scenario) -> Edit:
 STAGE_HINT = "for example `fetched-to-adopted=+10ms`, `ticking=2x`, `snapshotting=5ms`"
 
 
-def _stage(change: Change, base: Scenario) -> Edit:
+def _stage(change: WhatIf, base: Scenario) -> Edit:
     name, equals, text = change.value.partition("=")
     if not equals:
         raise UsageError(f"`{change}` does not say what the stage becomes", STAGE_HINT)
@@ -401,7 +401,7 @@ def _stage(change: Change, base: Scenario) -> Edit:
     return Edit(str(change), apply, target=f"stage {stage or service}")
 
 
-def _within(change: Change, seconds: float) -> float:
+def _within(change: WhatIf, seconds: float) -> float:
     if not 0.0 <= seconds <= DURATION_MAX_S:
         raise UsageError(
             f"`{change}` makes a stage {units.tidy(seconds, 4)} s long", "a stage takes between 0 and 600 s"
@@ -412,7 +412,7 @@ def _within(change: Change, seconds: float) -> float:
 # --- transport and scheduling ------------------------------------------------------------------------------------
 
 
-def _initial_window(change: Change, base: Scenario) -> Edit:
+def _initial_window(change: WhatIf, base: Scenario) -> Edit:
     segments = _whole(change, 1, 1_000_000)
 
     def apply(scenario: Scenario) -> Scenario:
@@ -422,18 +422,18 @@ def _initial_window(change: Change, base: Scenario) -> Edit:
     return Edit(str(change), apply)
 
 
-def _no_pipelining(change: Change, base: Scenario) -> Edit:
+def _no_pipelining(change: WhatIf, base: Scenario) -> Edit:
     if change.value:
         raise UsageError(f"`{change}`: `no-pipelining` takes no value", "write `no-pipelining` alone")
     return Edit(str(change), lambda scenario: _parameters(scenario, pipelining=False))
 
 
-def _fetch_concurrency(change: Change, base: Scenario) -> Edit:
+def _fetch_concurrency(change: WhatIf, base: Scenario) -> Edit:
     peers = _whole(change, 1, 64)
     return Edit(str(change), lambda scenario: _parameters(scenario, fetch_concurrency=peers))
 
 
-def _window_memory(change: Change, base: Scenario) -> Edit:
+def _window_memory(change: WhatIf, base: Scenario) -> Edit:
     hint = "for example `10s`, `none` (windows are cold at once) or `forever` (they never shrink)"
     words = {"none": 0.0, "forever": FOREVER_S}
     seconds = words.get(change.value)
@@ -446,7 +446,7 @@ def _window_memory(change: Change, base: Scenario) -> Edit:
     return Edit(str(change), lambda scenario: _parameters(scenario, window_memory_s=chosen))
 
 
-def _whole(change: Change, low: int, high: int) -> int:
+def _whole(change: WhatIf, low: int, high: int) -> int:
     text = change.value.strip()
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1
     if not low <= number <= high:
@@ -457,7 +457,7 @@ def _whole(change: Change, low: int, high: int) -> int:
     return number
 
 
-KEYS: Mapping[str, Callable[[Change, Scenario], Edit]] = {
+KEYS: Mapping[str, Callable[[WhatIf, Scenario], Edit]] = {
     "rtt": _rtt,
     "block-size": _block_size,
     "block-size-spread": _block_size_spread,

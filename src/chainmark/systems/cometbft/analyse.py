@@ -201,7 +201,7 @@ def committed_per_second(blocks: pl.DataFrame, edges_ns: np.ndarray) -> np.ndarr
 
 
 @dataclass(frozen=True)
-class Curve:
+class CountCurve:
     """A count that grows over time, even between the times at which it is known, and still before and after them."""
 
     times_ns: np.ndarray
@@ -215,10 +215,10 @@ class Curve:
         return found
 
 
-def committed_until(blocks: pl.DataFrame) -> Curve:
+def committed_until(blocks: pl.DataFrame) -> CountCurve:
     """The transactions committed with the blocks so far, each block's spread evenly over its interval."""
     ordered = blocks.sort("height").with_columns(seen_ns=pl.coalesce("observed_ns", "time_ns"))
-    return Curve(ordered["seen_ns"].to_numpy(), ordered["transactions"].cum_sum().cast(pl.Float64).to_numpy())
+    return CountCurve(ordered["seen_ns"].to_numpy(), ordered["transactions"].cum_sum().cast(pl.Float64).to_numpy())
 
 
 def growth(values: np.ndarray) -> np.ndarray:
@@ -228,7 +228,7 @@ def growth(values: np.ndarray) -> np.ndarray:
 
 
 def host_samples(
-    start_up_s: Mapping[str, float], processes: pl.DataFrame, committed: Curve, window: Window
+    start_up_s: Mapping[str, float], processes: pl.DataFrame, committed: CountCurve, window: Window
 ) -> pl.DataFrame:
     """One row per node: how long it took to start, and its processor time per committed transaction."""
     started = pl.DataFrame(
@@ -274,7 +274,7 @@ def step_samples(scrapes: pl.DataFrame, window: Window) -> pl.DataFrame:
     return wide.select("host", *(pl.col(step).alias(column) for step, column in STEPS.items()))
 
 
-def cpu_per_transaction(processes: pl.DataFrame, committed: Curve, window: Window) -> pl.DataFrame:
+def cpu_per_transaction(processes: pl.DataFrame, committed: CountCurve, window: Window) -> pl.DataFrame:
     """Each node's processor time in the window per transaction committed in the window, s.
 
     The time is that of the process's own counter between the window's edges, not a sum of rounded shares of seconds.
@@ -289,7 +289,7 @@ def cpu_per_transaction(processes: pl.DataFrame, committed: Curve, window: Windo
     rows = []
     for part in processes.drop_nulls("cpu_s").sort("time_ns").partition_by("host"):
         times_ns = part["time_ns"].to_numpy()
-        used = Curve(times_ns, np.concatenate([[0.0], np.cumsum(growth(part["cpu_s"].to_numpy()))]))
+        used = CountCurve(times_ns, np.concatenate([[0.0], np.cumsum(growth(part["cpu_s"].to_numpy()))]))
         edges_ns = np.clip([window.start_ns, window.end_ns], times_ns[0], times_ns[-1])
         used_s, transactions = (float(np.diff(curve.at(edges_ns))[0]) for curve in (used, committed))
         told = 2 * (edges_ns[1] - edges_ns[0]) >= window.end_ns - window.start_ns

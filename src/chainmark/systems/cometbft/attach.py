@@ -19,7 +19,7 @@ from chainmark.network.processes import ProcessGroup
 from chainmark.network.sampling import PROCESS_SCHEMA, read_pages
 from chainmark.systems.cometbft.applications.loading import prepared
 from chainmark.systems.cometbft.launch import CometNetwork, CometNode
-from chainmark.systems.cometbft.profile import Network, Node, Profile, Rotating
+from chainmark.systems.cometbft.profile import CometBFTProfile, NodeConfig, NodeNetwork, Rotating
 from chainmark.systems.cometbft.rpc import RPC_PORT, RpcClient, RpcError
 from chainmark.systems.cometbft.shape import Role
 
@@ -35,7 +35,7 @@ _PROCESS_FAMILIES = {
 
 
 @dataclass(frozen=True)
-class Seen:
+class NodeStatus:
     """What a node says of itself."""
 
     place: str  # host and port
@@ -116,7 +116,7 @@ def height_at(place: str) -> int | None:
         return None
 
 
-def require_observable(profile: Profile, nodes: int) -> None:
+def require_observable(profile: CometBFTProfile, nodes: int) -> None:
     """Refuse a profile that asks for what cannot be done to a network of somebody else.
 
     Raises:
@@ -126,10 +126,10 @@ def require_observable(profile: Profile, nodes: int) -> None:
         "perturbation": bool(profile.perturbation),
         "rotating": profile.rotating != Rotating(),
         "application": bool(profile.application.command) or profile.application.vote_extension_size_bytes is not None,
-        "node.config": profile.node.config != Node().config,
+        "node.config": profile.node.config != NodeConfig().config,
         "node.genesis": bool(profile.node.genesis),
         "network.links": profile.network.in_namespaces,
-        "network.other_version": profile.network.other_version != Network().other_version,
+        "network.other_version": profile.network.other_version != NodeNetwork().other_version,
     }
     wrong = next((name for name, is_asked in asked.items() if is_asked), None)
     if wrong:
@@ -150,7 +150,7 @@ def require_observable(profile: Profile, nodes: int) -> None:
         )
 
 
-def reach(addresses: Sequence[str]) -> list[Seen]:
+def reach(addresses: Sequence[str]) -> list[NodeStatus]:
     """Ask the nodes who they are.
 
     Raises:
@@ -174,13 +174,13 @@ def reach(addresses: Sequence[str]) -> list[Seen]:
     return found
 
 
-def _seen(address: str) -> Seen:
+def _seen(address: str) -> NodeStatus:
     place = read_place(address)
     try:
         with RpcClient(place, timeout_s=PROBE_TIMEOUT_S) as client:
             status = client.call("status")
         info = status["node_info"]
-        return Seen(
+        return NodeStatus(
             place=place,
             node_id=str(info["id"]),
             network=str(info["network"]),
@@ -252,7 +252,7 @@ def check_pages(pages: Sequence[str], nodes: int) -> list[str]:
 
 
 def network_of(
-    seen: Sequence[Seen], pages: Sequence[str], profile: Profile, seed: int, folder: Path
+    seen: Sequence[NodeStatus], pages: Sequence[str], profile: CometBFTProfile, seed: int, folder: Path
 ) -> AttachedNetwork:
     """The nodes as a network to be measured, with the transactions of its application.
 

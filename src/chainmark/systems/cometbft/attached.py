@@ -15,12 +15,12 @@ from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Configuration, Fact, Gate, GateKind, GateStatus, Scalar, Subject
 from chainmark.core.progress import Progress
-from chainmark.lab.protocols import Attachment, Execution, Order
+from chainmark.lab.protocols import Execution, ExecutionRequest, ExistingNetwork
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.cometbft.analyse import Sampled, Window, samples
 from chainmark.systems.cometbft.attach import (
     AttachedNetwork,
-    Seen,
+    NodeStatus,
     check_pages,
     network_of,
     process_frame,
@@ -30,15 +30,15 @@ from chainmark.systems.cometbft.attach import (
 from chainmark.systems.cometbft.described import Described
 from chainmark.systems.cometbft.gates import run_gates
 from chainmark.systems.cometbft.ingest import (
-    Books,
     ChainReading,
+    TransactionCounts,
     balance,
     collect,
-    failures_told,
+    failure_reasons,
 )
-from chainmark.systems.cometbft.profile import Profile
+from chainmark.systems.cometbft.profile import CometBFTProfile
 from chainmark.systems.cometbft.rpc import RpcClient
-from chainmark.systems.cometbft.workload import LoadOrder, Measurement, measure
+from chainmark.systems.cometbft.workload import LoadRequest, Measurement, measure
 
 NOT_KNOWN = "not known from outside"
 # Of this machine's own samples those that say something of the measurement; the others would be taken for the nodes'.
@@ -63,7 +63,7 @@ class AttachedCometBft(Described):
         EnvironmentFailure: a node does not answer.
     """
 
-    def __init__(self, profile: Profile, attachment: Attachment) -> None:
+    def __init__(self, profile: CometBFTProfile, attachment: ExistingNetwork) -> None:
         require_observable(profile, len(attachment.nodes))
         self._seen = reach(attachment.nodes)
         self._pages = check_pages(attachment.metrics, len(self._seen))
@@ -88,12 +88,12 @@ class AttachedCometBft(Described):
         load = {key: value for key, value in flat.items() if key.startswith(("load.", "application."))}
         return {**load, "network.attached": True, "network.validators": self._validators}
 
-    def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
+    def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
         """Load the network, observe it, and turn what was collected into samples."""
-        comet = cast(Profile, profile)
+        comet = cast(CometBFTProfile, profile)
         network = network_of(self._seen, self._pages, comet, order.seed, run.path)
         experiment_id = uuid.uuid5(uuid.NAMESPACE_URL, run.run_id).bytes
-        measurement = measure(network, LoadOrder(comet, order.seed, experiment_id), run.raw, progress)
+        measurement = measure(network, LoadRequest(comet, order.seed, experiment_id), run.raw, progress)
         network.silent_at_end = network.silent()
         # Which application it is cannot be seen, nor whether it may fail what it took.
         reading = ChainReading(experiment_id, has_results=True, by_hash=network.prepared is not None)
@@ -111,7 +111,7 @@ class AttachedCometBft(Described):
             conditions=_conditions(self._seen),
             counts=books.counts,
             gates=[
-                *_told(
+                *_recorded_findings(
                     run_gates(comet, measurement, events, books, found),
                     network,
                     books,
@@ -122,7 +122,7 @@ class AttachedCometBft(Described):
             ],
             facts=_facts(self._seen),
             incidents=measurement.incidents,
-            warnings=[*_warnings(self._seen, books, measurement), *failures_told(events)],
+            warnings=[*_warnings(self._seen, books, measurement), *failure_reasons(events)],
         )
 
 
@@ -147,10 +147,10 @@ def _known(found: Mapping[str, pl.DataFrame], *, has_pages: bool) -> dict[str, p
     }
 
 
-def _told(
+def _recorded_findings(
     gates: Sequence[Gate],
     network: AttachedNetwork,
-    books: Books,
+    books: TransactionCounts,
     measurement: Measurement,
     pressure: Gate,
 ) -> list[Gate]:
@@ -219,20 +219,20 @@ def _unknown(gate_id: str, label: str, why: str) -> Gate:
     return Gate(id=gate_id, label=label, status=GateStatus.UNKNOWN, measured=NOT_KNOWN, limit="to be known", detail=why)
 
 
-def _conditions(seen: Sequence[Seen]) -> dict[str, str]:
+def _conditions(seen: Sequence[NodeStatus]) -> dict[str, str]:
     """Which versions the nodes run, where it is not one."""
     versions = Counter(one.version for one in seen)
     return {"versions": ", ".join(f"{count} × {name}" for name, count in versions.items())} if len(versions) > 1 else {}
 
 
-def _facts(seen: Sequence[Seen]) -> list[Fact]:
+def _facts(seen: Sequence[NodeStatus]) -> list[Fact]:
     nodes = [
         Fact(label=f"node{index}", value=f"{one.place}, {one.moniker}, {one.version}") for index, one in enumerate(seen)
     ]
     return [Fact(label="network", value=f"{seen[0].network}, attached to"), *nodes]
 
 
-def _warnings(seen: Sequence[Seen], books: Books, measurement: Measurement) -> list[str]:
+def _warnings(seen: Sequence[NodeStatus], books: TransactionCounts, measurement: Measurement) -> list[str]:
     found = []
     behind = [one.place for one in seen if one.catching_up]
     if behind:

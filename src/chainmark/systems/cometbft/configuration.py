@@ -12,7 +12,7 @@ from typing import Any
 import tomlkit
 
 from chainmark.core.errors import UsageError
-from chainmark.core.manifest import Change, Configuration, Scalar
+from chainmark.core.manifest import ConfigChange, Configuration, Scalar
 
 Flat = dict[str, Scalar | list[Scalar]]
 # Made anew for every network, so two runs always differ in them and nobody learns anything from it.
@@ -146,9 +146,9 @@ def describe(homes: Mapping[str, Path], defaults: Path) -> Configuration:
     return configuration
 
 
-def _changes(default: Flat, used: Flat) -> dict[str, Change]:
+def _changes(default: Flat, used: Flat) -> dict[str, ConfigChange]:
     return {
-        key: Change(default=default.get(key), used=value)
+        key: ConfigChange(default=default.get(key), used=value)
         for key, value in sorted(used.items())
         if default.get(key) != value
     }

@@ -56,7 +56,7 @@ def consensus_failures(logs: Mapping[str, Path]) -> dict[str, str]:
     return found
 
 
-def told(broken: Mapping[str, Counter[str]]) -> list[str]:
+def disconnection_warnings(broken: Mapping[str, Counter[str]]) -> list[str]:
     """A warning with the numbers and the reasons, the most frequent first; none where nodes only said goodbye."""
     total: Counter[str] = Counter()
     for reasons in broken.values():

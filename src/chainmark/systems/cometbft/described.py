@@ -16,7 +16,7 @@ from chainmark.core.manifest import Scalar
 from chainmark.lab.profiles import check_profile
 from chainmark.network.zones import load_zone_table
 from chainmark.systems.cometbft.applications.loading import check_transactions
-from chainmark.systems.cometbft.profile import Profile
+from chainmark.systems.cometbft.profile import CometBFTProfile
 
 
 class Described:
@@ -30,9 +30,9 @@ class Described:
         """The metrics of ``catalogue.toml``."""
         return load_catalogue(Path(__file__).with_name("catalogue.toml"))
 
-    def profile(self, content: Mapping[str, object]) -> Profile:
+    def profile(self, content: Mapping[str, object]) -> CometBFTProfile:
         """Check a profile's content, down to whether its transaction size can be encoded."""
-        profile = check_profile(Profile, content)
+        profile = check_profile(CometBFTProfile, content)
         load = profile.load
         adapter = profile.application.adapter
         if adapter is not None:
@@ -49,4 +49,4 @@ class Described:
 
     def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
         """The load and the network."""
-        return cast(Profile, profile).workload()
+        return cast(CometBFTProfile, profile).workload()

@@ -9,13 +9,13 @@ from typing import TypeVar
 
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Subject
-from chainmark.lab.protocols import ImportOrder
+from chainmark.lab.protocols import ImportRequest
 from chainmark.systems.cometbft.saturation.results import CellRun, LatencyEntry, RunFigure, VersionRuns
 
 # Of 90 s of one batch a second the last batch coincides with the end, and is normally not sent.
 LOAD_S = 89
 NAME = "CometBFT"
-NOT_TOLD = "not stated"
+UNSTATED = "not stated"
 LATENCY_IS = (
     "from the moment a transaction was made until the header time of the next block, as CometBFT's report tool "
     "computes it"
@@ -81,7 +81,7 @@ def parts_of_source(path: Path, experiments: Sequence[LoadExperiment]) -> list[s
     return parts
 
 
-def ordered_experiment(order: ImportOrder, experiments: Sequence[Experiment]) -> Experiment:
+def ordered_experiment(order: ImportRequest, experiments: Sequence[Experiment]) -> Experiment:
     """The experiment that an import asks for.
 
     Raises:
@@ -115,6 +115,6 @@ def published_runs(
         latency_kind="",  # under which block time is not told
         throughput_is=throughput_is,
         runs=list(runs),
-        conditions={"block_time": NOT_TOLD},
+        conditions={"block_time": UNSTATED},
         notes=[HEADER_NOTE, *notes],
     )

@@ -13,9 +13,9 @@ from chainmark.core.manifest import Gate, GateKind, GateStatus, Incident
 from chainmark.stats.estimable import has_rank
 from chainmark.systems.cometbft.answers import MEMPOOL_FULL
 from chainmark.systems.cometbft.disturb import planned_starts
-from chainmark.systems.cometbft.ingest import Books, Events
+from chainmark.systems.cometbft.ingest import Events, TransactionCounts
 from chainmark.systems.cometbft.launch import NetworkFailure
-from chainmark.systems.cometbft.profile import Profile
+from chainmark.systems.cometbft.profile import CometBFTProfile
 from chainmark.systems.cometbft.workload import Measurement
 
 # Sent so late, a transaction was held up; answered so long after it was sent, by a node that reads slowly. An idle
@@ -25,7 +25,11 @@ START_PRESSURE_MAX = 0.8
 
 
 def run_gates(
-    profile: Profile, measurement: Measurement, events: Events, books: Books, samples: dict[str, pl.DataFrame]
+    profile: CometBFTProfile,
+    measurement: Measurement,
+    events: Events,
+    books: TransactionCounts,
+    samples: dict[str, pl.DataFrame],
 ) -> list[Gate]:
     """All gates of a run, in the order in which a reader asks for them.
 
@@ -33,7 +37,7 @@ def run_gates(
     """
     halted = bool(measurement.broken_off)  # which ended the load, too
     held_up = halted or is_held_up(events.transactions)
-    gates = [*_node_gates(profile, measurement, events), *_books_gates(profile, books)]
+    gates = [*_node_gates(profile, measurement, events), *_accounting_gates(profile, books)]
     gates += _load_gates(profile, measurement, samples["transaction"], held_up=held_up)
     if "block" in samples:
         gates += _chain_gates(profile, measurement, samples)
@@ -57,7 +61,7 @@ def failed_gate(failure: NetworkFailure) -> Gate:
     return gate.model_copy(update={"conclusive": failure.died})
 
 
-def start_pressure_gate(pressure: float | None, profile: Profile) -> Gate:
+def start_pressure_gate(pressure: float | None, profile: CometBFTProfile) -> Gate:
     """Of a network that did not start: whether the machine was so full that this says nothing of its nodes.
 
     Args:
@@ -83,7 +87,7 @@ def _named(failures: Sequence[Incident]) -> str:
     return "; ".join(said) or "all at the first try"
 
 
-def _node_gates(profile: Profile, measurement: Measurement, events: Events) -> list[Gate]:
+def _node_gates(profile: CometBFTProfile, measurement: Measurement, events: Events) -> list[Gate]:
     """Whether the nodes lived and made blocks."""
     deaths, halt = measurement.deaths, measurement.broken_off
     restarts = restarted_nodes(events.scrapes, planned_starts(profile.perturbation))
@@ -107,7 +111,7 @@ def _anew(restarts: Sequence[str]) -> str:
     return f"{', '.join(restarts)} started anew" if restarts else "none"
 
 
-def _books_gates(profile: Profile, books: Books) -> list[Gate]:
+def _accounting_gates(profile: CometBFTProfile, books: TransactionCounts) -> list[Gate]:
     """Whether all was counted, and whether the nodes kept what they had answered."""
     wrong = books.contradictions
     label = "no answer was wrong"
@@ -133,7 +137,9 @@ def _lost_gate(lost: int, unsure: int) -> Gate:
     return gate.model_copy(update={"status": status, "detail": detail})
 
 
-def _load_gates(profile: Profile, measurement: Measurement, transactions: pl.DataFrame, *, held_up: bool) -> list[Gate]:
+def _load_gates(
+    profile: CometBFTProfile, measurement: Measurement, transactions: pl.DataFrame, *, held_up: bool
+) -> list[Gate]:
     """Whether the load was offered as it was planned; what the nodes held up is theirs, and else the generator's."""
     limits = profile.gates
     whose = GateKind.SUBJECT if held_up else GateKind.INSTRUMENT
@@ -157,7 +163,7 @@ def _load_gates(profile: Profile, measurement: Measurement, transactions: pl.Dat
     return [*(gate.model_copy(update={"kind": whose}) for gate in gates), generator]
 
 
-def _chain_gates(profile: Profile, measurement: Measurement, samples: Mapping[str, pl.DataFrame]) -> list[Gate]:
+def _chain_gates(profile: CometBFTProfile, measurement: Measurement, samples: Mapping[str, pl.DataFrame]) -> list[Gate]:
     """Whether what was offered was committed, and how much was seen of it."""
     limits, blocks = profile.gates, samples["block"]
     share = _mean(samples["transaction"]["tx_committed_share"])
@@ -188,7 +194,9 @@ def _blocks_gate(blocks: int, least: int) -> Gate:
     return gate.model_copy(update={"status": GateStatus.WARN, "detail": detail})
 
 
-def _machine_gates(profile: Profile, measurement: Measurement, samples: Mapping[str, pl.DataFrame]) -> list[Gate]:
+def _machine_gates(
+    profile: CometBFTProfile, measurement: Measurement, samples: Mapping[str, pl.DataFrame]
+) -> list[Gate]:
     return [waited_gate(samples["second"], profile.gates.waited_share_max)]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
-from chainmark.lab.protocols import Imported, ImportOrder
+from chainmark.lab.protocols import Imported, ImportRequest
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.cometbft import prometheus
 from chainmark.systems.cometbft.published import recognises_report
@@ -19,7 +19,7 @@ from chainmark.systems.cometbft.published_import import ingest_report, report_pa
 from chainmark.systems.cometbft.raw_csv import ingest_raw, raw_parts, recognises_raw
 
 
-def _no_parts(_order: ImportOrder) -> list[str]:
+def _no_parts(_order: ImportRequest) -> list[str]:
     return []
 
 
@@ -36,8 +36,8 @@ class Reader:
 
     title: str
     recognises: Callable[[Path], bool]
-    ingest: Callable[[ImportOrder, UnfinishedRun, Progress], Imported]
-    parts: Callable[[ImportOrder], list[str]] = _no_parts
+    ingest: Callable[[ImportRequest, UnfinishedRun, Progress], Imported]
+    parts: Callable[[ImportRequest], list[str]] = _no_parts
 
 
 # In the order in which they are asked.
@@ -45,7 +45,7 @@ READERS: tuple[Reader, ...] = (
     Reader(
         "answers of a Prometheus server that an import kept (`raw/prometheus` of its run)",
         prometheus.recognises,
-        prometheus.ingest_kept,
+        prometheus.ingest_recorded,
     ),
     Reader(
         "reports of the load test, as the report tool's text or as the table of a release (`*_report_tabbed.txt`)",
@@ -58,7 +58,7 @@ READERS: tuple[Reader, ...] = (
 SERVER = Reader("a Prometheus server", lambda _path: False, prometheus.ingest_server)
 
 
-def reader_of(order: ImportOrder) -> Reader:
+def reader_of(order: ImportRequest) -> Reader:
     """Who reads this source.
 
     Raises:
@@ -76,11 +76,11 @@ def reader_of(order: ImportOrder) -> Reader:
     raise UsageError(f"`{path}` has an unrecognised format", f"supported measurements of CometBFT: {known}")
 
 
-def parts_of(order: ImportOrder) -> list[str]:
+def parts_of(order: ImportRequest) -> list[str]:
     """The runs that the source holds; none: it is one."""
     return reader_of(order).parts(order)
 
 
-def ingest_any(order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+def ingest_any(order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
     """Read the source into a run."""
     return reader_of(order).ingest(order, run, progress)

@@ -145,7 +145,7 @@ def _failed(measurement: Measurement, blocks: list[Block], places: Mapping[bytes
     return pl.DataFrame(rows, schema=FAILED_SCHEMA, orient="row")
 
 
-def failures_told(events: Events) -> list[str]:
+def failure_reasons(events: Events) -> list[str]:
     """For every reason for which transactions failed in a block, how many did."""
     if events.failed is None:
         return []
@@ -302,7 +302,7 @@ def read_page(page: str) -> tuple[dict[str, float], int, int]:
 
 
 @dataclass(frozen=True)
-class Books:
+class TransactionCounts:
     """Where every transaction ended, and what cannot be.
 
     Attributes:
@@ -320,7 +320,7 @@ class Books:
     unsure: int = 0
 
 
-def balance(events: Events, measurement: Measurement, offered_by_profile: int | None) -> Books:
+def balance(events: Events, measurement: Measurement, offered_by_profile: int | None) -> TransactionCounts:
     """Account for every transaction: offered = unsent + rejected + accepted; accepted = committed + pending + lost.
 
     Where the application may fail what it took, accepted = committed + failed + pending + lost.
@@ -343,7 +343,7 @@ def balance(events: Events, measurement: Measurement, offered_by_profile: int | 
     }
     counts = {"transactions": account, "answers": answers, "metric lines": events.scrape_counts}
     if measurement.reader is None:
-        return Books(counts, _problems(counts, events, offered_by_profile))
+        return TransactionCounts(counts, _problems(counts, events, offered_by_profile))
     unseen = measurement.waiting.unseen
     unsure = found.lost if unseen is None else min(found.lost, unseen)
     account |= {
@@ -366,7 +366,7 @@ def balance(events: Events, measurement: Measurement, offered_by_profile: int | 
     if found.refused_committed:
         contradictions.append(f"{units.count(found.refused_committed)} rejected transactions were committed")
     problems = _problems(counts, events, offered_by_profile)
-    return Books(counts, problems, contradictions, found.lost - unsure, unsure)
+    return TransactionCounts(counts, problems, contradictions, found.lost - unsure, unsure)
 
 
 def _with_ends(transactions: pl.DataFrame, waiting: frozenset[bytes], failed: frozenset[bytes]) -> pl.DataFrame:

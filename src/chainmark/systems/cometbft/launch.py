@@ -20,7 +20,7 @@ from chainmark.core.manifest import Configuration, Incident, Scalar
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.network.addresses import loopback_addresses, require_free_ports
-from chainmark.network.emulation import EmulationPlan, Links, emulated_links
+from chainmark.network.emulation import EmulatedLinks, EmulationPlan, emulated_links
 from chainmark.network.processes import NodeProcess, ProcessGroup
 from chainmark.network.round_trips import RoundTrip
 from chainmark.network.zones import load_zone_table
@@ -51,7 +51,7 @@ from chainmark.systems.cometbft.current import heights
 from chainmark.systems.cometbft.extensions import ExtendingApplication
 from chainmark.systems.cometbft.external import PORT as APPLICATION_PORT
 from chainmark.systems.cometbft.external import ExternalApplication
-from chainmark.systems.cometbft.profile import Profile
+from chainmark.systems.cometbft.profile import CometBFTProfile
 from chainmark.systems.cometbft.rpc import RpcClient, RpcError
 from chainmark.systems.cometbft.shape import Member, Role, members_of
 
@@ -74,7 +74,7 @@ class NetworkPlan:
 
     version: str
     binaries: Mapping[str, Path]
-    profile: Profile
+    profile: CometBFTProfile
     folder: Path
     links_folder: Path
     seed: int
@@ -161,7 +161,7 @@ class CometNetwork:
     external: ExternalApplication | None = None
     adapter: Adapter | None = None
     prepared: Prepared | None = None
-    links: Links | None = None
+    links: EmulatedLinks | None = None
     round_trips: list[RoundTrip] = field(default_factory=list)
     killed: list[str] = field(default_factory=list)
     start_failures: list[Incident] = field(default_factory=list)
@@ -273,7 +273,7 @@ def running_network(plan: NetworkPlan, progress: Progress) -> Iterator[CometNetw
 
 
 @contextmanager
-def _links(plan: NetworkPlan, members: list[Member]) -> Iterator[Links | None]:
+def _links(plan: NetworkPlan, members: list[Member]) -> Iterator[EmulatedLinks | None]:
     """Links between namespaces, where the profile asks for them."""
     shape = plan.profile.network
     if not shape.in_namespaces:
@@ -296,7 +296,7 @@ def _links(plan: NetworkPlan, members: list[Member]) -> Iterator[Links | None]:
         yield links
 
 
-def _addresses(plan: NetworkPlan, members: list[Member], links: Links | None) -> list[str]:
+def _addresses(plan: NetworkPlan, members: list[Member], links: EmulatedLinks | None) -> list[str]:
     if links is not None:
         return [links.addresses[member.name] for member in members]
     addresses = loopback_addresses(plan.profile.network.first_address, len(members), plan.lane)

@@ -19,7 +19,7 @@ from chainmark.core.manifest import Subject
 from chainmark.lab.versions import FORMS, Named, Release, parse_version
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.paths import cache_directory
-from chainmark.systems.builds.cache import Cache, Record, described
+from chainmark.systems.builds.cache import Cache, CacheRecord, described
 from chainmark.systems.builds.golang import build_info, go, require_go
 from chainmark.systems.builds.program import Program
 
@@ -95,7 +95,7 @@ def changes_of(version: str) -> Path | None:
     return None if VERSION_PATTERN.match(version) else builds().changes(_named(version))
 
 
-def _named(version: str) -> Record:
+def _named(version: str) -> CacheRecord:
     record = builds().find(version)
     if record is None:
         raise UsageError(f"`{version}` is not a version of CometBFT", _version_hint(version))

@@ -32,7 +32,7 @@ def _on_top_of_our_own(changes: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-class Network(BaseModel):
+class NodeNetwork(BaseModel):
     """The nodes and how they are connected.
 
     Attributes:
@@ -113,14 +113,14 @@ class Network(BaseModel):
         return Fraction(sum(powers[: max(0, self.first_absent)]), sum(powers))
 
     @model_validator(mode="after")
-    def _every_validator_has_its_power(self) -> Network:
+    def _every_validator_has_its_power(self) -> NodeNetwork:
         if self.voting_powers and len(self.voting_powers) != self.validators:
             given = len(self.voting_powers)
             raise ValueError(f"`network.voting_powers` has {given} entries, but there are {self.validators} validators")
         return self
 
     @model_validator(mode="after")
-    def _nodes_can_meet(self) -> Network:
+    def _nodes_can_meet(self) -> NodeNetwork:
         if self.topology == "random" and self.peers_per_node >= self.nodes:
             raise ValueError(
                 f"`network.peers_per_node` is {self.peers_per_node}, but a node has only {self.nodes - 1} others"
@@ -133,14 +133,14 @@ class Network(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _links_can_be_emulated(self) -> Network:
+    def _links_can_be_emulated(self) -> NodeNetwork:
         if (self.loss or self.bandwidth_bps) and not self.in_namespaces:
             key = "loss" if self.loss else "bandwidth_bps"
             raise ValueError(f'`network.{key}` needs `network.links = "namespaces"`, or zones')
         return self
 
     @model_validator(mode="after")
-    def _blocks_can_be_made(self) -> Network:
+    def _blocks_can_be_made(self) -> NodeNetwork:
         # More than two thirds of the power must vote for a block.
         if self.power_share_present <= Fraction(2, 3) and not self.allow_halt:
             raise ValueError(
@@ -209,7 +209,7 @@ class Load(BaseModel):
         return None if self.schedule == "poisson" else self.offered
 
 
-class Node(BaseModel):
+class NodeConfig(BaseModel):
     """What is changed in the nodes' own configuration, after the versions' own defaults.
 
     Attributes:
@@ -318,7 +318,7 @@ def _application(given: object) -> object:
     return {"adapter": given} if isinstance(given, str) else given
 
 
-class Gates(BaseModel):
+class RunGates(BaseModel):
     """What a run must meet: an instrument's gate before it may be compared, a subject's to pass it.
 
     Attributes:
@@ -352,7 +352,7 @@ class Gates(BaseModel):
     unsent_by_generator_max: Annotated[float, Field(ge=0, le=1)] = 1.0
 
 
-class Saturation(BaseModel):
+class SaturationSearch(BaseModel):
     """How `chainmark saturation` finds the load at which the network stops keeping up.
 
     Attributes:
@@ -377,7 +377,7 @@ class Saturation(BaseModel):
     relative_gap: Annotated[float, Field(gt=0, lt=1)] = 0.1
 
 
-class Profile(BaseModel):
+class CometBFTProfile(BaseModel):
     """A CometBFT profile, resolved and whole.
 
     Attributes:
@@ -392,18 +392,18 @@ class Profile(BaseModel):
     system: Literal["cometbft"]
     name: str
     description: str = ""
-    network: Network = Network()
+    network: NodeNetwork = NodeNetwork()
     load: Load = Load()
-    node: Node = Node()
+    node: NodeConfig = NodeConfig()
     application: Annotated[Application, BeforeValidator(_application)] = Application()
-    gates: Gates = Gates()
+    gates: RunGates = RunGates()
     perturbation: list[Perturbation] = []
     recovery_timeout_s: Annotated[float, Field(gt=0, le=3600)] = 60.0
     rotating: Rotating = Rotating()
-    saturation: Saturation = Saturation()
+    saturation: SaturationSearch = SaturationSearch()
 
     @model_validator(mode="after")
-    def _targets_exist(self) -> Profile:
+    def _targets_exist(self) -> CometBFTProfile:
         network = self.network
         beyond = [target for target in self.load.targets if target >= network.nodes]
         if beyond:
@@ -414,7 +414,7 @@ class Profile(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _perturbations_are_possible(self) -> Profile:
+    def _perturbations_are_possible(self) -> CometBFTProfile:
         for index, one in enumerate(self.perturbation):
             name = f"perturbation {index + 1} ({one.kind})"
             strangers = [node for node in one.nodes if node not in self.network.started_nodes]
@@ -439,7 +439,7 @@ class Profile(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _one_application_has_one_version(self) -> Profile:
+    def _one_application_has_one_version(self) -> CometBFTProfile:
         if self.application.vote_extension_size_bytes is not None and self.other_versions:
             raise ValueError("`application.vote_extension_size_bytes` needs a network of one version")
         return self
@@ -450,7 +450,7 @@ class Profile(BaseModel):
         upgraded = [one.version for one in self.perturbation if one.version]
         return list(dict.fromkeys(version for version in [self.network.other_version, *upgraded] if version))
 
-    def with_versions(self, names: Mapping[str, str]) -> Profile:
+    def with_versions(self, names: Mapping[str, str]) -> CometBFTProfile:
         """The same profile with these versions called by other names."""
         network = {"other_version": names.get(self.network.other_version, "")}
         perturbation = [one.model_copy(update={"version": names.get(one.version, "")}) for one in self.perturbation]
@@ -464,7 +464,7 @@ class Profile(BaseModel):
         flat |= {
             f"network.{key}": value
             for key, value in self.network.model_dump().items()
-            if key in _NETWORK_ALWAYS or (key not in _NOT_WORKLOAD and value != Network.model_fields[key].default)
+            if key in _NETWORK_ALWAYS or (key not in _NOT_WORKLOAD and value != NodeNetwork.model_fields[key].default)
         }
         if self.node.processors:
             flat["node.processors"] = self.node.processors

@@ -10,7 +10,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Subject
 from chainmark.lab.versions import FORMS, ModuleVersion, Named, Release, parse_version
 from chainmark.store.paths import cache_directory
-from chainmark.systems.builds.cache import Cache, Record
+from chainmark.systems.builds.cache import Cache, CacheRecord
 from chainmark.systems.builds.program import Program
 from chainmark.systems.cometbft import nodes
 from chainmark.systems.cometbft.applications.adapter import Adapter, ProgramOf
@@ -88,7 +88,7 @@ def _cache(adapter: Adapter, program: ProgramOf) -> Cache:
     return Cache(cache_directory() / "nodes" / folder, "cometbft", kept)
 
 
-def _named(cache: Cache, version: str, adapter: Adapter) -> Record:
+def _named(cache: Cache, version: str, adapter: Adapter) -> CacheRecord:
     record = cache.find(version)
     if record is None:
         raise UsageError(

@@ -23,14 +23,14 @@ from chainmark.core.manifest import Configuration, Fact, HostFacts, Scalar, Subj
 from chainmark.core.progress import Progress
 from chainmark.core.wording import enumerated
 from chainmark.lab.profiles import apply_setting, check_profile
-from chainmark.lab.protocols import Imported, ImportOrder
-from chainmark.network.prometheus_api import KeptAnswers, LiveServer, Prometheus, Source
+from chainmark.lab.protocols import Imported, ImportRequest
+from chainmark.network.prometheus_api import KeptAnswers, LiveServer, Prometheus, PrometheusSource
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.cometbft.analyse import Window
 from chainmark.systems.cometbft.heights import LAST_HEIGHT
 from chainmark.systems.cometbft.ingest import SCRAPE_SCHEMA
-from chainmark.systems.cometbft.prometheus_gates import Coverage, Judged, Limits, find_gates
+from chainmark.systems.cometbft.prometheus_gates import Coverage, GateLimits, PrometheusGateInputs, find_gates
 from chainmark.systems.cometbft.prometheus_nodes import (
     LOAD,
     NAMESPACES,
@@ -39,8 +39,8 @@ from chainmark.systems.cometbft.prometheus_nodes import (
     PROCESS_FAMILIES,
     TOTAL,
     Fetched,
+    PrometheusSettings,
     Range,
-    Settings,
     fetch,
 )
 from chainmark.systems.cometbft.prometheus_samples import RATE_SCHEMA, rates, samples_of
@@ -54,7 +54,7 @@ def recognises(path: Path) -> bool:
     return (path / ORDERED).is_file()
 
 
-def ingest_server(order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+def ingest_server(order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
     """A range of a server's data into a run.
 
     Raises:
@@ -68,7 +68,7 @@ def ingest_server(order: ImportOrder, run: UnfinishedRun, progress: Progress) ->
     return _ingest(order.version, asked, LiveServer(str(order.source)), run, progress)
 
 
-def ingest_kept(order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+def ingest_recorded(order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
     """The same from the answers that such an import kept.
 
     Raises:
@@ -83,7 +83,7 @@ def ingest_kept(order: ImportOrder, run: UnfinishedRun, progress: Progress) -> I
     return _ingest(order.version or content["version"], asked, source, run, progress)
 
 
-def _refuse_what_means_nothing(order: ImportOrder) -> None:
+def _refuse_what_means_nothing(order: ImportRequest) -> None:
     """Options of other imports: whoever gives one wants something that would not happen."""
     given = {
         "--genesis": order.genesis,
@@ -102,11 +102,11 @@ def _refuse_what_means_nothing(order: ImportOrder) -> None:
             )
 
 
-def _settings(changes: Iterable[str], content: Mapping[str, Any] | None = None) -> Settings:
+def _settings(changes: Iterable[str], content: Mapping[str, Any] | None = None) -> PrometheusSettings:
     told = dict(content or {})
     for change in changes:
         told = apply_setting(told, change)
-    return check_profile(Settings, told)
+    return check_profile(PrometheusSettings, told)
 
 
 def _read_order(path: Path) -> dict[str, Any]:
@@ -127,7 +127,9 @@ def _json_of(path: Path) -> dict[str, Any]:
     return content
 
 
-def _ingest(version: str | None, asked: Range, source: Source, run: UnfinishedRun, progress: Progress) -> Imported:
+def _ingest(
+    version: str | None, asked: Range, source: PrometheusSource, run: UnfinishedRun, progress: Progress
+) -> Imported:
     if version is None:
         raise UsageError("a Prometheus server does not say which version of CometBFT ran", "give it: `--as v1.0.1`")
     kept = run.raw / ANSWERS
@@ -149,23 +151,25 @@ def _ingest(version: str | None, asked: Range, source: Source, run: UnfinishedRu
         run.write_samples(name, frame)
     run.write_events("scrapes", fetched.scrapes, SCRAPE_SCHEMA)
     run.write_events("rates", rates(fetched.scrapes, window), RATE_SCHEMA)
-    return _imported(fetched, asked, content, Found(samples, warnings), run)
+    return _imported(fetched, asked, content, ImportedSamples(samples, warnings), run)
 
 
 @dataclass(frozen=True)
-class Found:
+class ImportedSamples:
     """What an import found: its samples, and what the server said beside them."""
 
     samples: Mapping[str, pl.DataFrame]
     warnings: Sequence[str]
 
 
-def _imported(fetched: Fetched, asked: Range, content: dict[str, object], found: Found, run: UnfinishedRun) -> Imported:
+def _imported(
+    fetched: Fetched, asked: Range, content: dict[str, object], found: ImportedSamples, run: UnfinishedRun
+) -> Imported:
     window = Window(asked.begin_ns, asked.end_ns)
     coverage = Coverage.of(fetched.scrapes, window, fetched.interval_s)
     settings = asked.settings
-    limits = Limits(settings.complete_min, settings.blocks_min)
-    judged = Judged(coverage, limits, found.samples["block"].height, tuple(found.warnings))
+    limits = GateLimits(settings.complete_min, settings.blocks_min)
+    judged = PrometheusGateInputs(coverage, limits, found.samples["block"].height, tuple(found.warnings))
     version = str(content["version"])
     wrong = contradictions(fetched.versions, version)
     workload: dict[str, Scalar | list[Scalar]] = {

@@ -71,7 +71,7 @@ def _restarts(scrapes: pl.DataFrame, window: Window) -> list[tuple[str, int]]:
 
 
 @dataclass(frozen=True)
-class Limits:
+class GateLimits:
     """What is demanded."""
 
     complete_min: float
@@ -79,16 +79,16 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Judged:
+class PrometheusGateInputs:
     """What the gates look at."""
 
     coverage: Coverage
-    limits: Limits
+    limits: GateLimits
     blocks: int
     warnings: tuple[str, ...]
 
 
-def find_gates(judged: Judged) -> list[Gate]:
+def find_gates(judged: PrometheusGateInputs) -> list[Gate]:
     """All gates of an import, in the order in which a reader asks for them."""
     coverage, limits = judged.coverage, judged.limits
     worst = min(coverage.shares, key=lambda host: (coverage.shares[host], host))

@@ -16,7 +16,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.core.times import NS
 from chainmark.core.units import utc_of_nanoseconds
-from chainmark.network.prometheus_api import Prometheus, Series, any_of, matchers
+from chainmark.network.prometheus_api import Prometheus, TimeSeries, any_of, matchers
 from chainmark.systems.cometbft.ingest import SCRAPE_SCHEMA
 
 NOT_STATED = "not stated"
@@ -54,7 +54,7 @@ LEAD_NS = 60 * NS
 Target = tuple[str, str]
 
 
-class Settings(BaseModel):
+class PrometheusSettings(BaseModel):
     """What `--set` can state of an import from a Prometheus server."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -75,9 +75,9 @@ class Range:
 
     begin_ns: int
     end_ns: int
-    settings: Settings
+    settings: PrometheusSettings
 
-    def series(self, prometheus: Prometheus, selector: str) -> list[Series]:
+    def series(self, prometheus: Prometheus, selector: str) -> list[TimeSeries]:
         """The samples of what a selector names, the lead before the range included."""
         if self.settings.step_s:
             step_ns = round(self.settings.step_s * NS)
@@ -152,7 +152,7 @@ def fetch(prometheus: Prometheus, asked: Range, progress: Progress) -> Fetched:
     )
 
 
-def _versions(heights: Sequence[Series], hosts: Mapping[str, Target]) -> dict[str, list[str]]:
+def _versions(heights: Sequence[TimeSeries], hosts: Mapping[str, Target]) -> dict[str, list[str]]:
     named = {target: host for host, target in hosts.items()}
     found: dict[str, set[str]] = {}
     for one in heights:
@@ -194,7 +194,7 @@ def _family(name: str) -> str:
     return f"{NAMESPACES[0]}_{plain.removeprefix(old)}" if plain.startswith(old) else plain
 
 
-def _one_namespace(series: Sequence[Series]) -> list[Series]:
+def _one_namespace(series: Sequence[TimeSeries]) -> list[TimeSeries]:
     """A node that exposes a family under both names is not counted twice."""
     new = {(_target(one), _family(one.name)) for one in series if one.name.startswith(f"{NAMESPACES[0]}_")}
     return [
@@ -204,11 +204,11 @@ def _one_namespace(series: Sequence[Series]) -> list[Series]:
     ]
 
 
-def _target(series: Series) -> Target:
+def _target(series: TimeSeries) -> Target:
     return series.labels.get("job", ""), series.labels.get("instance", "")
 
 
-def _frame(series: Iterable[Series], hosts: Mapping[str, Target]) -> pl.DataFrame:
+def _frame(series: Iterable[TimeSeries], hosts: Mapping[str, Target]) -> pl.DataFrame:
     """Families of the nodes, each summed over its labels, as from our own scrapes."""
     named = {target: host for host, target in hosts.items()}
     frames = [
@@ -223,7 +223,7 @@ def _frame(series: Iterable[Series], hosts: Mapping[str, Target]) -> pl.DataFram
     return everything.group_by("time_ns", "host", "metric").agg(pl.col("value").sum()).sort("time_ns", "host", "metric")
 
 
-def _load_frame(series: Sequence[Series], hosts: Mapping[str, Target]) -> pl.DataFrame:
+def _load_frame(series: Sequence[TimeSeries], hosts: Mapping[str, Target]) -> pl.DataFrame:
     """The load average of each node's machine: of its job, where a job is one node, else at its address."""
     jobs = [job for job, _ in hosts.values()]
     by_job = len(set(jobs)) == len(jobs)

@@ -11,7 +11,7 @@ from chainmark.core.times import NS
 from chainmark.network.sampling import PROCESS_SCHEMA
 from chainmark.stats.extrapolated_rate import extrapolated_rate
 from chainmark.store.schema import Schema
-from chainmark.systems.cometbft.analyse import Curve, Window, cpu_per_transaction, growth, host_second_samples
+from chainmark.systems.cometbft.analyse import CountCurve, Window, cpu_per_transaction, growth, host_second_samples
 from chainmark.systems.cometbft.heights import block_samples
 from chainmark.systems.cometbft.prometheus_nodes import HEIGHT, TOTAL, Fetched
 
@@ -40,10 +40,10 @@ def samples_of(fetched: Fetched, window: Window) -> dict[str, pl.DataFrame]:
     }
 
 
-def _committed_until(per_second: pl.Series, window: Window) -> Curve:
+def _committed_until(per_second: pl.Series, window: Window) -> CountCurve:
     """The transactions committed since the window's start; seconds of which no node told anything add none."""
     edges_ns = window.start_ns + NS * np.arange(window.seconds + 1)
-    return Curve(edges_ns, np.concatenate([[0.0], np.cumsum(per_second.fill_null(0.0).to_numpy())]))
+    return CountCurve(edges_ns, np.concatenate([[0.0], np.cumsum(per_second.fill_null(0.0).to_numpy())]))
 
 
 def _processes(scrapes: pl.DataFrame) -> pl.DataFrame:

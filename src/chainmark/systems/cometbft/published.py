@@ -54,7 +54,7 @@ class PublishedExperiment(LoadExperiment):
 
 
 @dataclass(frozen=True)
-class PublishedReport:
+class PublishedQaReport:
     """A whole report: every line of it is in one class of ``lines``.
 
     Attributes:
@@ -87,7 +87,7 @@ def recognises_report(path: Path) -> bool:
     return text.startswith((f"{_ID}:", f"{_INVALID}:"))
 
 
-def read_report(path: Path) -> PublishedReport:
+def read_report(path: Path) -> PublishedQaReport:
     """Read a report or table.
 
     Raises:
@@ -104,7 +104,7 @@ def read_report(path: Path) -> PublishedReport:
         ) from error
 
 
-def parse_report(text: str, name: str) -> PublishedReport:
+def parse_report(text: str, name: str) -> PublishedQaReport:
     """The experiments of a text, in its order.
 
     Args:
@@ -138,7 +138,7 @@ def parse_report(text: str, name: str) -> PublishedReport:
         raise UsageError(f"`{name}` holds the experiment {again.id} twice", "each has an id of its own")
     if text.endswith("\n"):
         lines["blank"] -= 1  # what follows the last line's end is no line
-    return PublishedReport(experiments, invalid, lines)
+    return PublishedQaReport(experiments, invalid, lines)
 
 
 def _cells(line: str) -> list[str]:

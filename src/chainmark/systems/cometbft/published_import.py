@@ -11,10 +11,10 @@ from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Configuration, Fact, Gate, GateStatus, HostFacts, Scalar, Source, Subject
-from chainmark.core.metric import Better, Condition, Kind, Metric, Population, Table
+from chainmark.core.metric import Better, Kind, Metric, MetricGroup, Population, SharedFact
 from chainmark.core.progress import Progress
 from chainmark.core.times import NS
-from chainmark.lab.protocols import Imported, ImportOrder
+from chainmark.lab.protocols import Imported, ImportRequest
 from chainmark.stats.rounding import with_rounding
 from chainmark.stats.summarise import summarise
 from chainmark.store.files import hash_file
@@ -23,7 +23,7 @@ from chainmark.systems.cometbft.experiments import (
     LATENCY_IS,
     LOAD_S,
     NAME,
-    NOT_TOLD,
+    UNSTATED,
     LoadExperiment,
     ordered_experiment,
     parts_of_source,
@@ -34,8 +34,8 @@ PROFILE = "cometbft/published"
 EXPERIMENTS = "experiment"
 KEY = "experiment"
 POPULATION = Population(id=EXPERIMENTS, label="experiments of a published report", keys=[KEY])
-TABLE = Table(id="published", title="Published experiment")
-BLOCK_TIME = Condition(
+TABLE = MetricGroup(id="published", title="Published experiment")
+BLOCK_TIME = SharedFact(
     id="block_time",
     label="block time",
     explanation="Published latencies end at the header time of the next block, which under proposer-based timestamps "
@@ -79,7 +79,7 @@ class PublishedLoad:
     warnings: Sequence[str] = ()
 
 
-def report_parts(order: ImportOrder) -> list[str]:
+def report_parts(order: ImportRequest) -> list[str]:
     """The names of the experiments, in the file's order: c1-r200-93024f38.
 
     Raises:
@@ -88,7 +88,7 @@ def report_parts(order: ImportOrder) -> list[str]:
     return parts_of_source(order.path, read_report(order.path).experiments)
 
 
-def ingest_report(order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+def ingest_report(order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
     """One experiment of the report into a run.
 
     Raises:
@@ -157,7 +157,7 @@ def published_metrics() -> list[Metric]:
     ]
 
 
-def imported(order: ImportOrder, load: PublishedLoad, catalogue: Catalogue) -> Imported:
+def imported(order: ImportRequest, load: PublishedLoad, catalogue: Catalogue) -> Imported:
     """What every import of a published experiment says of its run.
 
     Raises:
@@ -178,7 +178,7 @@ def imported(order: ImportOrder, load: PublishedLoad, catalogue: Catalogue) -> I
         profile_name=PROFILE,
         profile=dict(workload),
         workload=workload,
-        conditions={"block_time": NOT_TOLD},
+        conditions={"block_time": UNSTATED},
         configuration=Configuration(),
         counts={name: dict(account) for name, account in load.counts.items()},
         facts=[
@@ -187,7 +187,7 @@ def imported(order: ImportOrder, load: PublishedLoad, catalogue: Catalogue) -> I
         ],
         gates=[_complete(load)],
         sources=[Source(path=path.name, size_bytes=path.stat().st_size, blake3=hash_file(path))],
-        host=HostFacts(cpu_model=NOT_TOLD, cores=0, memory_bytes=0, kernel=NOT_TOLD, operating_system=NOT_TOLD),
+        host=HostFacts(cpu_model=UNSTATED, cores=0, memory_bytes=0, kernel=UNSTATED, operating_system=UNSTATED),
         first_ns=load.first_ns,
         last_ns=load.last_ns,
         options={"part": experiment.part},

@@ -14,7 +14,7 @@ from chainmark.core.errors import ChainmarkError
 from chainmark.network.emulation import available
 from chainmark.systems.cometbft import extensions
 from chainmark.systems.cometbft.nodes import MODULE, VERSION_PATTERN, build_of
-from chainmark.systems.cometbft.profile import Profile
+from chainmark.systems.cometbft.profile import CometBFTProfile
 
 PLANS = ("quick", "standard", "full")
 _FOLDER = Path(__file__).with_name("qa_plans")
@@ -78,7 +78,7 @@ def commit(version: str) -> str:
         return ""
 
 
-def expected_seconds(profile: Profile) -> float:
+def expected_seconds(profile: CometBFTProfile) -> float:
     """How long one run takes on an idle machine, about."""
     load, network = profile.load, profile.network
     links = _LINKS_S if network.in_namespaces else 0.0

@@ -22,7 +22,7 @@ from chainmark.core.metric import Better, Kind, Metric, Population
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.core.times import NS
-from chainmark.lab.protocols import Imported, ImportOrder
+from chainmark.lab.protocols import Imported, ImportRequest
 from chainmark.stats.centiles import estimable_centile
 from chainmark.store.runs import UnfinishedRun
 from chainmark.store.schema import Schema
@@ -178,7 +178,7 @@ def figures_of(rows: pl.DataFrame) -> RawFigures:
     )
 
 
-def raw_parts(order: ImportOrder) -> list[str]:
+def raw_parts(order: ImportRequest) -> list[str]:
     """The names of the experiments: c1-r200-93024f38.
 
     Raises:
@@ -187,7 +187,7 @@ def raw_parts(order: ImportOrder) -> list[str]:
     return parts_of_source(order.path, read_index(order.path).experiments)
 
 
-def ingest_raw(order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+def ingest_raw(order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
     """One experiment into a run: its transactions' latencies, and the figures of the published plots.
 
     Raises:

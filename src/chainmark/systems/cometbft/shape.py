@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure
-from chainmark.systems.cometbft.profile import Network, Profile
+from chainmark.systems.cometbft.profile import CometBFTProfile, NodeNetwork
 
 # What a node needs to keep going, measured on networks of 4 to 50 nodes with 2 to 10 links each, up to 200 tx/s: cores
 # per link, cores per link and tx/s, and resident bytes. A network that is offered more falls behind, which may be the
@@ -60,7 +60,7 @@ class Member:
     starts: bool = True
 
 
-def members_of(profile: Profile, version: str, seed: int) -> list[Member]:
+def members_of(profile: CometBFTProfile, version: str, seed: int) -> list[Member]:
     """All nodes of a network, in the order of their addresses.
 
     Args:
@@ -110,7 +110,7 @@ def runs_other(index: int, share: float) -> bool:
     return int((index + 1) * share + 0.01) > int(index * share + 0.01)
 
 
-def peer_choice(network: Network, seed: int) -> list[list[int]]:
+def peer_choice(network: NodeNetwork, seed: int) -> list[list[int]]:
     """Whom each node dials, by number. Random graphs are drawn again until they are connected."""
     others = [[peer for peer in range(network.nodes) if peer != node] for node in range(network.nodes)]
     if network.topology == "full_mesh":
@@ -140,7 +140,7 @@ def _connected(dialled: Sequence[Sequence[int]], there: set[int]) -> bool:
 
 
 @dataclass(frozen=True)
-class Need:
+class MachineNeed:
     """What a network needs of a machine merely to keep going."""
 
     nodes: int
@@ -148,7 +148,7 @@ class Need:
     memory_bytes: int
 
 
-def need_of(profile: Profile) -> Need:
+def need_of(profile: CometBFTProfile) -> MachineNeed:
     """An estimate from measured networks; a random topology doubles a node's links, because others dial it, too."""
     network = profile.network
     started = len(network.started_nodes) + network.seeds
@@ -159,10 +159,10 @@ def need_of(profile: Profile) -> Need:
     }[network.topology]
     rate_per_s = min(profile.load.total_rate_per_s, COUNTED_RATE_PER_S)
     cores = started * links * (CORES_PER_LINK + CORES_PER_LINK_AND_RATE * rate_per_s)
-    return Need(started, cores, started * NODE_BYTES)
+    return MachineNeed(started, cores, started * NODE_BYTES)
 
 
-def require_capacity(profile: Profile, cores: int, memory_bytes: int) -> None:
+def require_capacity(profile: CometBFTProfile, cores: int, memory_bytes: int) -> None:
     """Refuse a network that this machine cannot keep going: its figures would be those of a starved machine.
 
     Args:

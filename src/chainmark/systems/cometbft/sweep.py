@@ -14,7 +14,7 @@ from chainmark.lab.schedules import SweepLoad, SweepPlan
 from chainmark.store.runs import SealedRun
 from chainmark.systems.cometbft.answers import REJECTED
 from chainmark.systems.cometbft.ingest import PENDING_OR_LOST
-from chainmark.systems.cometbft.profile import Profile
+from chainmark.systems.cometbft.profile import CometBFTProfile
 from chainmark.systems.cometbft.saturation.results import (
     CellRun,
     LatencyEntry,
@@ -36,7 +36,7 @@ FRESH_NETWORKS = (
 )
 
 
-def plan_of(profile: Profile) -> SweepPlan:
+def plan_of(profile: CometBFTProfile) -> SweepPlan:
     """The loads of a profile's section `saturation`.
 
     Raises:

@@ -23,10 +23,17 @@ from chainmark.core.manifest import Grouping, Incident, Subject
 from chainmark.core.profiles import DOCUMENT, EVENTS, KINDS
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
-from chainmark.lab.protocols import Attachment, Execution, Imported, ImportOrder, LaunchableSystem, Order
+from chainmark.lab.protocols import (
+    Execution,
+    ExecutionRequest,
+    ExistingNetwork,
+    Imported,
+    ImportRequest,
+    LaunchableSystem,
+)
 from chainmark.lab.schedules import Standing, SweepLoad, SweepPlan
 from chainmark.lab.sweeping import SweepTest
-from chainmark.network.emulation import Links
+from chainmark.network.emulation import EmulatedLinks
 from chainmark.network.host import PressureMark
 from chainmark.network.pprof import PROFILE_SCHEMA, read_profiles, record_of
 from chainmark.network.round_trips import ROUND_TRIP_SCHEMA, round_trip_frame, round_trip_gate
@@ -36,7 +43,7 @@ from chainmark.systems.cometbft import extensions, nodes, programs, qa, sweep
 from chainmark.systems.cometbft.analyse import NS, SAMPLED_SCHEMAS, Sampled, Window, committed_until, samples
 from chainmark.systems.cometbft.applications.adapter import Adapter
 from chainmark.systems.cometbft.attached import AttachedCometBft
-from chainmark.systems.cometbft.connections import told
+from chainmark.systems.cometbft.connections import disconnection_warnings
 from chainmark.systems.cometbft.described import Described
 from chainmark.systems.cometbft.external import application_of
 from chainmark.systems.cometbft.gates import failed_gate, run_gates, start_gate, start_pressure_gate
@@ -46,15 +53,15 @@ from chainmark.systems.cometbft.ingest import (
     Events,
     balance,
     collect,
-    failures_told,
+    failure_reasons,
 )
 from chainmark.systems.cometbft.launch import CometNetwork, NetworkFailure, NetworkPlan, running_network
-from chainmark.systems.cometbft.profile import Profile
+from chainmark.systems.cometbft.profile import CometBFTProfile
 from chainmark.systems.cometbft.published import published_version
 from chainmark.systems.cometbft.raw_csv import raw_version, recognises_raw
 from chainmark.systems.cometbft.saturation.results import VersionRuns
 from chainmark.systems.cometbft.shape import members_of, require_capacity
-from chainmark.systems.cometbft.workload import LoadOrder, Measurement, measure
+from chainmark.systems.cometbft.workload import LoadRequest, Measurement, measure
 
 if TYPE_CHECKING:
     from chainmark.compare.qa_scenarios import SecondRule
@@ -95,7 +102,7 @@ class CometBft(Described):
 
     def expected_seconds(self, profile: BaseModel) -> float:
         """The load and what is around it."""
-        return qa.expected_seconds(cast(Profile, profile))
+        return qa.expected_seconds(cast(CometBFTProfile, profile))
 
     def install(self, version: str) -> Subject:
         """Build or find the node's binary."""
@@ -103,11 +110,11 @@ class CometBft(Described):
 
     def install_for(self, version: str, profile: BaseModel) -> Subject:
         """Build or find the program of the profile's application."""
-        return programs.install(version, cast(Profile, profile).application.adapter)
+        return programs.install(version, cast(CometBFTProfile, profile).application.adapter)
 
-    def pinned(self, profile: BaseModel) -> Profile:
+    def pinned(self, profile: BaseModel) -> CometBFTProfile:
         """With what the other versions of its network are called once they are installed."""
-        comet = cast(Profile, profile)
+        comet = cast(CometBFTProfile, profile)
         adapter = comet.application.adapter
         return comet.with_versions(
             {version: programs.install(version, adapter).version for version in comet.other_versions}
@@ -121,18 +128,18 @@ class CometBft(Described):
         """As the module proxy lists them, with those named."""
         return nodes.published(also)
 
-    def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
+    def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
         """Start a network, load it, drain it, stop it, and turn what was collected into samples."""
         return self.measure(profile, order, run, progress)(progress)
 
     def measure(
-        self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress
+        self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress
     ) -> Callable[[Progress], Execution]:
         """Start a network, load it, drain it, and stop it.
 
         A network that failed so that nothing could be measured is told by its gates, and has no samples.
         """
-        comet = cast(Profile, profile)
+        comet = cast(CometBFTProfile, profile)
         require_capacity(comet, len(os.sched_getaffinity(0)), psutil.virtual_memory().available)
         subject = programs.install(order.version, comet.application.adapter)
         plan = _plan(comet, order, run)
@@ -141,7 +148,7 @@ class CometBft(Described):
         try:
             with running_network(plan, progress) as network:
                 order.quiet()
-                load_order = LoadOrder(comet, order.seed, experiment_id, network.links, order.profiles)
+                load_order = LoadRequest(comet, order.seed, experiment_id, network.links, order.profiles)
                 measurement = measure(network, load_order, run.raw, progress)
                 events = collect(measurement, _chain_reading(network, experiment_id), progress)
         except NetworkFailure as failure:
@@ -151,27 +158,27 @@ class CometBft(Described):
             return lambda _: failed
         return partial(_analysed, network, measurement, events, subject=subject, comet=comet, order=order, run=run)
 
-    def attached(self, profile: BaseModel, attachment: Attachment) -> LaunchableSystem:
+    def attached(self, profile: BaseModel, attachment: ExistingNetwork) -> LaunchableSystem:
         """A network that somebody else started."""
-        return AttachedCometBft(cast(Profile, profile), attachment)
+        return AttachedCometBft(cast(CometBFTProfile, profile), attachment)
 
-    def parts(self, order: ImportOrder) -> list[str]:
+    def parts(self, order: ImportRequest) -> list[str]:
         """The runs that a source holds, where it holds several."""
         return parts_of(order)
 
-    def ingest(self, order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+    def ingest(self, order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
         """Measurements of a network that others ran: a Prometheus server's, or files that :mod:`.imports` knows."""
         return ingest_any(order, run, progress)
 
     def sweep_plan(self, profile: BaseModel) -> SweepPlan:
         """The loads of a profile's section `saturation`."""
-        return sweep.plan_of(cast(Profile, profile))
+        return sweep.plan_of(cast(CometBFTProfile, profile))
 
     def load_of(self, plan: SweepPlan, per_s: int) -> SweepLoad:
         """So many transactions per second over the search's connections."""
         return sweep.load_of(plan.step, per_s // plan.step)
 
-    def at_load(self, profile: BaseModel, load: SweepLoad) -> Profile:
+    def at_load(self, profile: BaseModel, load: SweepLoad) -> CometBFTProfile:
         """The same profile at one load."""
         content = profile.model_dump(mode="json")
         connections, rate = load.key
@@ -197,7 +204,7 @@ class CometBft(Described):
 
     def second_rule(self) -> SecondRule:
         """That of the published reports: a difference over 10 % is a regression."""
-        from chainmark.systems.cometbft.old_rule.rule import TenPerCent
+        from chainmark.systems.cometbft.ten_percent_rule.rule import TenPerCent
 
         return TenPerCent()
 
@@ -213,8 +220,8 @@ def _analysed(
     progress: Progress,
     *,
     subject: Subject,
-    comet: Profile,
-    order: Order,
+    comet: CometBFTProfile,
+    order: ExecutionRequest,
     run: UnfinishedRun,
 ) -> Execution:
     """What was collected of a network that is stopped, as samples."""
@@ -245,7 +252,7 @@ def _analysed(
             *([round_trip_gate(network.round_trips)] if network.round_trips else []),
         ],
         incidents=[*network.start_failures, *measurement.incidents],
-        warnings=[*_warnings(network, measurement, comet), *failures_told(events)],
+        warnings=[*_warnings(network, measurement, comet), *failure_reasons(events)],
         groups=zones(network.links),
         profiles=list(order.profiles),
     )
@@ -264,7 +271,7 @@ def _keep_build(version: str, adapter: Adapter | None, run: UnfinishedRun) -> No
         write_bytes(run.raw / "build" / changes.name, changes.read_bytes())
 
 
-def _plan(profile: Profile, order: Order, run: UnfinishedRun) -> NetworkPlan:
+def _plan(profile: CometBFTProfile, order: ExecutionRequest, run: UnfinishedRun) -> NetworkPlan:
     """What network to make, with all that it needs installed."""
     size_bytes = profile.application.vote_extension_size_bytes
     application = None if size_bytes is None else extensions.install(order.version, size_bytes)
@@ -308,7 +315,7 @@ def _keep_profiles(
 
 
 def _failed(
-    failure: NetworkFailure, subject: Subject, profile: Profile, order: Order, pressure: float | None
+    failure: NetworkFailure, subject: Subject, profile: CometBFTProfile, order: ExecutionRequest, pressure: float | None
 ) -> Execution:
     """What is told of a network with which nothing could be measured."""
     network = failure.network
@@ -336,13 +343,13 @@ def conditions(network: CometNetwork) -> dict[str, str]:
     }
 
 
-def zones(links: Links | None) -> dict[str, Grouping]:
+def zones(links: EmulatedLinks | None) -> dict[str, Grouping]:
     """The zone of every node, where there are zones: a node in a far one is not slow for being there."""
     of = links.plan.zone_of if links is not None else None
     return {"host": Grouping(label="zone", of=dict(of))} if of else {}
 
 
-def _run_conditions(profile: Profile, order: Order, network: CometNetwork) -> dict[str, str]:
+def _run_conditions(profile: CometBFTProfile, order: ExecutionRequest, network: CometNetwork) -> dict[str, str]:
     """Conditions that do not stand in the nodes' configuration."""
     application = (
         {} if (one := network.application or network.external or network.adapter) is None else {"application": str(one)}
@@ -350,7 +357,7 @@ def _run_conditions(profile: Profile, order: Order, network: CometNetwork) -> di
     return {**application, **_versions(profile, order), "emulation": _emulation(profile, network)}
 
 
-def _versions(profile: Profile, order: Order) -> dict[str, str]:
+def _versions(profile: CometBFTProfile, order: ExecutionRequest) -> dict[str, str]:
     """How many nodes run which version, where it is not one; the subject's first."""
     if not profile.network.other_version:
         return {}
@@ -359,7 +366,7 @@ def _versions(profile: Profile, order: Order) -> dict[str, str]:
     return {"versions": ", ".join(f"{count} × {version}" for version, count in found.items())}
 
 
-def _require_space(folder: Path, profile: Profile) -> None:
+def _require_space(folder: Path, profile: CometBFTProfile) -> None:
     load = profile.load
     offered_bytes = load.offered * load.size_bytes
     network = profile.network
@@ -440,7 +447,7 @@ def _packets(measurement: Measurement) -> dict[str, dict[str, int]]:
     return {"packets": {"read": stats.packets, **ends, "unread": stats.unread}}
 
 
-def _emulation(profile: Profile, network: CometNetwork) -> str:
+def _emulation(profile: CometBFTProfile, network: CometNetwork) -> str:
     """How the nodes were linked, as a condition."""
     if network.links is None:
         return "none"
@@ -457,11 +464,11 @@ def _dropped_peers(measurement: Measurement) -> dict[str, dict[str, int]]:
     return {"dropped peers": dropped} if any(dropped.values()) else {}
 
 
-def _warnings(network: CometNetwork, measurement: Measurement, profile: Profile) -> list[str]:
+def _warnings(network: CometNetwork, measurement: Measurement, profile: CometBFTProfile) -> list[str]:
     found = [f"{name} did not stop on SIGTERM and was killed" for name in network.killed]
     meant_to_break = bool(profile.perturbation or profile.rotating.joiners)
     if profile.other_versions or not meant_to_break:
-        found += told(measurement.broken_connections)
+        found += disconnection_warnings(measurement.broken_connections)
     found += _link_warnings(measurement)
     found += measurement.profiles_missing
     if measurement.scrapes_missed:

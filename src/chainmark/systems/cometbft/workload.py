@@ -28,7 +28,7 @@ from chainmark.systems.cometbft.current import current_figures
 from chainmark.systems.cometbft.disturb import CuttableLinks, Disturber
 from chainmark.systems.cometbft.instruments import Companion, Instruments
 from chainmark.systems.cometbft.launch import CometNetwork, CometNode, NetworkFailure
-from chainmark.systems.cometbft.profile import Load, Profile
+from chainmark.systems.cometbft.profile import CometBFTProfile, Load
 from chainmark.systems.cometbft.rotating import Rotation
 from chainmark.systems.cometbft.rpc import RpcClient, RpcError
 
@@ -48,7 +48,7 @@ FREE_BYTES_MIN = 64 << 20
 
 
 @dataclass(frozen=True)
-class Waiting:
+class PendingTransactions:
     """What the mempools of the nodes that answered held when draining ended.
 
     Attributes:
@@ -81,7 +81,7 @@ class Measurement:
     first_height: int
     last_height: int
     drained: bool
-    waiting: Waiting
+    waiting: PendingTransactions
     reader: CometNode | None
     observer_reconnects: int
     broken_off: str = ""
@@ -96,13 +96,13 @@ class Measurement:
 
 
 @dataclass(frozen=True)
-class LoadOrder:
+class LoadRequest:
     """The load of one run: what to offer, from which seed, under which id; the profile says what else happens.
 
     ``profiles`` are the kinds to take of the nodes over the window.
     """
 
-    profile: Profile
+    profile: CometBFTProfile
     seed: int
     experiment_id: bytes
     links: CuttableLinks | None = None
@@ -114,7 +114,7 @@ class LoadOrder:
         return self.profile.load
 
 
-def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progress) -> Measurement:
+def measure(network: CometNetwork, order: LoadRequest, raw: Path, progress: Progress) -> Measurement:
     """Offer the load, observe the commits, sample the machine, and wait until the mempools are really empty.
 
     Raises:
@@ -178,7 +178,9 @@ def measure(network: CometNetwork, order: LoadOrder, raw: Path, progress: Progre
     )
 
 
-def _companions(instruments: Instruments, order: LoadOrder, start_ns: int) -> tuple[Disturber | None, Rotation | None]:
+def _companions(
+    instruments: Instruments, order: LoadRequest, start_ns: int
+) -> tuple[Disturber | None, Rotation | None]:
     """What else happens while the load runs, if anything does."""
     profile = order.profile
     window_start_ns = start_ns + round(order.load.warm_up_s * 1e9)
@@ -192,7 +194,7 @@ def _companions(instruments: Instruments, order: LoadOrder, start_ns: int) -> tu
     return disturber, rotation
 
 
-def _prepare(order: LoadOrder, targets: list[CometNode], prepared: Prepared) -> TransactionLoad:
+def _prepare(order: LoadRequest, targets: list[CometNode], prepared: Prepared) -> TransactionLoad:
     load = order.load
     try:
         return TransactionLoad(
@@ -257,7 +259,7 @@ def _observing(network: CometNetwork, observer: EventObserver) -> Iterator[list[
 
 
 @contextmanager
-def _profiling(network: CometNetwork, order: LoadOrder, folder: Path, start_ns: int) -> Iterator[list[str]]:
+def _profiling(network: CometNetwork, order: LoadRequest, folder: Path, start_ns: int) -> Iterator[list[str]]:
     """Take the profiles that are ordered, over the window; the list says afterwards what is missing."""
     missing: list[str] = []
     if not order.profiles:
@@ -411,7 +413,7 @@ def heights_of(network: CometNetwork) -> dict[str, int]:
     return found
 
 
-def _waiting(network: CometNetwork) -> Waiting:
+def _waiting(network: CometNetwork) -> PendingTransactions:
     """What the living nodes' mempools hold now, by hash as far as they list it."""
     hashes: set[bytes] = set()
     sizes: list[int] = []
@@ -426,7 +428,7 @@ def _waiting(network: CometNetwork) -> Waiting:
         hashes.update(found)
         sizes.append(size)
         unseen = None if unseen is None else unseen + max(0, size - len(found))
-    return Waiting(frozenset(hashes), max(sizes, default=0), unseen)
+    return PendingTransactions(frozenset(hashes), max(sizes, default=0), unseen)
 
 
 def _drain(watch: _Watch, timeout_s: float, progress: Progress) -> bool:

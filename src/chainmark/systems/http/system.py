@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from chainmark.capacity.engine import UNANSWERED, known_failure
 from chainmark.capacity.measured import ErrorClass
 from chainmark.capacity.metrics import typical_catalogue
-from chainmark.capacity.model import Endpoint, Level, LevelKind, Request, StepOrder, Target
+from chainmark.capacity.model import Endpoint, LevelKind, LoadLevel, Request, StepRequest, Target
 from chainmark.capacity.probing import hint_of_status, proxy_fault
 from chainmark.capacity.profile import LoadProfile
 from chainmark.capacity.step import run_step
@@ -30,7 +30,7 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import Fact, Subject
 from chainmark.core.progress import Progress
 from chainmark.lab.profiles import check_profile
-from chainmark.lab.protocols import Service, ServiceOrder
+from chainmark.lab.protocols import Service, ServiceRequest
 from chainmark.systems.http.profile import Cell, HttpProfile, RequestEntry, filled, filled_value
 
 _PRODUCT = re.compile(r"([A-Za-z][\w.-]*)/v?(\d[\w.+-]*)")
@@ -60,7 +60,7 @@ class HttpApi:
         """It is one."""
         return cast(HttpProfile, profile)
 
-    def prepare(self, profile: BaseModel, order: ServiceOrder, progress: Progress) -> Service:
+    def prepare(self, profile: BaseModel, order: ServiceRequest, progress: Progress) -> Service:
         """Ask every request once."""
         http = cast(HttpProfile, profile)
         endpoints = chosen(endpoints_of(http), order.endpoints)
@@ -204,8 +204,8 @@ def check_right(target: Target, endpoints: Sequence[Endpoint], progress: Progres
 
 def _ask_once(target: Target, endpoint: Endpoint, how: Checked) -> str | None:
     # One request is due within the window, at its begin; a list may have thousands, so the window is short.
-    level, timeout_s = Level(LevelKind.RATE, 1.0 / PROBE_WINDOW_S), how.timeout_s(endpoint.id)
-    order = StepOrder(
+    level, timeout_s = LoadLevel(LevelKind.RATE, 1.0 / PROBE_WINDOW_S), how.timeout_s(endpoint.id)
+    order = StepRequest(
         target,
         endpoint,
         level,

@@ -66,7 +66,7 @@ class ToldError:
 
 
 @dataclass(frozen=True)
-class Answer:
+class MeshResponse:
     """An answer; ``document`` is None where the body is no JSON, ``size_bytes`` that of the body.
 
     Attributes:
@@ -82,7 +82,7 @@ class Answer:
     obstacle: str = ""
 
     @property
-    def told_error(self) -> ToldError | None:
+    def body_error(self) -> ToldError | None:
         """The Mesh error in the body, whatever the HTTP status says."""
         if not isinstance(self.document, Mapping):
             return None
@@ -94,7 +94,7 @@ class Answer:
 
     def in_words(self) -> str:
         """The answer in short: `500 code 12 “invalid hash”`, `404 text/plain “404 page not found”`."""
-        if (told := self.told_error) is not None:
+        if (told := self.body_error) is not None:
             return f"{self.status} {told}"
         if self.obstacle:
             return f"{self.status}, {self.obstacle}"
@@ -162,7 +162,7 @@ class MeshClient:
     ) -> None:
         self._prober.__exit__(kind, error, trace)
 
-    def post(self, path: str, body: Mapping[str, Any] | str) -> Answer:
+    def post(self, path: str, body: Mapping[str, Any] | str) -> MeshResponse:
         """Ask once; any HTTP status is an answer.
 
         Raises:
@@ -243,13 +243,13 @@ def _broken(error: httpx.HTTPError) -> tuple[str, str]:
     return said, "the server's log may say why"
 
 
-def _answer(probed: Probed, seconds: float, access: Access) -> Answer:
+def _answer(probed: Probed, seconds: float, access: Access) -> MeshResponse:
     try:
         # NaN and Infinity are Python's, not JSON's; the load engine refuses them as well.
         document = access.hide_in(json.loads(probed.content, parse_constant=_refuse_constant))
     except (ValueError, RecursionError):
         document = None
-    return Answer(
+    return MeshResponse(
         status=probed.status,
         document=document,
         text=access.hide(probed.text),

@@ -20,7 +20,7 @@ from chainmark.systems.mesh import bodies, expectations
 from chainmark.systems.mesh.accounts import distinct_names, in_words, weight
 from chainmark.systems.mesh.bodies import Body, ReadEndpoint, canonical
 from chainmark.systems.mesh.client import MeshClient
-from chainmark.systems.mesh.discovery import BlockIdentifier, Offering, Server, accounts_of, ask, other_hashes
+from chainmark.systems.mesh.discovery import BlockIdentifier, DiscoveredServer, Offering, accounts_of, ask, other_hashes
 from chainmark.systems.mesh.expectations import Expectation
 from chainmark.systems.mesh.pinned import (
     Corpus,
@@ -49,7 +49,7 @@ _ACCOUNT_READS = {
 T = TypeVar("T")
 
 
-class CorpusOrder(BaseModel):
+class CorpusRequest(BaseModel):
     """How a corpus is to be sampled.
 
     Attributes:
@@ -77,7 +77,7 @@ class CorpusOrder(BaseModel):
     addresses: list[Annotated[str, Field(min_length=1)]] = []
 
 
-def sample(server: Server, client: MeshClient, order: CorpusOrder, progress: Progress) -> Corpus:
+def sample(server: DiscoveredServer, client: MeshClient, order: CorpusRequest, progress: Progress) -> Corpus:
     """Sample a corpus of every endpoint that the server offers.
 
     Raises:
@@ -109,7 +109,7 @@ class _Transaction:
 
 
 class _Sampler:
-    def __init__(self, server: Server, client: MeshClient, order: CorpusOrder, progress: Progress) -> None:
+    def __init__(self, server: DiscoveredServer, client: MeshClient, order: CorpusRequest, progress: Progress) -> None:
         self._server = server
         self._network = dict(server.network)
         self._client = client

@@ -11,7 +11,7 @@ from chainmark.capacity.probing import hint_of_status
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.systems.mesh import bodies, expectations
 from chainmark.systems.mesh.bodies import Body, ReadEndpoint
-from chainmark.systems.mesh.client import Answer, MeshClient, NoAnswer, NotMeshError
+from chainmark.systems.mesh.client import MeshClient, MeshResponse, NoAnswer, NotMeshError
 from chainmark.systems.mesh.expectations import Expectation
 
 Network = Mapping[str, Any]
@@ -33,7 +33,7 @@ class Offering(StrEnum):
 
 
 @dataclass(frozen=True)
-class Offer:
+class OfferedEndpoint:
     """One endpoint of a server; ``reason`` says why it cannot be measured."""
 
     endpoint: ReadEndpoint
@@ -54,7 +54,7 @@ class BlockIdentifier:
 
 
 @dataclass(frozen=True)
-class Server:
+class DiscoveredServer:
     """A server at the time of asking.
 
     Attributes:
@@ -76,7 +76,7 @@ class Server:
     current: BlockIdentifier
     genesis: BlockIdentifier
     oldest: BlockIdentifier | None
-    offers: tuple[Offer, ...] = ()
+    offers: tuple[OfferedEndpoint, ...] = ()
     include_mempool: bool = False
     metadata_options: Mapping[str, Any] | None = None
 
@@ -90,7 +90,7 @@ class Server:
         """The first block that can be asked for."""
         return (self.oldest or self.genesis).index
 
-    def offer(self, endpoint: ReadEndpoint) -> Offer:
+    def offer(self, endpoint: ReadEndpoint) -> OfferedEndpoint:
         """What was found out about an endpoint."""
         return next(offer for offer in self.offers if offer.endpoint == endpoint)
 
@@ -103,14 +103,14 @@ class Server:
 class Asked:
     """An item's first answer, what is wrong with it in words (None: nothing), and what to do about that."""
 
-    answer: Answer | None
+    answer: MeshResponse | None
     reason: str | None
     hint: str | None = None
 
     @property
     def unknown_path(self) -> bool:
         """Whether the answer means that the server does not have this endpoint."""
-        if self.answer is None or self.answer.told_error is not None:
+        if self.answer is None or self.answer.body_error is not None:
             return False
         return self.answer.status in UNKNOWN_PATH or (self.answer.status != 200 and self.answer.document is None)
 
@@ -137,7 +137,7 @@ def ask(client: MeshClient, endpoint: ReadEndpoint, body: Body, expected: Expect
 
 def discover(
     client: MeshClient, network: str | None = None, *, metadata_options: Mapping[str, Any] | None = None
-) -> Server:
+) -> DiscoveredServer:
     """Ask a server what it is and which of the known reads it answers rightly.
 
     Args:
@@ -154,7 +154,7 @@ def discover(
     options = _required(client, bodies.NETWORK_OPTIONS, bodies.of_network(chosen), expectations.network_options())
     status = _required(client, bodies.NETWORK_STATUS, bodies.of_network(chosen), expectations.network_status(None))
     allow, oldest = options["allow"], status.get("oldest_block_identifier")
-    server = Server(
+    server = DiscoveredServer(
         url=client.url,
         network=chosen,
         versions={name: text for name, text in sorted(options["version"].items()) if isinstance(text, str)},
@@ -268,20 +268,22 @@ def accounts_of(transaction: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 class _Probing:
     """Asks every known read once."""
 
-    def __init__(self, client: MeshClient, server: Server, metadata_options: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self, client: MeshClient, server: DiscoveredServer, metadata_options: Mapping[str, Any] | None
+    ) -> None:
         self._client = client
         self._server = server
         self._network = server.network
         self._include_mempool = server.mempool_coins
         self._metadata_options = metadata_options
 
-    def result(self) -> Server:
+    def result(self) -> DiscoveredServer:
         """The server with its offers, in the order of the known reads."""
         material = Material(self._server.current)
         found = {
-            bodies.NETWORK_LIST: Offer(bodies.NETWORK_LIST, Offering.OFFERED),
-            bodies.NETWORK_OPTIONS: Offer(bodies.NETWORK_OPTIONS, Offering.OFFERED),
-            bodies.NETWORK_STATUS: Offer(bodies.NETWORK_STATUS, Offering.OFFERED),
+            bodies.NETWORK_LIST: OfferedEndpoint(bodies.NETWORK_LIST, Offering.OFFERED),
+            bodies.NETWORK_OPTIONS: OfferedEndpoint(bodies.NETWORK_OPTIONS, Offering.OFFERED),
+            bodies.NETWORK_STATUS: OfferedEndpoint(bodies.NETWORK_STATUS, Offering.OFFERED),
             bodies.BLOCK: self._blocks(material),
         }
         for endpoint in bodies.READS:
@@ -294,7 +296,7 @@ class _Probing:
             metadata_options=self._metadata_options,
         )
 
-    def _blocks(self, material: Material) -> Offer:
+    def _blocks(self, material: Material) -> OfferedEndpoint:
         """Look back, in doubling steps, for a block with a transaction and an account."""
         offer = None
         for index in _backwards(self._server.current.index, self._server.first_index):
@@ -302,11 +304,11 @@ class _Probing:
             asked = ask(self._client, bodies.BLOCK, body, expectations.block({"index": index}))
             offer = offer or _offer(bodies.BLOCK, asked)
             if asked.reason is None and asked.answer is not None:
-                offer = Offer(bodies.BLOCK, Offering.OFFERED)
+                offer = OfferedEndpoint(bodies.BLOCK, Offering.OFFERED)
                 self._take(material, asked.answer.document)
             if material.complete or offer.state is Offering.NOT_OFFERED:
                 break
-        return offer or Offer(bodies.BLOCK, Offering.NOT_ASKED, "the chain has no block")
+        return offer or OfferedEndpoint(bodies.BLOCK, Offering.NOT_ASKED, "the chain has no block")
 
     def _take(self, material: Material, document: Mapping[str, Any]) -> None:
         identifier = _identifier(document["block"]["block_identifier"])
@@ -322,7 +324,7 @@ class _Probing:
         body = bodies.block_transaction(self._network, material.block.as_json(), text)
         return ask(self._client, bodies.BLOCK_TRANSACTION, body, expectations.block_transaction(text))
 
-    def _offer(self, endpoint: ReadEndpoint, material: Material) -> Offer:
+    def _offer(self, endpoint: ReadEndpoint, material: Material) -> OfferedEndpoint:
         if endpoint == bodies.ACCOUNT_COINS and material.account is not None:
             return self._coins(material.account)
         if endpoint == bodies.CONSTRUCTION_METADATA:
@@ -330,7 +332,7 @@ class _Probing:
         question = self._question(endpoint, material)
         if question is None:
             reason = f"no {'transaction' if material.account else 'account'} was found in the blocks looked at"
-            return Offer(endpoint, Offering.NOT_ASKED, reason)
+            return OfferedEndpoint(endpoint, Offering.NOT_ASKED, reason)
         return _offer(endpoint, ask(self._client, endpoint, *question))
 
     def _question(self, endpoint: ReadEndpoint, material: Material) -> tuple[Body, Expectation] | None:
@@ -355,7 +357,7 @@ class _Probing:
             }
         return questions.get(endpoint)
 
-    def _coins(self, account: Mapping[str, Any]) -> Offer:
+    def _coins(self, account: Mapping[str, Any]) -> OfferedEndpoint:
         """The mempool's coins as the server says it can; the other way where that is refused."""
         reasons = []
         for include in (self._server.mempool_coins, not self._server.mempool_coins):
@@ -365,9 +367,9 @@ class _Probing:
                 self._include_mempool = include
                 return offer
             reasons.append(f"{offer.reason} with `include_mempool` {str(include).lower()}")
-        return Offer(bodies.ACCOUNT_COINS, Offering.REFUSED, "; ".join(reasons))
+        return OfferedEndpoint(bodies.ACCOUNT_COINS, Offering.REFUSED, "; ".join(reasons))
 
-    def _metadata(self) -> Offer:
+    def _metadata(self) -> OfferedEndpoint:
         options = self._chosen_options()
         body = bodies.construction_metadata(self._network, options)
         asked = ask(self._client, bodies.CONSTRUCTION_METADATA, body, expectations.construction_metadata())
@@ -385,10 +387,10 @@ class _Probing:
 _COINS = expectations.account_coins()
 
 
-def _offer(endpoint: ReadEndpoint, asked: Asked) -> Offer:
+def _offer(endpoint: ReadEndpoint, asked: Asked) -> OfferedEndpoint:
     if asked.reason is None:
-        return Offer(endpoint, Offering.OFFERED)
-    return Offer(endpoint, Offering.NOT_OFFERED if asked.unknown_path else Offering.REFUSED, asked.reason)
+        return OfferedEndpoint(endpoint, Offering.OFFERED)
+    return OfferedEndpoint(endpoint, Offering.NOT_OFFERED if asked.unknown_path else Offering.REFUSED, asked.reason)
 
 
 def _backwards(newest: int, oldest: int) -> Iterator[int]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from chainmark.systems.mesh.client import Answer
+from chainmark.systems.mesh.client import MeshResponse
 
 Check = dict[str, Any]
 Expectation = dict[str, Any]
@@ -134,7 +134,7 @@ def construction_metadata() -> Expectation:
     return expectation([_type("/metadata", "object")])
 
 
-def failed(expected: Mapping[str, Any], answer: Answer) -> str | None:
+def failed(expected: Mapping[str, Any], answer: MeshResponse) -> str | None:
     """What is wrong with an answer, in words; None where nothing is.
 
     The same expectations are checked by the engine under load: this is how an item is checked before it gets there.
@@ -146,7 +146,7 @@ def failed(expected: Mapping[str, Any], answer: Answer) -> str | None:
     for check in expected.get("checks", []):
         if (reason := _failed_check(check, answer.document)) is not None:
             # An error in the body of a 200 says more than that the wanted member is not there.
-            return f"{answer.in_words()}" if answer.told_error else reason
+            return f"{answer.in_words()}" if answer.body_error else reason
     return None
 
 

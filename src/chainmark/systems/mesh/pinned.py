@@ -20,7 +20,7 @@ from chainmark.core.progress import Progress
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.systems.mesh.bodies import ERROR_POINTERS, HEADERS, READS_BY_ID, ReadEndpoint, canonical
 from chainmark.systems.mesh.client import MeshClient
-from chainmark.systems.mesh.discovery import Offering, Server, ask, network_name
+from chainmark.systems.mesh.discovery import DiscoveredServer, Offering, ask, network_name
 
 CORPUS_SCHEMA: Literal[1] = 1
 
@@ -235,7 +235,7 @@ class Corpus(_Strict):
                 return f"it was {one.state} when the corpus was made: {one.reason}"
         return f"it has {', '.join(one.id for one in self.endpoints)}"
 
-    def check_against(self, server: Server, client: MeshClient, progress: Progress) -> list[Refusal]:
+    def check_against(self, server: DiscoveredServer, client: MeshClient, progress: Progress) -> list[Refusal]:
         """Ask every item once of a server; those whose answer is no longer right.
 
         Raises:
@@ -252,7 +252,7 @@ class Corpus(_Strict):
             progress.update(number / total, one.read.label)
         return found
 
-    def validated_by(self, server: Server, client: MeshClient, progress: Progress) -> Corpus:
+    def validated_by(self, server: DiscoveredServer, client: MeshClient, progress: Progress) -> Corpus:
         """The same with only those items that a server answers rightly; the others are listed as refused.
 
         Raises:
@@ -282,7 +282,7 @@ class Corpus(_Strict):
             for item in one.items:
                 yield one, item
 
-    def _require_network(self, server: Server) -> None:
+    def _require_network(self, server: DiscoveredServer) -> None:
         if canonical(self.network) != canonical(server.network):
             raise UsageError(
                 f"the corpus is of the network `{self.network_name}`, and {server.url} serves `{server.network_name}`",
@@ -329,7 +329,7 @@ def _request(read: ReadEndpoint, item: Item) -> Request:
     return Request("POST", read.path, HEADERS, canonical(item.body), item.expect, repeatable=True)
 
 
-def server_facts(server: Server) -> Mapping[str, Any]:
+def server_facts(server: DiscoveredServer) -> Mapping[str, Any]:
     """What a corpus keeps of the server that it was sampled from."""
     return {
         "versions": dict(server.versions),

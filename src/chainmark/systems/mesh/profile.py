@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from chainmark.capacity.profile import LoadProfile
 from chainmark.core.errors import UsageError
 from chainmark.systems.mesh.bodies import READS_BY_ID
-from chainmark.systems.mesh.corpus import CorpusOrder
+from chainmark.systems.mesh.corpus import CorpusRequest
 
 
 class Mesh(BaseModel):
@@ -46,4 +46,4 @@ class MeshProfile(LoadProfile):
     """The whole profile."""
 
     mesh: Mesh = Mesh()
-    corpus: Annotated[CorpusOrder, Field()] = CorpusOrder()
+    corpus: Annotated[CorpusRequest, Field()] = CorpusRequest()

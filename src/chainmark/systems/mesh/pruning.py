@@ -6,17 +6,17 @@ import math
 from dataclasses import dataclass
 
 from chainmark.core import units
-from chainmark.core.metric import Condition
+from chainmark.core.metric import SharedFact
 from chainmark.systems.mesh import bodies, expectations
 from chainmark.systems.mesh.client import MeshClient
-from chainmark.systems.mesh.discovery import Asked, Offering, Server, ask
+from chainmark.systems.mesh.discovery import Asked, DiscoveredServer, Offering, ask
 
-PRUNING = Condition(
+PRUNING = SharedFact(
     id="pruning",
     label="pruning of blocks",
     explanation="One server keeps other blocks than the other, so the same request reads another amount of data.",
 )
-SPENT = Condition(
+SPENT = SharedFact(
     id="spent_outputs",
     label="removal of spent outputs",
     explanation="One server removes spent outputs otherwise than the other, so the same request reads another amount "
@@ -66,7 +66,7 @@ def pruning_words(*stated: str) -> list[str]:
     return list(dict.fromkeys([f"pruning {stated[0]}", *stated])) if stated[0] else []
 
 
-def read_pruning(server: Server, client: MeshClient) -> Pruning:
+def read_pruning(server: DiscoveredServer, client: MeshClient) -> Pruning:
     """Ask for the oldest block; where it is refused, search the first one that is answered.
 
     A server whose very first block cannot be asked for is not pruned: some have no block for their genesis.
@@ -77,12 +77,12 @@ def read_pruning(server: Server, client: MeshClient) -> Pruning:
     return Pruning(None) if found is None else _pruning(server, found)
 
 
-def _pruning(server: Server, oldest: int) -> Pruning:
+def _pruning(server: DiscoveredServer, oldest: int) -> Pruning:
     told = server.oldest is not None and server.oldest.index == oldest
     return Pruning(oldest > server.genesis.index + 1, oldest, max(1, server.current.index - oldest + 1), told)
 
 
-def first_answered(server: Server, client: MeshClient, first: int, last: int) -> int | None:
+def first_answered(server: DiscoveredServer, client: MeshClient, first: int, last: int) -> int | None:
     """The first block from ``first`` to ``last`` that is answered, by bisection; None where the last is not."""
     if ask_block(server, client, first).reason is None:
         return first
@@ -98,7 +98,7 @@ def first_answered(server: Server, client: MeshClient, first: int, last: int) ->
     return answered
 
 
-def ask_block(server: Server, client: MeshClient, index: int) -> Asked:
+def ask_block(server: DiscoveredServer, client: MeshClient, index: int) -> Asked:
     """Ask for a block by its index alone."""
     body = bodies.block(server.network, {"index": index})
     return ask(client, bodies.BLOCK, body, expectations.block({"index": index}))

@@ -69,7 +69,7 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class PublishedRow(_Strict):
+class EndpointRow(_Strict):
     """One endpoint's line; None where the table has no such column.
 
     A concurrency of 0 means that the first level failed. ``last_digits`` are the units of the last digits, by column,
@@ -109,7 +109,7 @@ class PublishedScenario(_Strict):
     address_transactions: int | None
     sla_s: float
     notes: tuple[str, ...]
-    rows: tuple[PublishedRow, ...]
+    rows: tuple[EndpointRow, ...]
 
 
 class PublishedRelease(_Strict):
@@ -121,7 +121,7 @@ class PublishedRelease(_Strict):
     notes: tuple[str, ...] = ()
 
 
-class PublishedTable(_Strict):
+class EndpointTable(_Strict):
     """One table with where it stands on its page; ``place`` counts all tables of the page from 0."""
 
     title: str
@@ -203,7 +203,7 @@ class _Reader:
         self._tabbed = False
         self._notes: list[str] = []
         self._columns: list[str] = []
-        self._rows: list[PublishedRow] = []
+        self._rows: list[EndpointRow] = []
         self._scenarios: list[PublishedScenario] = []
 
     def release(self) -> PublishedRelease:
@@ -312,7 +312,7 @@ class _Reader:
             raise self._error(number, f"the table has no column {missing[0]}")
         return names
 
-    def _row(self, number: int, cells: list[str]) -> PublishedRow:
+    def _row(self, number: int, cells: list[str]) -> EndpointRow:
         if len(cells) != len(self._columns):
             raise self._error(number, f"the row has {len(cells)} cells, its table {len(self._columns)} columns")
         try:
@@ -320,7 +320,7 @@ class _Reader:
         except ValueError as error:
             raise self._error(number, str(error)) from error
         digits = {name: last_digit(text) for name, text in texts.items() if name in _FORMS}
-        row = PublishedRow.model_validate({**texts, "last_digits": digits})
+        row = EndpointRow.model_validate({**texts, "last_digits": digits})
         if row.id != len(self._rows) + 1:
             raise self._error(number, f"row {len(self._rows) + 1} of a table has the ID {row.id}")
         return row
@@ -378,10 +378,10 @@ def _text(name: str, cell: str) -> str:
     return match[1]
 
 
-def tables(page: PublishedPage) -> Iterator[PublishedTable]:
+def tables(page: PublishedPage) -> Iterator[EndpointTable]:
     """All tables, each with all that the page says around it."""
     for place, (release, scenario) in enumerate(scenarios(page)):
-        yield PublishedTable(
+        yield EndpointTable(
             title=page.title,
             introduction=page.introduction,
             version=release.version,

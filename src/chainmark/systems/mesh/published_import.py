@@ -24,10 +24,10 @@ from chainmark.core.manifest import (
     Source,
     Subject,
 )
-from chainmark.core.metric import Better, Kind, Metric, Population, Table
+from chainmark.core.metric import Better, Kind, Metric, MetricGroup, Population
 from chainmark.core.progress import Progress
 from chainmark.lab.loading import STANDARD
-from chainmark.lab.protocols import Imported, ImportOrder
+from chainmark.lab.protocols import Imported, ImportRequest
 from chainmark.stats.rounding import with_rounding
 from chainmark.stats.summarise import summarise
 from chainmark.store.files import hash_file
@@ -35,9 +35,9 @@ from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.mesh.bodies import READS
 from chainmark.systems.mesh.pruning import PRUNING, pruning_words
 from chainmark.systems.mesh.published import (
-    PublishedRow,
+    EndpointRow,
+    EndpointTable,
     PublishedScenario,
-    PublishedTable,
     read_published_page,
     tables,
 )
@@ -60,7 +60,7 @@ _COLUMNS = {
 }
 
 
-def parts_of(order: ImportOrder) -> list[str]:
+def parts_of(order: ImportRequest) -> list[str]:
     """The names of the page's tables: "v1.2.9/mid/pruning enabled, 7 days/Docker Compose".
 
     Raises:
@@ -73,7 +73,7 @@ def parts_of(order: ImportOrder) -> list[str]:
     return found
 
 
-def ingest_published(order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+def ingest_published(order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
     """One table of the page into a run.
 
     Raises:
@@ -89,7 +89,7 @@ def ingest_published(order: ImportOrder, run: UnfinishedRun, progress: Progress)
     raise UsageError(f"the page has no table `{order.part}`")
 
 
-def _tables(order: ImportOrder) -> Iterator[tuple[PublishedTable, str]]:
+def _tables(order: ImportRequest) -> Iterator[tuple[EndpointTable, str]]:
     seen: dict[str, int] = {}
     for table in tables(read_published_page(order.path)):
         name = "/".join([table.version, *scenario_words(table.scenario)])
@@ -133,7 +133,7 @@ def endpoint_id(label: str) -> str:
     return same or re.sub(r"[^a-z0-9]+", "_", label.lower()).strip("_")
 
 
-def _figures(row: PublishedRow) -> dict[str, float | None]:
+def _figures(row: EndpointRow) -> dict[str, float | None]:
     failed = row.max_concurrency == 0
     error = row.error_percent
     return {
@@ -175,7 +175,7 @@ def _catalogue(scenario: PublishedScenario) -> Catalogue:
         system="mesh",
         title="Mesh API",
         populations=[Population(id=SEARCHES, label="published tables", keys=[ATTEMPT])],
-        tables=[Table(id=endpoint_id(row.endpoint), title=row.endpoint) for row in scenario.rows],
+        tables=[MetricGroup(id=endpoint_id(row.endpoint), title=row.endpoint) for row in scenario.rows],
         conditions=CONDITIONS,
         metrics=metrics,
     )
@@ -201,7 +201,7 @@ def _metric(id_: str, label: str, name: str, order: int) -> Metric:
     )
 
 
-def _imported(order: ImportOrder, table: PublishedTable, name: str, samples: pl.DataFrame) -> Imported:
+def _imported(order: ImportRequest, table: EndpointTable, name: str, samples: pl.DataFrame) -> Imported:
     scenario, day = table.scenario, table.date
     catalogue = _catalogue(scenario)
     day_ns = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 10**9

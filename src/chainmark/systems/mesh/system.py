@@ -20,14 +20,14 @@ from chainmark.core.manifest import Fact, Subject
 from chainmark.core.progress import Progress
 from chainmark.lab.corpora import KeptCorpus, WrongRequest
 from chainmark.lab.profiles import check_profile
-from chainmark.lab.protocols import UNVERSIONED, Imported, ImportOrder, Service, ServiceOrder
+from chainmark.lab.protocols import UNVERSIONED, Imported, ImportRequest, Service, ServiceRequest
 from chainmark.report.document import Document
 from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.mesh.bodies import READS, READS_BY_ID, canonical
 from chainmark.systems.mesh.client import MeshClient
 from chainmark.systems.mesh.corpus import sample
 from chainmark.systems.mesh.csv_import import from_csv
-from chainmark.systems.mesh.discovery import Offering, Server, discover
+from chainmark.systems.mesh.discovery import DiscoveredServer, Offering, discover
 from chainmark.systems.mesh.page.document import page_document
 from chainmark.systems.mesh.page.results import page_of
 from chainmark.systems.mesh.pinned import Corpus, Refusal
@@ -56,11 +56,11 @@ class MeshApi:
         """Check a profile."""
         return check_profile(MeshProfile, content)
 
-    def parts(self, order: ImportOrder) -> list[str]:
+    def parts(self, order: ImportRequest) -> list[str]:
         """The tables of the published page, of one release if one was asked for."""
         return parts_of(order)
 
-    def ingest(self, order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+    def ingest(self, order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
         """One of them into a run."""
         return ingest_published(order, run, progress)
 
@@ -72,7 +72,7 @@ class MeshApi:
         """It is one."""
         return cast(MeshProfile, profile)
 
-    def prepare(self, profile: BaseModel, order: ServiceOrder, progress: Progress) -> Service:
+    def prepare(self, profile: BaseModel, order: ServiceRequest, progress: Progress) -> Service:
         """Ask the server what it is, and take or sample what it is to be asked."""
         mesh = cast(MeshProfile, profile)
         strata = mesh.mesh.strata or None
@@ -105,7 +105,7 @@ class MeshApi:
             contradictions=_contradictions(server, order.version),
         )
 
-    def keep_corpus(self, profile: BaseModel, order: ServiceOrder, progress: Progress) -> KeptCorpus:
+    def keep_corpus(self, profile: BaseModel, order: ServiceRequest, progress: Progress) -> KeptCorpus:
         """Sample requests, or take those of CSV files, and write what the server answers rightly."""
         mesh = cast(MeshProfile, profile)
         with MeshClient.of(order.target, _timeout_s(mesh)) as client:
@@ -113,14 +113,14 @@ class MeshApi:
             corpus, _ = _corpus(mesh, order, server, client, progress)
         if order.pinned is not None:
             corpus.save(order.pinned)
-        return _kept(corpus)
+        return _corpus_record(corpus)
 
     def check_corpus(self, path: Path, target: Target, progress: Progress) -> tuple[KeptCorpus, list[WrongRequest]]:
         """Ask every request once."""
         corpus = Corpus.load(path)
         with MeshClient.of(target) as client:
             server = discover(client, corpus.network_name)
-            return _kept(corpus), _wrong(corpus.check_against(server, client, progress))
+            return _corpus_record(corpus), _wrong(corpus.check_against(server, client, progress))
 
 
 def _stated(mesh: MeshProfile) -> dict[str, str]:
@@ -133,7 +133,7 @@ def _timeout_s(profile: MeshProfile) -> float:
     return profile.timeout_s()
 
 
-def _kept(corpus: Corpus) -> KeptCorpus:
+def _corpus_record(corpus: Corpus) -> KeptCorpus:
     return KeptCorpus(
         hash=corpus.hash,
         network=corpus.network_name,
@@ -148,7 +148,7 @@ def _wrong(refusals: Sequence[Refusal]) -> list[WrongRequest]:
 
 
 def _corpus(
-    mesh: MeshProfile, order: ServiceOrder, server: Server, client: MeshClient, progress: Progress
+    mesh: MeshProfile, order: ServiceRequest, server: DiscoveredServer, client: MeshClient, progress: Progress
 ) -> tuple[Corpus, list[Refusal]]:
     """The requests, and those of a pinned file that this server does not answer rightly any more."""
     if order.corpus is None:
@@ -173,7 +173,7 @@ def _corpus(
     return corpus, wrong
 
 
-def read_corpus(path: Path, server: Server) -> Corpus:
+def read_corpus(path: Path, server: DiscoveredServer) -> Corpus:
     """A pinned corpus, or the CSV files of other load tests.
 
     Raises:
@@ -184,7 +184,7 @@ def read_corpus(path: Path, server: Server) -> Corpus:
     return Corpus.load(path)
 
 
-def _subject(server: Server, version: str | None) -> Subject:
+def _subject(server: DiscoveredServer, version: str | None) -> Subject:
     versions = server.versions
     middleware = versions.get(_MIDDLEWARE)
     told = middleware or versions.get(NODE_VERSION) or UNVERSIONED
@@ -192,7 +192,7 @@ def _subject(server: Server, version: str | None) -> Subject:
     return Subject(system="mesh", name=name, version=version or told, build=f"node {versions.get(NODE_VERSION)}")
 
 
-def _contradictions(server: Server, version: str | None) -> tuple[str, ...]:
+def _contradictions(server: DiscoveredServer, version: str | None) -> tuple[str, ...]:
     """Whether the server tells another version than it is called; the label may mean its middleware or its node."""
     told = [one for key in (_MIDDLEWARE, NODE_VERSION) if (one := server.versions.get(key))]
     if version is None or not told or not all(contradicts(version, one) for one in told):
@@ -200,7 +200,7 @@ def _contradictions(server: Server, version: str | None) -> tuple[str, ...]:
     return (f"the server is of version {' with node '.join(told)}, not {version}",)
 
 
-def _skipped(server: Server, corpus: Corpus) -> dict[str, str]:
+def _skipped(server: DiscoveredServer, corpus: Corpus) -> dict[str, str]:
     """Endpoints that are not measured, by their label."""
     skipped = corpus.skipped()
     for offer in server.offers:
@@ -219,7 +219,7 @@ def _asked_for(skipped: Mapping[str, str], names: Sequence[str]) -> dict[str, st
     }
 
 
-def _facts(server: Server, corpus: Corpus, pruning: Pruning) -> tuple[Fact, ...]:
+def _facts(server: DiscoveredServer, corpus: Corpus, pruning: Pruning) -> tuple[Fact, ...]:
     told = {name.removesuffix("_version"): text or "not stated" for name, text in server.versions.items()}
     versions = ", ".join(f"{name} {text}" for name, text in told.items())
     items = sum(len(one.items) for one in corpus.endpoints)

@@ -13,7 +13,7 @@ import pytest
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.core.progress import Silent
 from chainmark.systems.benchmark.executions import Executed, Invocation, execute_all
-from chainmark.systems.benchmark.profile import Workload
+from chainmark.systems.benchmark.profile import CommandWorkload
 
 MIB = 1 << 20
 # A process that waits until the launcher has looked at the memory some times more: it waits between two looks.
@@ -29,9 +29,9 @@ def wait_for_looks():
 """
 
 
-def _executed(tmp_path: Path, *words: str, work: Workload | None = None) -> Executed:
+def _executed(tmp_path: Path, *words: str, work: CommandWorkload | None = None) -> Executed:
     command = Invocation(words, dict(os.environ), None, frozenset({0}))
-    return execute_all(command, work or Workload(executions=1, warm_up=0), tmp_path, Silent())
+    return execute_all(command, work or CommandWorkload(executions=1, warm_up=0), tmp_path, Silent())
 
 
 def _python(code: str) -> tuple[str, str, str]:
@@ -94,14 +94,14 @@ def test_processes_left_running_are_ended_and_counted(tmp_path: Path) -> None:
 
 def test_a_command_that_never_ends_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     command = ("/bin/sh", "-c", "echo begun; sleep 98765 & sleep 98765")
-    executed = _executed(tmp_path, *command, work=Workload(executions=3, warm_up=0, timeout_s=0.3))
+    executed = _executed(tmp_path, *command, work=CommandWorkload(executions=3, warm_up=0, timeout_s=0.3))
     assert executed.failure == "execution 1 of 3 did not end within 300 ms"
     assert (tmp_path / "stdout.txt").read_text() == "begun\n"
     assert not [process for process in psutil.process_iter(["cmdline"]) if "98765" in str(process.info["cmdline"])]
 
 
 def test_failures_are_named(tmp_path: Path) -> None:
-    work = Workload(executions=1, warm_up=1)
+    work = CommandWorkload(executions=1, warm_up=1)
     assert _executed(tmp_path, "/bin/false", work=work).failure == "execution 1 of 2 ended with exit code 1"
     killed = _executed(tmp_path, "/bin/sh", "-c", "kill -9 $$", work=work)
     assert killed.failure == "execution 1 of 2 was ended by signal 9"

@@ -18,7 +18,7 @@ import pytest
 from chainmark.core.errors import ChainmarkError, EnvironmentFailure, ExitCode, UsageError
 from chainmark.lab.versions import DoesNotBuild, ModuleVersion, Named, Release, parse_version
 from chainmark.systems.builds import cache as caches
-from chainmark.systems.builds.cache import Cache, Record
+from chainmark.systems.builds.cache import Cache, CacheRecord
 from chainmark.systems.builds.program import Program
 
 PROGRAM = Program(name="node", title="Node", module="example.com/node", package="cmd/node")
@@ -79,14 +79,14 @@ def cache(tmp_path: Path) -> Cache:
     return Cache(tmp_path / "cache", "nodes", PROGRAM)
 
 
-def made(cache: Cache, version: str) -> Record:
+def made(cache: Cache, version: str) -> CacheRecord:
     """What a version gives."""
     target = parse_version(version)
     assert not isinstance(target, Release | Named)
     return cache.make(target, version)
 
 
-def said(cache: Cache, record: Record) -> str:
+def said(cache: Cache, record: CacheRecord) -> str:
     """What a cached program says of its version."""
     return subprocess.run([cache.binary(record)], check=True, capture_output=True, text=True).stdout.strip()
 

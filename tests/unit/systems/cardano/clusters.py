@@ -10,8 +10,8 @@ from typing import Any
 
 from chainmark.core.progress import Silent
 from chainmark.lab.importing import ImportedRun, Importer
-from chainmark.lab.protocols import ImportOrder
-from chainmark.lab.synthetic import SyntheticOrder
+from chainmark.lab.protocols import ImportRequest
+from chainmark.lab.synthetic import SyntheticRequest
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import importable
@@ -24,7 +24,7 @@ def make_cluster(
     folder: Path, *, hosts: int | None = 4, slots: int = 160, seed: int = 1, faults: tuple[str, ...] = (), **more: Any
 ) -> Path:
     """Write a cluster's logs: a block every ten slots, few transactions."""
-    order = SyntheticOrder(
+    order = SyntheticRequest(
         folder=folder, slots=slots, seed=seed, hosts=hosts, settings=SETTINGS, faults=faults, threads=2, **more
     )
     synthesise(order, Silent())
@@ -33,7 +33,7 @@ def make_cluster(
 
 def ingest(store: Path, source: Path, **options: Any) -> ImportedRun:
     """Import logs into a store."""
-    return Importer(Store(store), importable(load_system("cardano"))).make(ImportOrder(source, **options), Silent())
+    return Importer(Store(store), importable(load_system("cardano"))).make(ImportRequest(source, **options), Silent())
 
 
 def changed(source: Path, target: Path, *changes: Callable[[Path], None]) -> Path:

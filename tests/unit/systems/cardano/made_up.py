@@ -12,10 +12,10 @@ from chainmark.core.manifest import HostFacts, Manifest, Status, Subject
 from chainmark.core.progress import Silent
 from chainmark.lab.profiles import read_profile
 from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.capabilities import Change, ModelOrder
+from chainmark.systems.capabilities import ModelRequest, WhatIf
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.figures import KNOWN
-from chainmark.systems.cardano.profile import Profile
+from chainmark.systems.cardano.profile import CardanoProfile
 from chainmark.systems.cardano.scenario import Scenario
 from chainmark.systems.cardano.simulation import Simulator
 
@@ -24,12 +24,12 @@ BLOCKS = 320  # ten a batch: quick, and precise enough for what is tested
 QUIET = Silent()
 
 
-def order(*changes: Change, blocks: int = BLOCKS, together: bool = False, seed: int = SEED) -> ModelOrder:
+def order(*changes: WhatIf, blocks: int = BLOCKS, together: bool = False, seed: int = SEED) -> ModelRequest:
     """An order for few blocks."""
-    return ModelOrder(changes=changes, together=together, blocks=blocks, seed=seed)
+    return ModelRequest(changes=changes, together=together, blocks=blocks, seed=seed)
 
 
-def profile(reference: str = "cardano/value", *settings: str) -> Profile:
+def profile(reference: str = "cardano/value", *settings: str) -> CardanoProfile:
     """A shipped profile with settings."""
     return SYSTEM.profile(read_profile(reference, settings))
 
@@ -70,7 +70,7 @@ def write(path: Path, content: object) -> Path:
 
 
 def sealed_run(
-    folder: Path, figures: Mapping[str, float], system: str = "cardano", of: Profile | None = None
+    folder: Path, figures: Mapping[str, float], system: str = "cardano", of: CardanoProfile | None = None
 ) -> SealedRun:
     """A run whose metrics have these means."""
     run = Store(folder).create(system, "cardano/value", "10.6.2", {})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chainmark.systems.cardano.documents import Genesis
-from chainmark.systems.cardano.filters import Condition
+from chainmark.systems.cardano.filters import FilterCondition
 from chainmark.systems.cardano.rules import Rules
 
 Row = dict[str, Any]
@@ -46,7 +46,7 @@ class NaiveAnalysis:
     """
 
     def __init__(
-        self, hosts: Mapping[str, Sequence[Row]], genesis: Genesis, conditions: Sequence[Condition], rules: Rules
+        self, hosts: Mapping[str, Sequence[Row]], genesis: Genesis, conditions: Sequence[FilterCondition], rules: Rules
     ) -> None:
         self.genesis, self.conditions, self.rules = genesis, conditions, rules
         self.hosts = {host: {row["block"]: row for row in hosts[host]} for host in sorted(hosts)}
@@ -211,7 +211,7 @@ class NaiveAnalysis:
                 reasons.append(str(condition))
         return reasons
 
-    def _meets(self, condition: Condition, row: Row, told: list[float], seen_adoptions: int) -> bool | None:
+    def _meets(self, condition: FilterCondition, row: Row, told: list[float], seen_adoptions: int) -> bool | None:
         name, value = condition.name, condition.value or 0
         if name.startswith(("BFullness", "BSize")):
             return self._size_meets(name, value, row.get("size_bytes"))

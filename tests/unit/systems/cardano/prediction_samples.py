@@ -9,32 +9,32 @@ from typing import Any
 from pydantic import BaseModel
 
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.metric import Kind, Metric, Population, Table
+from chainmark.core.metric import Kind, Metric, MetricGroup, Population
 from chainmark.report.document import Document
 from chainmark.systems.cardano.model.evidence_document import evidence_document
 from chainmark.systems.cardano.model.explanation_document import explanation_document
 from chainmark.systems.cardano.model.prediction_document import prediction_document
 from chainmark.systems.cardano.model.results import (
-    Cell,
+    AdoptionCurve,
     Contribution,
-    Curve,
-    Evidence,
     EvidenceRow,
     EvidenceRun,
     Explanation,
     Modelled,
+    ModelRecord,
     PartRow,
     Prediction,
     RoundTripRow,
-    Row,
     ScenarioEntry,
+    ScenarioFigure,
+    ScenarioRow,
     WholeRow,
 )
 
 LAYOUTS: dict[type[BaseModel], Callable[[Any], Document]] = {
     Prediction: prediction_document,
     Explanation: explanation_document,
-    Evidence: evidence_document,
+    ModelRecord: evidence_document,
 }
 CENTILES = (50, 80, 90, 92, 94, 96, 98, 100)
 STAGES = ("sealing", "announcement", "header", "round trips", "extra rounds", "request", "body", "check", "tails")
@@ -76,9 +76,9 @@ def catalogue() -> Catalogue:
         title="Ferry network",
         populations=[Population(id="page", label="page", keys=["page"])],
         tables=[
-            Table(id="sealing", title="Sealing"),
-            Table(id="readers", title="Readers"),
-            Table(id="end_to_end", title="End-to-end spread"),
+            MetricGroup(id="sealing", title="Sealing"),
+            MetricGroup(id="readers", title="Readers"),
+            MetricGroup(id="end_to_end", title="End-to-end spread"),
         ],
         metrics=[
             *spread,
@@ -99,11 +99,11 @@ def _whole(centile: int) -> float:
 
 def _cells(
     value: float, error: float, factors: Sequence[tuple[str, float, float]], formula: float | None = None
-) -> list[Cell]:
-    cells = [Cell(modelled=Modelled(value=value, standard_error=error), formula=formula)]
+) -> list[ScenarioFigure]:
+    cells = [ScenarioFigure(modelled=Modelled(value=value, standard_error=error), formula=formula)]
     for label, factor, relative in factors:
         cells.append(
-            Cell(
+            ScenarioFigure(
                 modelled=Modelled(value=value * factor, standard_error=error * 1.1),
                 change=None
                 if label.startswith("999") and formula is None
@@ -118,7 +118,7 @@ def prediction(whatifs: int = 4) -> Prediction:
     """A prediction with that many scenarios beside the base (at most seven)."""
     factors = WHATIFS[:whatifs]
     rows = [
-        Row(
+        ScenarioRow(
             metric_id=f"spread_p{c}_s",
             measured=_whole(c) * 1.004,
             cells=_cells(_whole(c), 0.003, factors, _whole(c) * 0.99),
@@ -127,12 +127,12 @@ def prediction(whatifs: int = 4) -> Prediction:
     ]
     still = [(label, 1.0, 0.001) for label, _, _ in factors]
     stages = [("seal_started_s", 0.0015, 0.00001), ("slot_to_announced_s", 0.068, 0.0002), ("check_s", 0.061, 0.0003)]
-    rows += [Row(metric_id=id_, measured=v, cells=_cells(v, e, still)) for id_, v, e in stages]
+    rows += [ScenarioRow(metric_id=id_, measured=v, cells=_cells(v, e, still)) for id_, v, e in stages]
     rows += [
-        Row(metric_id="seal_lag_s", measured=0.0, cells=_cells(-0.002, 0.0004, factors)),
-        Row(metric_id="fetch_s", measured=0.3602, cells=_cells(0.3598, 0.002, factors)),
-        Row(metric_id="page_size_bytes", measured=88_903.0, cells=_cells(88_903.0, 0.0, still)),
-        Row(metric_id="late_readers", cells=_cells(0.031, 0.002, factors)),
+        ScenarioRow(metric_id="seal_lag_s", measured=0.0, cells=_cells(-0.002, 0.0004, factors)),
+        ScenarioRow(metric_id="fetch_s", measured=0.3602, cells=_cells(0.3598, 0.002, factors)),
+        ScenarioRow(metric_id="page_size_bytes", measured=88_903.0, cells=_cells(88_903.0, 0.0, still)),
+        ScenarioRow(metric_id="late_readers", cells=_cells(0.031, 0.002, factors)),
     ]
     scales = [1.0, *(factor for _, factor, _ in factors)]
     labels = ["as published", *(label for label, _, _ in factors)]
@@ -166,11 +166,11 @@ def prediction(whatifs: int = 4) -> Prediction:
     )
 
 
-def curve(scenario: int, scale: float) -> Curve:
+def curve(scenario: int, scale: float) -> AdoptionCurve:
     """A curve in 40 steps."""
     fractions = [round(0.025 * step, 3) for step in range(1, 41)]
     values = [scale * (0.25 + 0.8 / (1 + math.exp(-9 * (fraction - 0.45)))) for fraction in fractions]
-    return Curve(
+    return AdoptionCurve(
         scenario=scenario, fractions=fractions, values=values, standard_errors=[0.004 + 0.004 * f for f in fractions]
     )
 
@@ -231,7 +231,7 @@ def explanation(*, explained: bool = False) -> Explanation:
 METHODS = ("simulation", "without the own fetches", "linear formula", "the run before")
 
 
-def evidence(runs: int = 12) -> Evidence:
+def evidence(runs: int = 12) -> ModelRecord:
     """A record of two groups and four methods."""
     rows, listed = [], []
     for group in ("small pages, after 10.3", "full pages, after 10.3"):
@@ -250,7 +250,7 @@ def evidence(runs: int = 12) -> Evidence:
             listed.append(
                 EvidenceRun(group=group, label=f"10.{number}.1 ({number}a)", errors=errors, standard_errors=[0.004] * 8)
             )
-    return Evidence(
+    return ModelRecord(
         title="Ferry: the model's record",
         catalogue=catalogue(),
         seed=1,

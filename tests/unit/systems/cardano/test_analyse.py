@@ -16,7 +16,7 @@ from chainmark.core.progress import Silent
 from chainmark.store.files import hash_file
 from chainmark.store.runs import Store, UnfinishedRun
 from chainmark.systems.cardano import SYSTEM
-from chainmark.systems.cardano.analyse import Analysis, HostTrace, analyse, catalogue_for
+from chainmark.systems.cardano.analyse import AnalysisResult, HostTrace, analyse, catalogue_for
 from chainmark.systems.cardano.filters import parse_conditions
 from chainmark.systems.cardano.received import of_a_cluster
 from chainmark.systems.cardano.rules import Rules
@@ -69,7 +69,7 @@ def _analysed(
     filters: Sequence[str] = (),
     rules: Rules = RIGHT,
     regions: Mapping[str, str] | None = REGIONS,
-) -> Analysis:
+) -> AnalysisResult:
     conditions = parse_conditions(filters, [], len(traces))
     return analyse(traces, GENESIS, conditions, rules, regions, run=run, progress=Silent())
 

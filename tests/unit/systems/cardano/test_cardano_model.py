@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chainmark.core.errors import UsageError
-from chainmark.systems.capabilities import Change, ModelOrder, ModelSource
+from chainmark.systems.capabilities import ModelRequest, ModelSource, WhatIf
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.evidence import evidence
 from chainmark.systems.cardano.explain import explain
@@ -18,7 +18,7 @@ from chainmark.systems.cardano.figures import ADOPTION, KNOWN
 from chainmark.systems.cardano.formula import fit_formula, formula_for
 from chainmark.systems.cardano.model.results import Explanation, Prediction
 from chainmark.systems.cardano.predict import predict
-from chainmark.systems.cardano.profile import Profile
+from chainmark.systems.cardano.profile import CardanoProfile
 from chainmark.systems.cardano.record import record
 from chainmark.systems.cardano.simulation import Simulator, default_blocks
 
@@ -32,15 +32,15 @@ ONE_REGION = (
 )
 
 
-def _predict(*changes: Change, of: Profile | None = None, together: bool = False) -> Prediction:
+def _predict(*changes: WhatIf, of: CardanoProfile | None = None, together: bool = False) -> Prediction:
     source = ModelSource("the profile", profile=of or profile())
     return predict(source, order(*changes, together=together), QUIET, SYSTEM.catalogue())
 
 
-def _explain(figures: dict[str, float], folder: Path, of: Profile | None = None) -> Explanation:
+def _explain(figures: dict[str, float], folder: Path, of: CardanoProfile | None = None) -> Explanation:
     """Explain a run; another seed than that of its making, so that only the law of large numbers can help."""
     source = ModelSource("the run", run=sealed_run(folder, figures, of=of))
-    return explain(source, ModelOrder(blocks=640, seed=5), QUIET, SYSTEM.catalogue())
+    return explain(source, ModelRequest(blocks=640, seed=5), QUIET, SYSTEM.catalogue())
 
 
 # --- predictions -------------------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def test_a_prediction_holds_every_metric_of_the_model_with_its_error() -> None:
 
 def test_the_parts_of_a_prediction_add_up() -> None:
     """A stacked bar that ends elsewhere than the figure beside it would be a lie."""
-    found = _predict(Change("rtt", "+20%"))
+    found = _predict(WhatIf("rtt", "+20%"))
     values = {row.metric_id: [cell.modelled.value for cell in row.cells] for row in found.rows}
     for scenario in (0, 1):
         parts = [part.values for part in found.contributions if part.scenario == scenario]
@@ -75,7 +75,7 @@ def test_the_parts_of_a_prediction_add_up() -> None:
 
 
 def test_changes_stand_alone_and_together() -> None:
-    changes = (Change("stage", "fetched-to-adopted=+10ms"), Change("rtt", "EU-AP=+20ms"))
+    changes = (WhatIf("stage", "fetched-to-adopted=+10ms"), WhatIf("rtt", "EU-AP=+20ms"))
     labels = [scenario.label for scenario in _predict(*changes).scenarios]
     both = "stage fetched-to-adopted=+10ms and rtt EU-AP=+20ms"
     assert labels == ["base", "stage fetched-to-adopted=+10ms", "rtt EU-AP=+20ms", both]
@@ -84,7 +84,7 @@ def test_changes_stand_alone_and_together() -> None:
 
 def test_a_slower_adoption_moves_every_centile_by_itself() -> None:
     """The pairing makes that exact to a fraction of a millisecond, far below the noise of either side."""
-    found = _predict(Change("stage", "fetched-to-adopted=+10ms"))
+    found = _predict(WhatIf("stage", "fetched-to-adopted=+10ms"))
     for row in found.rows:
         if row.metric_id in ADOPTION:
             change = row.cells[1].change
@@ -95,7 +95,7 @@ def test_a_slower_adoption_moves_every_centile_by_itself() -> None:
 
 
 def test_what_does_not_depend_on_the_change_has_not_changed() -> None:
-    found = _predict(Change("rtt", "EU-AP=+20ms"))
+    found = _predict(WhatIf("rtt", "EU-AP=+20ms"))
     cells = {row.metric_id: row.cells[1] for row in found.rows}
     assert not cells["slot_to_announced_s"].changed
     assert cells["adoption_p80_s"].changed
@@ -105,7 +105,10 @@ def test_the_same_order_gives_the_same_bytes_on_any_number_of_threads() -> None:
     source = ModelSource("the profile", profile=profile())
     texts = [
         predict(
-            source, ModelOrder((Change("rtt", "x1.1"),), blocks=64, seed=3, threads=threads), QUIET, SYSTEM.catalogue()
+            source,
+            ModelRequest((WhatIf("rtt", "x1.1"),), blocks=64, seed=3, threads=threads),
+            QUIET,
+            SYSTEM.catalogue(),
         )
         for threads in (1, 2)
     ]
@@ -121,7 +124,7 @@ def test_a_cluster_in_one_region_can_be_predicted() -> None:
 
 
 def test_the_formula_speaks_only_of_what_it_knows() -> None:
-    found = _predict(Change("stage", "fetched-to-adopted=+10ms"), Change("rtt", "x2"), Change("block-size", "2x"))
+    found = _predict(WhatIf("stage", "fetched-to-adopted=+10ms"), WhatIf("rtt", "x2"), WhatIf("block-size", "2x"))
     row = next(row for row in found.rows if row.metric_id == "adoption_p80_s")
     base, adopted, distance, size, together = (cell.formula for cell in row.cells)
     assert base is not None
@@ -130,7 +133,7 @@ def test_the_formula_speaks_only_of_what_it_knows() -> None:
 
 
 def test_limits_of_the_model_are_said() -> None:
-    notes = " ".join(_predict(Change("block-size", "2x"), Change("nodes", "104")).notes)
+    notes = " ".join(_predict(WhatIf("block-size", "2x"), WhatIf("nodes", "104")).notes)
     for words in (
         "other sizes follow from TCP's rules",
         "no published run has more than 52 hosts",
@@ -151,9 +154,9 @@ def test_a_change_to_an_impossible_network_is_refused(tmp_path: Path) -> None:
         {"coreNodes": [{"name": f"node-{i}", "region": "EU", "producers": [f"node-{i ^ 1}"]} for i in range(4)]},
     )
     with pytest.raises(UsageError, match="the topology is not connected"):
-        _predict(Change("topology", str(path)))
+        _predict(WhatIf("topology", str(path)))
     with pytest.raises(UsageError, match="there is no stage `x`"):
-        _predict(Change("stage", "x=1ms"))
+        _predict(WhatIf("stage", "x=1ms"))
 
 
 # --- explanations ------------------------------------------------------------------------------------------------
@@ -259,7 +262,7 @@ def test_what_has_no_whole_cannot_be_explained(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="tells no adoption centile"):
         explain(ModelSource("r", document=path), order(), QUIET, SYSTEM.catalogue())
     with pytest.raises(UsageError, match="takes no changes"):
-        explain(ModelSource("r", document=path), order(Change("rtt", "x2")), QUIET, SYSTEM.catalogue())
+        explain(ModelSource("r", document=path), order(WhatIf("rtt", "x2")), QUIET, SYSTEM.catalogue())
 
 
 def test_a_stage_that_a_node_does_not_have_may_be_absent(tmp_path: Path) -> None:
@@ -267,7 +270,7 @@ def test_a_stage_that_a_node_does_not_have_may_be_absent(tmp_path: Path) -> None
     absent = {"forge_snapshot_s", "forge_self_adopted_s", "peer_announced_s"}
     figures = {name: one for name, one in measured(profile("cardano/value").scenario(1)).items() if name not in absent}
     path = write(tmp_path / "r.json", report({"10.6": figures}))
-    found = explain(ModelSource("r", document=path), ModelOrder(blocks=640), QUIET, SYSTEM.catalogue())
+    found = explain(ModelSource("r", document=path), ModelRequest(blocks=640), QUIET, SYSTEM.catalogue())
     assert found.explained, found.sentence
     assert not absent & {row.metric_id for row in found.parts}
     assert (
@@ -275,14 +278,14 @@ def test_a_stage_that_a_node_does_not_have_may_be_absent(tmp_path: Path) -> None
     )
     without = {name: one for name, one in figures.items() if name not in ("peer_fetch_s", "peer_notice_first_s")}
     path = write(tmp_path / "w.json", report({"10.6": without}))
-    again = explain(ModelSource("r", document=path), ModelOrder(blocks=640), QUIET, SYSTEM.catalogue())
+    again = explain(ModelSource("r", document=path), ModelRequest(blocks=640), QUIET, SYSTEM.catalogue())
     assert again.round_trips == []
     assert all(abs(row.error) < 0.05 for row in again.whole)
 
 
 def test_the_error_of_a_prediction_holds_the_models_own() -> None:
     """A Monte Carlo error of a tenth of a per cent beside a model that is off by one promised what it cannot keep."""
-    found = _predict(Change("rtt", "+20%"))
+    found = _predict(WhatIf("rtt", "+20%"))
     for row in found.rows:
         base, change = row.cells[0].modelled, row.cells[1].change
         own = record(profile().workload.block_bytes).get(row.metric_id, 0.0)

@@ -11,7 +11,7 @@ from chainmark.core.errors import UsageError
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import CAPABILITIES, ModelSource, launchable, modelled
 from chainmark.systems.cardano import SYSTEM
-from chainmark.systems.cardano.topology import Listed, RandomPeers
+from chainmark.systems.cardano.topology import ListedTopology, RandomPeers
 
 from tests.support import Lab
 from tests.unit.systems.cardano.made_up import profile, write
@@ -75,7 +75,7 @@ def test_a_topology_file_says_how_many_hosts_there_are(tmp_path: Path) -> None:
     path = write(tmp_path / "two.json", {"coreNodes": NODES, "relayNodes": []})
     cluster = profile("cardano/value", f'network.topology="{path}"').network.cluster()
     assert cluster.hosts == cluster.host_count == 2
-    assert isinstance(cluster.topology, Listed)
+    assert isinstance(cluster.topology, ListedTopology)
     assert [host.name for host in cluster.topology.hosts] == ["node-2", "node-10"]
     assert cluster.counts() == {0: 1, 2: 1}
     said, hinted = _refusal(f'network.topology="{path}"', "network.hosts=3")

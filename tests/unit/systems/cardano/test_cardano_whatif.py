@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.core.errors import UsageError
-from chainmark.systems.capabilities import Change
+from chainmark.systems.capabilities import WhatIf
 from chainmark.systems.cardano.scenario import Scenario
 from chainmark.systems.cardano.whatif import KEYS, apply_edits, parse_change
 
@@ -18,7 +18,7 @@ RTT = BASE.cluster.rtt_s
 
 
 def _changed(*changes: tuple[str, str], base: Scenario = BASE) -> Scenario:
-    return apply_edits(base, [parse_change(Change(*change), base) for change in changes])
+    return apply_edits(base, [parse_change(WhatIf(*change), base) for change in changes])
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_the_size_of_blocks_changes_and_processors_stay(value: str, size: float)
     assert after.block_bytes_variation > 0.0
     assert _changed(("block-size-spread", "none"), ("block-size", value)).block_bytes_variation == 0.0
     assert (after.stages, after.parameters) == (BASE.stages, BASE.parameters)
-    assert "is held as it was" in parse_change(Change("block-size", value), BASE).notes[0]
+    assert "is held as it was" in parse_change(WhatIf("block-size", value), BASE).notes[0]
 
 
 def test_stages_that_work_on_every_byte_scale_on_request() -> None:
@@ -127,7 +127,7 @@ def test_a_topology_comes_before_a_number_of_hosts(tmp_path: object) -> None:
 )
 def test_what_cannot_be_changed_is_named(key: str, value: str, message: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
-        parse_change(Change(key, value), BASE)
+        parse_change(WhatIf(key, value), BASE)
     assert message in caught.value.message
     assert hint in (caught.value.hint or "")
 
@@ -142,7 +142,7 @@ def test_not_every_region_can_be_lost() -> None:
 )
 def test_any_text_is_a_change_or_a_clear_refusal(key: str, value: str) -> None:
     try:
-        edit = parse_change(Change(key, value), BASE)
+        edit = parse_change(WhatIf(key, value), BASE)
     except UsageError as error:
         refusal = error
     else:

@@ -23,7 +23,7 @@ from chainmark.systems.cardano.chain import (
 )
 from chainmark.systems.cardano.figures import ADOPTION, FRACTIONS
 from chainmark.systems.cardano.filters import SETS, parse_conditions
-from chainmark.systems.cardano.main_chain import Chain, KnownBlocks, last_adopted, main_chain
+from chainmark.systems.cardano.main_chain import KnownBlocks, MainChain, last_adopted, main_chain
 from chainmark.systems.cardano.rules import Rules
 
 from tests.unit.systems.cardano.naive_analysis import NaiveAnalysis
@@ -57,13 +57,13 @@ def _links(hosts: Hosts) -> pl.DataFrame:
     return pl.concat([links_frame(hosts[host]).with_columns(host=pl.lit(host, dtype=names)) for host in sorted(hosts)])
 
 
-def _walked(hosts: Hosts, lives: pl.DataFrame, lowest_tip: int | None = None) -> tuple[Chain, KnownBlocks]:
+def _walked(hosts: Hosts, lives: pl.DataFrame, lowest_tip: int | None = None) -> tuple[MainChain, KnownBlocks]:
     links = _links(hosts)
     known = KnownBlocks(links)
     return main_chain(lives, links, known, lowest_tip), known
 
 
-def _chain(hosts: Hosts, lowest_tip: int | None = None) -> Chain:
+def _chain(hosts: Hosts, lowest_tip: int | None = None) -> MainChain:
     return _walked(hosts, _lives(hosts), lowest_tip)[0]
 
 

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from chainmark.core.errors import UsageError
-from chainmark.systems.cardano.books import Books, Head, HostSummary, MalformedLine
+from chainmark.systems.cardano.accounting import Head, HostSummary, LineCounts, MalformedLine
 from chainmark.systems.cardano.checks import (
     check_any,
     check_heads,
@@ -192,7 +192,7 @@ def host(loop_s: float | None = 0.002, **changed: Any) -> HostSummary:
         "last_ns": slot_ns(100), "names": {}, "network_magic": None,
     }  # fmt: skip
     fields: dict[str, Any] = {
-        "books": Books.model_construct(**books | changed),
+        "books": LineCounts.model_construct(**books | changed),
         "loop_offsets_s": None if loop_s is None else (-1e9, loop_s, 1e9),
     }
     return HostSummary.model_construct(**fields)

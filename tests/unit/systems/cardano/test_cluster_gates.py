@@ -11,10 +11,17 @@ from typing import Any
 import pytest
 
 from chainmark.core.manifest import Gate, GateKind, GateStatus
-from chainmark.systems.cardano.analyse import Analysis, HostResult
-from chainmark.systems.cardano.books import Books, FileBook, HostSummary, MalformedLine, Timeline, Usage
+from chainmark.systems.cardano.accounting import (
+    FileCounts,
+    HostSummary,
+    LineCounts,
+    MalformedLine,
+    MessageCounts,
+    Timeline,
+)
+from chainmark.systems.cardano.analyse import AnalysisResult, HostResult
 from chainmark.systems.cardano.clocks import Contradiction
-from chainmark.systems.cardano.gates import Findings, Judged, find, silences
+from chainmark.systems.cardano.gates import GateFindings, GateInputs, find, silences
 from chainmark.systems.cardano.unread import Unread
 
 from tests.unit.systems.cardano.traces import GENESIS, slot_ns, slot_row, slots_frame
@@ -31,8 +38,8 @@ SOUND: dict[str, Any] = {
 LINE = MalformedLine(file="/logs/node-0/node.json", line=1234, reason="no object", text="x" * 100)
 
 
-def analysed(**changed: Any) -> Analysis:
-    return Analysis(**SOUND | changed)
+def analysed(**changed: Any) -> AnalysisResult:
+    return AnalysisResult(**SOUND | changed)
 
 
 def host(
@@ -49,9 +56,9 @@ def host(
     }  # fmt: skip
     timeline: dict[str, Any] = {"restarts": list(restarts)}
     fields: dict[str, Any] = {
-        "books": Books.model_construct(**books | changed),
+        "books": LineCounts.model_construct(**books | changed),
         "timeline": Timeline.model_construct(**timeline),
-        "usage": Usage(used=1, unused=dict(unused or {})),
+        "usage": MessageCounts(used=1, unused=dict(unused or {})),
         "loop_offsets_s": offsets_s,
     }
     return HostSummary.model_construct(**fields)
@@ -63,20 +70,20 @@ def cluster(*logs: tuple[str, int], unread: Sequence[Unread] = ()) -> Any:
     return SimpleNamespace(files=files, unread=unread)
 
 
-def judged(summaries: Mapping[str, HostSummary] | None = None, **changed: Any) -> Judged:
+def judged(summaries: Mapping[str, HostSummary] | None = None, **changed: Any) -> GateInputs:
     told = summaries if summaries is not None else {"node-0": host(), "node-1": host()}
     fields: dict[str, Any] = {
         "summaries": told, "slots": dict.fromkeys(told), "genesis": GENESIS, "analysis": analysed(), "lonely": [],
         "missing": [], "cluster": cluster(("node-0/a", 5), ("node-1/a", 5)),
     }  # fmt: skip
-    return Judged(**fields | changed)
+    return GateInputs(**fields | changed)
 
 
-def gate(findings: Findings, gate_id: str) -> Gate:
+def gate(findings: GateFindings, gate_id: str) -> Gate:
     return next(one for one in findings.gates if one.id == gate_id)
 
 
-def said(findings: Findings, gate_id: str) -> tuple[GateStatus, str, str]:
+def said(findings: GateFindings, gate_id: str) -> tuple[GateStatus, str, str]:
     found = gate(findings, gate_id)
     return found.status, found.measured, found.detail
 
@@ -210,7 +217,7 @@ def test_of_malformed_lines_one_a_host_is_shown_for_five_hosts() -> None:
 def test_damaged_unordered_and_mixed_logs_are_named() -> None:
     known: list[dict[str, Any]] = [{"path": "/logs/node-0/a.gz", "damage": None}]
     known.append({"path": "/logs/node-0/b.gz", "damage": "cut off"})
-    good, bad = (FileBook.model_construct(**one) for one in known)
+    good, bad = (FileCounts.model_construct(**one) for one in known)
     findings = find(
         judged(
             {

@@ -21,7 +21,7 @@ from chainmark.systems.cardano.documents import (
     read_topology,
     resolve_genesis,
 )
-from chainmark.systems.cardano.topology import Listed, ListedHost
+from chainmark.systems.cardano.topology import ListedHost, ListedTopology
 
 GENESIS: dict[str, Any] = {
     "activeSlotsCoeff": 0.05,
@@ -177,7 +177,10 @@ def test_a_topology_gives_every_host_its_region(tmp_path: Path) -> None:
     node = {"name": "node-0", "region": "eu-central-1", "producers": []}
     path = _write(tmp_path / "topology.json", {"coreNodes": [node]})
     found, topology = read_topology(tmp_path, None)
-    assert (found, topology) == (path, Listed(hosts=[ListedHost(name="node-0", region="eu-central-1", producers=[])]))
+    assert (found, topology) == (
+        path,
+        ListedTopology(hosts=[ListedHost(name="node-0", region="eu-central-1", producers=[])]),
+    )
     with pytest.raises(UsageError, match="is the name of a rule"):
         read_topology(tmp_path, Path("torus-dense"))
     with pytest.raises(UsageError, match="nor a readable file"):
@@ -194,10 +197,12 @@ def test_hosts_named_after_their_addresses_keep_their_regions() -> None:
         assert named_as_logged(names, listed) == listed
 
 
-def _ring(*names: str) -> Listed:
+def _ring(*names: str) -> ListedTopology:
     """Hosts that fetch from the one before them, each in a region of its own."""
     hosts = zip(names, ("eu", "us", "ap"), names[-1:] + names[:-1], strict=True)
-    return Listed(hosts=[ListedHost(name=name, region=region, producers=[peer]) for name, region, peer in hosts])
+    return ListedTopology(
+        hosts=[ListedHost(name=name, region=region, producers=[peer]) for name, region, peer in hosts]
+    )
 
 
 def test_relays_forge_nothing_and_an_explorer_is_no_host(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from chainmark.core.errors import UsageError
 from chainmark.systems.cardano.filters import (
     CONDITIONS,
     SETS,
-    Condition,
+    FilterCondition,
     block_test,
     parse_conditions,
     slot_test,
@@ -53,14 +53,14 @@ def test_one_condition_named_twice_is_one() -> None:
     ],
 )
 def test_an_expression_has_several_forms(expression: Any) -> None:
-    assert parse_conditions([], [expression], 52) == [Condition("EpochGEq", 2)]
+    assert parse_conditions([], [expression], 52) == [FilterCondition("EpochGEq", 2)]
 
 
 @pytest.mark.parametrize("hosts", [1, 2, 52])
 def test_all_but_the_forger_must_adopt_where_no_number_is_given(hosts: int) -> None:
     bare = {"tag": "CBlock", "contents": {"tag": "BMinimumAdoptions"}}
     for expression in ("BMinimumAdoptions", bare):
-        assert parse_conditions([], [expression], hosts) == [Condition("BMinimumAdoptions", hosts - 1)]
+        assert parse_conditions([], [expression], hosts) == [FilterCondition("BMinimumAdoptions", hosts - 1)]
 
 
 def test_every_set_can_be_read() -> None:
@@ -176,5 +176,5 @@ def test_only_conditions_on_slots_concern_slots() -> None:
 
 def test_a_condition_is_written_as_it_was_meant() -> None:
     """Rejection statistics are told by these texts."""
-    assert str(Condition("SlotGEq", 1_234_567)) == "SlotGEq 1234567"
+    assert str(FilterCondition("SlotGEq", 1_234_567)) == "SlotGEq 1234567"
     assert json.dumps([str(one) for one in parse_conditions(["model"], [], 52)])

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.core.errors import EnvironmentFailure
-from chainmark.systems.cardano.books import Books, FileBook, HostSummary, Lives, Timeline, Usage, read_summary
+from chainmark.systems.cardano.accounting import (
+    BlockCounts,
+    FileCounts,
+    HostSummary,
+    LineCounts,
+    MessageCounts,
+    Timeline,
+    read_summary,
+)
 
 SOUND = {
     "raw_lines": 28, "objects": 18, "decoded": 9, "ignored": 6, "skipped": 2, "not_objects": 8, "pieces": 1,
@@ -21,9 +29,9 @@ DECODED = {"ForgedBlock": 4, "AddedToCurrentChain": 5}
 IGNORED = {"Peers": 6}
 
 
-def _file(lines: int) -> FileBook:
+def _file(lines: int) -> FileCounts:
     fields: dict[str, Any] = {"path": "node.log", "lines": lines}
-    return FileBook.model_construct(**fields)
+    return FileCounts.model_construct(**fields)
 
 
 def books(
@@ -31,7 +39,7 @@ def books(
     files: tuple[int, ...] = FILES,
     decoded: dict[str, int] = DECODED,
     ignored: dict[str, int] = IGNORED,
-) -> Books:
+) -> LineCounts:
     """Of a host with those counts."""
     fields: dict[str, Any] = {
         **counts,
@@ -39,7 +47,7 @@ def books(
         "decoded_by_message": decoded,
         "ignored_by_message": ignored,
     }
-    return Books.model_construct(**fields)
+    return LineCounts.model_construct(**fields)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +92,7 @@ def test_one_wrong_count_never_passes(name: str, error: int) -> None:
 def test_a_decoded_message_that_is_in_no_use_or_in_two_is_found(
     used: int, unused: dict[str, int], imbalances: list[str]
 ) -> None:
-    fields: dict[str, Any] = {"books": books(SOUND), "usage": Usage(used=used, unused=unused)}
+    fields: dict[str, Any] = {"books": books(SOUND), "usage": MessageCounts(used=used, unused=unused)}
     assert HostSummary.model_construct(**fields).imbalances == imbalances
 
 
@@ -115,6 +123,6 @@ def test_a_host_whose_lines_were_not_all_counted_is_refused_by_name() -> None:
     }
     assert {*told} == {*HostSummary.model_fields}
     assert {*timeline} == {*Timeline.model_fields}
-    assert {*lives, "errors_by"} == {*Lives.model_fields}
+    assert {*lives, "errors_by"} == {*BlockCounts.model_fields}
     with pytest.raises(EnvironmentFailure, match="lines of node-7 were not all counted: 28 lines of files in 0 parts"):
         read_summary("node-7", json.dumps(told))

@@ -13,9 +13,9 @@ from chainmark.compare.decide import decide
 from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.split import PartEffect, splits_of
 from chainmark.core.comparison import Comparison, Split, Splits
-from chainmark.lab.synthetic import SyntheticOrder
+from chainmark.lab.synthetic import SyntheticRequest
 from chainmark.store.runs import SealedRun
-from chainmark.systems.capabilities import Change, ModelOrder, ModelSource
+from chainmark.systems.capabilities import ModelRequest, ModelSource, WhatIf
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.explain import explain
 from chainmark.systems.cardano.figures import ADOPTION, FETCH
@@ -53,7 +53,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
         key = (settings, seed, hosts, slots)
         if key not in made:
             folder = tmp_path_factory.mktemp("cluster")
-            order = SyntheticOrder(
+            order = SyntheticRequest(
                 folder=folder / "logs", slots=slots, seed=seed, hosts=hosts, settings=(*CALM, *settings), threads=2
             )
             synthesise(order, QUIET)
@@ -193,7 +193,7 @@ def test_single_blocks_that_cannot_be_traced_are_left_out_and_the_law_still_hold
 
 def test_logs_without_a_topology_of_another_cluster_cannot_be_divided(make: Make, tmp_path: Path) -> None:
     folder = tmp_path / "logs"
-    order = SyntheticOrder(folder=folder, slots=400, seed=1, hosts=4, settings=CALM, threads=2)
+    order = SyntheticRequest(folder=folder, slots=400, seed=1, hosts=4, settings=CALM, threads=2)
     synthesise(order, QUIET)
     bare = changed(folder, tmp_path / "bare", lambda path: (path / "topology.json").unlink())
     splits = _splits(ingest(tmp_path / "a", bare, filters=()).run, ingest(tmp_path / "b", folder, filters=()).run)
@@ -245,8 +245,8 @@ def test_fetches_that_never_differ_show_nothing_of_what_a_longer_one_does() -> N
 
 def test_a_what_if_of_a_route_is_the_network_and_one_of_a_stage_the_node() -> None:
     source = ModelSource("profile", profile=profile("cardano/value"))
-    changes = (Change("rtt", "EU-AP=+20ms"), Change("stage", "fetched-to-adopted=+20ms"))
-    found = predict(source, ModelOrder(changes, blocks=640), QUIET, SYSTEM.catalogue())
+    changes = (WhatIf("rtt", "EU-AP=+20ms"), WhatIf("stage", "fetched-to-adopted=+20ms"))
+    found = predict(source, ModelRequest(changes, blocks=640), QUIET, SYSTEM.catalogue())
     route, node = (next(split for split in found.splits[place].splits if split.metric_id == P80) for place in (0, 1))
     assert _change(route, "network") > 0.8 * route.change > 0.01
     assert _change(node, "node") > 0.95 * node.change > 0.01
@@ -256,7 +256,7 @@ def test_a_what_if_of_a_route_is_the_network_and_one_of_a_stage_the_node() -> No
 
 def test_the_logs_and_the_model_agree_on_what_is_network(make: Make) -> None:
     """Two independent ways: hop by hop through the logs, and the simulator's own account of its critical paths."""
-    found = explain(ModelSource("run", run=make()), ModelOrder(blocks=640), QUIET, SYSTEM.catalogue())
+    found = explain(ModelSource("run", run=make()), ModelRequest(blocks=640), QUIET, SYSTEM.catalogue())
     rows = {(row.metric_id, row.part): row for row in found.shares}
     for metric in (P50, P80):
         for part, share in (("network", 0.05), ("node", 0.25)):
@@ -269,7 +269,7 @@ def test_the_logs_and_the_model_agree_on_what_is_network(make: Make) -> None:
 def test_a_report_of_two_versions_is_divided_against_its_first(tmp_path: Path) -> None:
     base, other = _figures(), _figures(SLOW_ADOPTION)
     path = write(tmp_path / "report.json", report({"10.5": base, "10.6": other}))
-    found = explain(ModelSource("report", document=path), ModelOrder(blocks=64), QUIET, SYSTEM.catalogue())
+    found = explain(ModelSource("report", document=path), ModelRequest(blocks=64), QUIET, SYSTEM.catalogue())
     assert found.split is not None
     assert found.split.title == "Network or node, against 10.5"
     split = found.split.split_of(P80, "mean")
@@ -278,4 +278,4 @@ def test_a_report_of_two_versions_is_divided_against_its_first(tmp_path: Path) -
     shown = explanation_document(found).text(100)
     assert "Network or node, against 10.5" in shown
     first = ModelSource("report", document=path, version="10.5")
-    assert explain(first, ModelOrder(blocks=64), QUIET, SYSTEM.catalogue()).split is None
+    assert explain(first, ModelRequest(blocks=64), QUIET, SYSTEM.catalogue()).split is None

@@ -12,7 +12,7 @@ import pytest
 
 from chainmark.core.errors import UsageError
 from chainmark.store.runs import SealedRun
-from chainmark.systems.capabilities import Change, ModelOrder, ModelSource
+from chainmark.systems.capabilities import ModelRequest, ModelSource, WhatIf
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.explain import explain, network_doubts
 from chainmark.systems.cardano.figures import ADOPTION, Figures
@@ -22,7 +22,7 @@ from chainmark.systems.cardano.network import LOGS_MISSING, dense_torus, own_clu
 from chainmark.systems.cardano.predict import predict
 from chainmark.systems.cardano.scenario import REGIONS, Scenario, Stages
 from chainmark.systems.cardano.simulation import Simulator
-from chainmark.systems.cardano.topology import Listed, ListedHost
+from chainmark.systems.cardano.topology import ListedHost, ListedTopology
 from chainmark.systems.cardano.trips import read_pings, stated_trips
 
 from tests.unit.systems.cardano.clusters import changed, edit_json, ingest, make_cluster
@@ -54,11 +54,11 @@ def run(pair: Path, tmp_path_factory: pytest.TempPathFactory) -> SealedRun:
 
 
 def _explained(run: SealedRun) -> Explanation:
-    return explain(ModelSource("run", run=run), ModelOrder(blocks=640, seed=5), QUIET, SYSTEM.catalogue())
+    return explain(ModelSource("run", run=run), ModelRequest(blocks=640, seed=5), QUIET, SYSTEM.catalogue())
 
 
-def _predicted(run: SealedRun, *changes: Change) -> Prediction:
-    return predict(ModelSource("run", run=run), ModelOrder(changes, blocks=640), QUIET, SYSTEM.catalogue())
+def _predicted(run: SealedRun, *changes: WhatIf) -> Prediction:
+    return predict(ModelSource("run", run=run), ModelRequest(changes, blocks=640), QUIET, SYSTEM.catalogue())
 
 
 def test_two_hosts_are_explained_as_two_hosts(run: SealedRun) -> None:
@@ -144,7 +144,7 @@ def test_hosts_without_a_pool_forge_nothing_in_the_logs_either(tmp_path: Path) -
     assert counted["node-2"] > counted["node-1"]
     own = own_cluster(ingest(tmp_path, folder, filters=()).run, _figures())
     assert own is not None
-    assert isinstance(own.order.topology, Listed)
+    assert isinstance(own.order.topology, ListedTopology)
     assert own.order.topology.hosts[0].pools == 0
 
 
@@ -156,7 +156,7 @@ def _figures() -> Figures:
 
 
 def test_fetches_that_are_longer_between_two_hosts_delay_the_other_one(run: SealedRun) -> None:
-    found = _predicted(run, Change("fetch", "EU-US=+20ms"), Change("fetch", "-30ms"), Change("fetch", "x0.5"))
+    found = _predicted(run, WhatIf("fetch", "EU-US=+20ms"), WhatIf("fetch", "-30ms"), WhatIf("fetch", "x0.5"))
     row = next(row for row in found.rows if row.metric_id == FIRST)
     fetch = next(row for row in found.rows if row.metric_id == "peer_fetch_s")
     changes = [cell.change.value for cell in row.cells[1:] if cell.change is not None]
@@ -166,7 +166,7 @@ def test_fetches_that_are_longer_between_two_hosts_delay_the_other_one(run: Seal
 
 
 def test_a_fetch_of_a_given_length_is_that_long(run: SealedRun) -> None:
-    found = _predicted(run, Change("fetch", "200ms"))
+    found = _predicted(run, WhatIf("fetch", "200ms"))
     fetch = next(row for row in found.rows if row.metric_id == "peer_fetch_s")
     assert fetch.cells[1].modelled.value == pytest.approx(0.200, abs=0.002)
     parts = [part.values for part in found.contributions if part.scenario == 1]
@@ -174,7 +174,7 @@ def test_a_fetch_of_a_given_length_is_that_long(run: SealedRun) -> None:
     assert math.fsum(values[0] for values in parts) == pytest.approx(whole, abs=1e-6)
     assert all(value >= 0.0 for values in parts for value in values)
     with pytest.raises(UsageError, match="nothing is fetched between these regions"):
-        _predicted(run, Change("fetch", "EU-EU=200ms"))
+        _predicted(run, WhatIf("fetch", "EU-EU=200ms"))
 
 
 # --- sizes of blocks, late hosts ---------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def test_late_hosts_and_slow_blocks_are_found_in_the_hosts_own_stages() -> None:
 
 
 def test_pings_and_stated_round_trips_must_be_of_the_cluster(tmp_path: Path) -> None:
-    topology = Listed(hosts=[ListedHost(name="a", region="EU", producers=[])])
+    topology = ListedTopology(hosts=[ListedHost(name="a", region="EU", producers=[])])
     path = tmp_path / "latency.csv"
     path.write_text("source,dest,time\nx,y,1.0\n", encoding="utf-8")
     with pytest.raises(UsageError, match="holds no ping between hosts of the topology"):

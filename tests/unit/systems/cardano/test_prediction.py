@@ -17,7 +17,7 @@ from rich.console import Console
 from chainmark.report.blocks import Details, Table
 from chainmark.report.chart import Chart
 from chainmark.report.vega import vega_lite
-from chainmark.systems.cardano.model.results import Curve, Evidence, Explanation, Modelled, Prediction
+from chainmark.systems.cardano.model.results import AdoptionCurve, Explanation, Modelled, ModelRecord, Prediction
 
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.report.pages import unpacked
@@ -304,7 +304,7 @@ def emptied() -> list[BaseModel]:
     unexplained = explanation().model_copy(
         update={
             "whole": [], "parts": [], "round_trips": [], "contributions": [], "contribution_metric_ids": [],
-            "notes": [], "curve": Curve(scenario=0, fractions=[], values=[], standard_errors=[]),
+            "notes": [], "curve": AdoptionCurve(scenario=0, fractions=[], values=[], standard_errors=[]),
         }
     )  # fmt: skip
     return [bare, no_parts, unexplained, evidence().model_copy(update={"rows": [], "runs": [], "notes": []})]
@@ -345,7 +345,7 @@ def strange() -> list[BaseModel]:
 
 
 @pytest.mark.parametrize("document", [*emptied(), *strange()])
-def test_strange_input_is_shown_not_refused(document: Prediction | Explanation | Evidence) -> None:
+def test_strange_input_is_shown_not_refused(document: Prediction | Explanation | ModelRecord) -> None:
     for render in TEXTS:
         assert render(document)
     for width in (20, 40, 80):

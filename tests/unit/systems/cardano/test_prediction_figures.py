@@ -18,7 +18,7 @@ from chainmark.systems.cardano.model.modelled import (
     row_scale,
     spread,
 )
-from chainmark.systems.cardano.model.results import SIGNIFICANT_STANDARD_ERRORS, Cell, Modelled, Prediction
+from chainmark.systems.cardano.model.results import SIGNIFICANT_STANDARD_ERRORS, Modelled, Prediction, ScenarioFigure
 
 from tests.unit.systems.cardano.prediction_samples import catalogue, document_of, prediction
 from tests.unit.systems.cardano.test_prediction import squeezed, terminal
@@ -29,10 +29,10 @@ METRICS = st.sampled_from(catalogue().metrics)
 
 
 @st.composite
-def cells(draw: st.DrawFn) -> Cell:
+def cells(draw: st.DrawFn) -> ScenarioFigure:
     """A cell with any change and any error."""
     value, error, change = draw(SIGNED), draw(st.one_of(SIZES, st.just(0.0))), draw(SIGNED)
-    return Cell(
+    return ScenarioFigure(
         modelled=Modelled(value=value, standard_error=error),
         change=draw(st.one_of(st.none(), st.just(Modelled(value=change, standard_error=error)))),
     )
@@ -48,7 +48,7 @@ def predictions(draw: st.DrawFn) -> Prediction:
     return told.model_copy(update={"rows": rows})
 
 
-def changes_of(document: Prediction) -> list[tuple[Cell, TableCell]]:
+def changes_of(document: Prediction) -> list[tuple[ScenarioFigure, TableCell]]:
     """Every change against the base with the cell that prints it."""
     found = []
     rows = {row.metric_id: row for row in document.rows}
@@ -106,7 +106,7 @@ def test_a_change_that_is_printed_has_its_error_and_unit(
     metric: object, value: float, error: float, change: float
 ) -> None:
     found = next(entry for entry in catalogue().metrics if entry == metric)
-    cell = Cell(
+    cell = ScenarioFigure(
         modelled=Modelled(value=value + change, standard_error=error),
         change=Modelled(value=change, standard_error=error),
     )
@@ -138,7 +138,7 @@ def test_changes_are_printed_to_the_digits_that_are_known(fraction: float, error
 
 def test_a_difference_that_can_be_seen_but_does_not_matter_is_none() -> None:
     metric = catalogue().metric("fetch_s")
-    cell = Cell(
+    cell = ScenarioFigure(
         modelled=Modelled(value=1.0001, standard_error=0.1), change=Modelled(value=0.0001, standard_error=0.00001)
     )
     printed = change_cell(cell, Modelled(value=1.0, standard_error=0.1), metric, row_scale("s", [1.0], [0.1]))

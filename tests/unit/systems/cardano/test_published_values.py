@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chainmark.systems.cardano.published.digits import hidden_value, is_determined, is_possible
 from chainmark.systems.cardano.published.values import (
-    Change,
+    PrintedChange,
     decimals_of,
     org_change,
     org_value,
@@ -63,17 +63,17 @@ def test_values_are_those_of_the_typst_style(value: float, width: int, printed: 
 @pytest.mark.parametrize(
     ("base", "value", "change"),
     [
-        (5.7687, 5.4359, Change("-0.333", "-6")),
-        (0.99864, 0.99882, Change("0.000", "0.0")),
-        (0.00135, 0.00143, Change("0.000", "0")),
-        (0.00044, 0.00041, Change("-0.000", "0")),
-        (88968.0, 88963.114, Change("-4.886", "-0.0")),
-        (0.0, 0.0, Change("0.000", "NaN")),
-        (0.0, 0.002, Change("0.002", "NaN")),
-        (0.0013, 0.0, Change("-0.001", "-100")),
+        (5.7687, 5.4359, PrintedChange("-0.333", "-6")),
+        (0.99864, 0.99882, PrintedChange("0.000", "0.0")),
+        (0.00135, 0.00143, PrintedChange("0.000", "0")),
+        (0.00044, 0.00041, PrintedChange("-0.000", "0")),
+        (88968.0, 88963.114, PrintedChange("-4.886", "-0.0")),
+        (0.0, 0.0, PrintedChange("0.000", "NaN")),
+        (0.0, 0.002, PrintedChange("0.002", "NaN")),
+        (0.0013, 0.0, PrintedChange("-0.001", "-100")),
     ],
 )
-def test_changes_are_those_of_the_typst_style(base: float, value: float, change: Change) -> None:
+def test_changes_are_those_of_the_typst_style(base: float, value: float, change: PrintedChange) -> None:
     """As above, for both columns of a change."""
     assert typst_change(base, value) == change
 
@@ -103,17 +103,17 @@ def test_values_are_those_of_the_org_style(value: float, printed: str) -> None:
 @pytest.mark.parametrize(
     ("base", "value", "change"),
     [
-        ("1.0645", "1.115", Change("0.051", "5")),
-        ("0.02543", "0.02391", Change("-0.002", "-8")),
-        ("0.00046", "0.00056", Change("0.000", "0")),
-        ("0.00127", "0.00121", Change("-0.000", "0")),
-        ("88951", "88966", Change("15", "0")),
-        ("88951", "2996.0", Change("-85955.000", "-97")),
-        ("0.0", "5e-05", Change("0.000", "nan")),
-        ("-0.0", "0.0", Change("0.000", "nan")),
+        ("1.0645", "1.115", PrintedChange("0.051", "5")),
+        ("0.02543", "0.02391", PrintedChange("-0.002", "-8")),
+        ("0.00046", "0.00056", PrintedChange("0.000", "0")),
+        ("0.00127", "0.00121", PrintedChange("-0.000", "0")),
+        ("88951", "88966", PrintedChange("15", "0")),
+        ("88951", "2996.0", PrintedChange("-85955.000", "-97")),
+        ("0.0", "5e-05", PrintedChange("0.000", "nan")),
+        ("-0.0", "0.0", PrintedChange("0.000", "nan")),
     ],
 )
-def test_changes_are_those_of_the_org_style(base: str, value: str, change: Change) -> None:
+def test_changes_are_those_of_the_org_style(base: str, value: str, change: PrintedChange) -> None:
     """The relative change is that of the rounded difference, and whole numbers have whole differences."""
     assert org_change(base, value) == change
 
@@ -176,6 +176,6 @@ def test_some_printed_digits_decide_and_some_do_not() -> None:
     assert is_determined(hidden_value("5.7687", 3), hidden_value("5.4359", 3))
     assert not is_determined(hidden_value("8735.4", 5), hidden_value("6602.5", 5))
     assert not is_determined(hidden_value("0.0", 5), hidden_value("0.0013", 5))
-    assert is_possible(hidden_value("8735.4", 5), hidden_value("6602.5", 5), Change("-2132.937", "-24"))
-    assert not is_possible(hidden_value("8735.4", 5), hidden_value("6602.5", 5), Change("-2133.937", "-24"))
-    assert not is_possible(hidden_value("5.7687", 3), hidden_value("5.4359", 3), Change("-0.333", "-7"))
+    assert is_possible(hidden_value("8735.4", 5), hidden_value("6602.5", 5), PrintedChange("-2132.937", "-24"))
+    assert not is_possible(hidden_value("8735.4", 5), hidden_value("6602.5", 5), PrintedChange("-2133.937", "-24"))
+    assert not is_possible(hidden_value("5.7687", 3), hidden_value("5.4359", 3), PrintedChange("-0.333", "-7"))

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from chainmark.systems.cardano import facts as told
-from chainmark.systems.cardano.analyse import Analysis
-from chainmark.systems.cardano.books import Books, HostSummary, Lives, Timeline, Usage
+from chainmark.systems.cardano.accounting import BlockCounts, HostSummary, LineCounts, MessageCounts, Timeline
+from chainmark.systems.cardano.analyse import AnalysisResult
 from chainmark.systems.cardano.decoding import Excluded
 from chainmark.systems.cardano.documents import Meta
-from chainmark.systems.cardano.facts import Node, Subjects
-from chainmark.systems.cardano.filters import Condition
+from chainmark.systems.cardano.facts import MeasuredNode, Subjects
+from chainmark.systems.cardano.filters import FilterCondition
 from chainmark.systems.cardano.rules import Rules
 
 from tests.unit.systems.cardano.traces import GENESIS, NS, slot_ns
@@ -50,9 +50,9 @@ def host(
     }  # fmt: skip
     timeline: dict[str, Any] = {"records": 100, "gaps": 10}
     fields: dict[str, Any] = {
-        "books": Books.model_construct(**books | more),
-        "usage": Usage(used=40 - sum((unused or {}).values()), unused=dict(unused or {})),
-        "lives": Lives(
+        "books": LineCounts.model_construct(**books | more),
+        "usage": MessageCounts(used=40 - sum((unused or {}).values()), unused=dict(unused or {})),
+        "lives": BlockCounts(
             entries=9, forged=1, errors=1, switched_adoptions=4, switched_unknown=0, errors_by={"b": 2, "a": 1}
         ),
         "timeline": Timeline.model_construct(**timeline),
@@ -80,8 +80,9 @@ def subjects(**changed: Any) -> Subjects:
     )
     fields: dict[str, Any] = {
         "genesis": GENESIS, "meta": Meta.model_validate(META), "summaries": summaries,
-        "analysis": Analysis(**analysis), "conditions": [Condition("SlotGEq", 5), Condition("BlockFullnessGEq", 0.5)],
-        "rules": Rules(), "node": Node("10.6.1", "abcdef0123", "ghc-9.6"), "cluster": cluster,
+        "analysis": AnalysisResult(**analysis),
+        "conditions": [FilterCondition("SlotGEq", 5), FilterCondition("BlockFullnessGEq", 0.5)],
+        "rules": Rules(), "node": MeasuredNode("10.6.1", "abcdef0123", "ghc-9.6"), "cluster": cluster,
         "excluded": Excluded(),
     }  # fmt: skip
     return Subjects(**fields | changed)
@@ -153,8 +154,8 @@ def test_what_nobody_described_is_unknown_or_told_by_the_node() -> None:
     unknown = {"Run batch", "Era", "Delegation map size", "Stuffed UTxO size", "DRep count", "TPS", "Transaction count"}
     assert {label for label in unknown if found[label] != "unknown"} == set()
     assert found["Plutus script"] == "—"
-    assert rows(replace(known, node=Node("10.6.1", None, None)))["cardano-node git"] == "unknown"
-    assert rows(replace(known, node=Node("10.6.1", None, None)))["GHC version"] == "unknown"
+    assert rows(replace(known, node=MeasuredNode("10.6.1", None, None)))["cardano-node git"] == "unknown"
+    assert rows(replace(known, node=MeasuredNode("10.6.1", None, None)))["GHC version"] == "unknown"
 
 
 def test_a_ledger_of_before_dreps_had_none() -> None:
@@ -174,7 +175,7 @@ def test_long_texts_are_cut_as_in_the_published_reports() -> None:
         name: host(0.0, 1000.0, lines, decoded=lines - 20)
         for name, lines in (("a", 5_000_000), ("b", 5_000_000), ("c", 5_000_001))
     }
-    found = rows(subjects(meta=described, node=Node(long, None, long), summaries=three))
+    found = rows(subjects(meta=described, node=MeasuredNode(long, None, long), summaries=three))
     texts = ("Identifier", "Run batch", "GHC version", "Era", "Plutus script")
     assert [len(found[label]) for label in texts] == [32] * 5
     assert found["cardano-node version"] == "x" * 12
@@ -284,7 +285,7 @@ def test_builds_differ_by_their_packages_and_sides_by_era_and_compiler() -> None
         }
     }
     assert told.conditions(known) == {"era": "conway", "compiler": "ghc-9.6"}
-    nobody = subjects(meta=Meta(), node=Node("unknown", None, None))
+    nobody = subjects(meta=Meta(), node=MeasuredNode("unknown", None, None))
     assert told.configuration(nobody).effective == {}
     assert told.conditions(nobody) == {}
 

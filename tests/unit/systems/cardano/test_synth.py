@@ -17,7 +17,7 @@ import zstandard
 
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Silent
-from chainmark.lab.synthetic import SyntheticLogs, SyntheticOrder, synthetic
+from chainmark.lab.synthetic import SyntheticLogs, SyntheticRequest, synthetic
 from chainmark.systems.base import load_system
 
 SYSTEM = synthetic(load_system("cardano"))
@@ -87,9 +87,9 @@ LOOP_KINDS = {
 }
 
 
-def order(folder: Path, **changes: Any) -> SyntheticOrder:
+def order(folder: Path, **changes: Any) -> SyntheticRequest:
     settings = ("chain.active_slots_coefficient=0.15", "workload.tps=3")
-    return SyntheticOrder(
+    return SyntheticRequest(
         **{"folder": folder, "slots": 200, "seed": 3, "hosts": HOSTS, "settings": settings, **changes}
     )
 

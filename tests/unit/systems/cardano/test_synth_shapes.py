@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chainmark.core.progress import Silent
-from chainmark.lab.synthetic import SyntheticOrder, synthetic
+from chainmark.lab.synthetic import SyntheticRequest, synthetic
 from chainmark.systems.base import load_system
 
 pytestmark = pytest.mark.shared_data
@@ -66,7 +66,7 @@ def read(path: Path) -> dict[str, dict[Shape, str]]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Logs of all formats, with battles, and long enough for a ledger snapshot."""
     made = tmp_path_factory.mktemp("synth") / "logs"
-    order = SyntheticOrder(
+    order = SyntheticRequest(
         folder=made,
         slots=500,
         hosts=4,

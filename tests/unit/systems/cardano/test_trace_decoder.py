@@ -11,7 +11,7 @@ import pytest
 
 from chainmark._native import TraceDecoder, scan_head
 from chainmark.core.errors import EnvironmentFailure
-from chainmark.systems.cardano.books import read_summary
+from chainmark.systems.cardano.accounting import read_summary
 from chainmark.systems.cardano.documents import read_genesis
 
 from tests.unit.systems.cardano.clusters import make_cluster

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from chainmark._native import encode_transaction
 from chainmark.systems.cometbft.rpc import METAS_PER_CALL
-from chainmark.systems.cometbft.workload import Measurement, Waiting
+from chainmark.systems.cometbft.workload import Measurement, PendingTransactions
 
 if TYPE_CHECKING:
     from chainmark._native import LoadResult
@@ -118,7 +118,7 @@ def measurement(load: LoadResult, first: int = 7, last: int = 9, **changes: obje
         "first_height": first,
         "last_height": last,
         "drained": True,
-        "waiting": Waiting(),
+        "waiting": PendingTransactions(),
         "reader": SimpleNamespace(address="127.0.0.1"),
         "observer_reconnects": 0,
     }

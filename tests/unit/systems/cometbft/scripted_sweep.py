@@ -11,10 +11,10 @@ from pydantic import BaseModel
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.manifest import Configuration, Gate, GateStatus, Scalar, Subject
-from chainmark.core.metric import Population, Table
+from chainmark.core.metric import MetricGroup, Population
 from chainmark.core.progress import Progress
-from chainmark.lab.protocols import Execution, Order
-from chainmark.lab.schedules import Standing, Step, SweepLoad, SweepPlan, Total
+from chainmark.lab.protocols import Execution, ExecutionRequest
+from chainmark.lab.schedules import PlannedRun, Standing, SweepLoad, SweepPlan, Total
 from chainmark.lab.sweeping import SweepTest
 from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.cometbft.saturation.document import SaturationReport
@@ -59,7 +59,7 @@ class Scripted:
         metric = METRICS.throughput.model_copy(update={"statistics": ["mean"]})
         return Catalogue(
             system=self.name, title=self.title, populations=[Population(id="p", label="seconds", keys=["second"])],
-            tables=[Table(id="t", title="Table")], metrics=[metric],
+            tables=[MetricGroup(id="t", title="Table")], metrics=[metric],
         )  # fmt: skip
 
     def profile(self, content: Mapping[str, object]) -> Profile:
@@ -78,7 +78,7 @@ class Scripted:
         """None."""
         return []
 
-    def execute(self, profile: BaseModel, order: Order, run: UnfinishedRun, progress: Progress) -> Execution:
+    def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
         """Commit what the version can."""
         if len(self.made) == self.interrupted_at:
             raise KeyboardInterrupt
@@ -143,7 +143,7 @@ class Scripted:
 class Quiet:
     """Who follows, and says nothing."""
 
-    def begin(self, step: Step, number: int, total: Total, left_s: float | None = None) -> None:
+    def begin(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> None:
         """A run begins."""
 
     def end(self, run: SealedRun) -> None:

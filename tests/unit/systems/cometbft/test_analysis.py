@@ -35,7 +35,7 @@ from chainmark.systems.cometbft.ingest import (
     observed_commits,
     read_page,
 )
-from chainmark.systems.cometbft.profile import Network
+from chainmark.systems.cometbft.profile import NodeNetwork
 from chainmark.systems.cometbft.rotating import HEIGHT_SCHEMA, JOINER_SCHEMA
 from chainmark.systems.cometbft.rpc import Block, RpcError, parse_time
 from chainmark.systems.cometbft.shape import peer_choice
@@ -495,7 +495,7 @@ def test_what_is_no_time_is_refused() -> None:
 def test_random_topologies_are_connected_and_reproducible(nodes: int, peers: int, seed: int) -> None:
     """A node that is cut off would halt the network or never take part, and no figure would say why."""
     peers = min(peers, nodes - 1)
-    network = Network(validators=nodes, topology="random", peers_per_node=peers)
+    network = NodeNetwork(validators=nodes, topology="random", peers_per_node=peers)
     chosen = peer_choice(network, seed)
     assert chosen == peer_choice(network, seed)
     assert all(len(set(row)) == peers and node not in row for node, row in enumerate(chosen))

@@ -15,7 +15,7 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.systems.cometbft import programs
 from chainmark.systems.cometbft.applications.adapter import Adapter, adapter_of, line_of, shipped_adapters
 from chainmark.systems.cometbft.applications.homes import GENESIS, NodeHome, file_values, fund_accounts, make_homes
-from chainmark.systems.cometbft.applications.loading import TransactionOrder, prepared
+from chainmark.systems.cometbft.applications.loading import TransactionRequest, prepared
 from chainmark.systems.cometbft.profile import Load
 from chainmark.systems.cometbft.system import SYSTEM
 
@@ -309,7 +309,7 @@ def test_a_function_beside_the_adapter_makes_the_transactions(tmp_path: Path) ->
     assert made is not None
     assert made.given is not None
     assert (len(made.given), len(made.given[0]), made.given[0][49]) == (1, 50, b"0=49")
-    assert TransactionOrder.__annotations__.keys() == {
+    assert TransactionRequest.__annotations__.keys() == {
         "connections",
         "per_connection",
         "size_bytes",

@@ -13,7 +13,7 @@ import pytest
 
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.systems.cometbft.attach import check_pages, reach, read_place, require_observable
-from chainmark.systems.cometbft.profile import Profile
+from chainmark.systems.cometbft.profile import CometBFTProfile
 
 
 @contextmanager
@@ -126,7 +126,7 @@ def test_a_proxy_of_the_environment_is_not_asked_for_nodes(monkeypatch: pytest.M
 )
 def test_a_profile_that_changes_the_network_is_refused(changes: Mapping[str, Any], named: str) -> None:
     """Otherwise a report would name a disturbance that nobody made."""
-    plain = Profile.model_validate({"system": "cometbft", "name": "p"})
+    plain = CometBFTProfile.model_validate({"system": "cometbft", "name": "p"})
     require_observable(plain, 1)
     with pytest.raises(UsageError, match=f"`{named}`"):
-        require_observable(Profile.model_validate({"system": "cometbft", "name": "p", **changes}), 2)
+        require_observable(CometBFTProfile.model_validate({"system": "cometbft", "name": "p", **changes}), 2)

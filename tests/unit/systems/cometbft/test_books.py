@@ -23,9 +23,9 @@ from chainmark.systems.cometbft.ingest import (
     BLOCK_SCHEMA,
     SCRAPE_SCHEMA,
     TRANSACTION_SCHEMA,
-    Books,
     ChainReading,
     Events,
+    TransactionCounts,
     balance,
     collect,
     observed_commits,
@@ -33,7 +33,7 @@ from chainmark.systems.cometbft.ingest import (
     read_scrapes,
 )
 from chainmark.systems.cometbft.rpc import METAS_PER_CALL, RpcClient
-from chainmark.systems.cometbft.workload import Waiting
+from chainmark.systems.cometbft.workload import PendingTransactions
 
 from tests.unit.systems.cometbft.chains import (
     ACCEPTED,
@@ -223,14 +223,14 @@ def account(
     committed: Sequence[bytes],
     *,
     held: Sequence[bytes] = (),
-    waiting: Waiting | None = None,
+    waiting: PendingTransactions | None = None,
     offered: int | None = None,
     counted: Mapping[int, int] | None = None,
-) -> Books:
+) -> TransactionCounts:
     """The books of a chain of one block; ``held`` is what the mempools list."""
     load = records(rows)
     events = read(monkeypatch, Chain({7: committed}, {}, counted), load, last=7)
-    listed = Waiting(frozenset(sha256(payload).digest() for payload in held), len(held))
+    listed = PendingTransactions(frozenset(sha256(payload).digest() for payload in held), len(held))
     return balance(events, measurement(load, waiting=waiting or listed), offered)
 
 
@@ -364,7 +364,7 @@ def test_of_more_than_a_node_lists_those_are_lost_that_no_mempool_has_room_for(
 ) -> None:
     """A node lists a hundred of what waits: nothing is called lost that may wait unseen, and nothing pending either."""
     rows = [(payload, ACCEPTED) for payload in MINE[:6]]
-    waiting = Waiting(frozenset([sha256(MINE[1]).digest()]), 3, unseen)
+    waiting = PendingTransactions(frozenset([sha256(MINE[1]).digest()]), 3, unseen)
     books = account(monkeypatch, rows, [MINE[0]], waiting=waiting)
     found = books.counts["transactions"]
     assert (found["pending"], found["lost"], found.get("pending or lost", 0)) == (1, lost, unsure)
@@ -385,7 +385,7 @@ def test_what_was_lost_lies_between_the_two_figures(ends: list[str], copies: int
     unseen = ends.count("unlisted") * (1 + copies)
     with pytest.MonkeyPatch.context() as patched:
         in_block = [MINE[number] for number, end in enumerate(ends) if end == "block"]
-        books = account(patched, rows, in_block, waiting=Waiting(listed, len(ends), unseen))
+        books = account(patched, rows, in_block, waiting=PendingTransactions(listed, len(ends), unseen))
     assert books.lost is not None
     assert books.lost <= ends.count("nowhere") <= books.lost + books.unsure
     assert books.unsure == 0 or "unlisted" in ends

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chainmark.core.errors import UsageError
-from chainmark.core.manifest import Change
+from chainmark.core.manifest import ConfigChange
 from chainmark.systems.cometbft.configuration import change_config, change_genesis, describe, flatten
 
 CONFIG = """# a comment
@@ -68,11 +68,11 @@ def test_the_difference_from_the_defaults_is_complete(tmp_path: Path) -> None:
         change_genesis(home, {"consensus_params.block.max_bytes": "33"}, "v1")
     configuration = describe(homes, defaults)
     assert configuration.changed == {
-        "config.toml": {"mempool.cache_size": Change(default=10_000, used=200_000)},
-        "genesis.json": {"consensus_params.block.max_bytes": Change(default="22", used="33")},
+        "config.toml": {"mempool.cache_size": ConfigChange(default=10_000, used=200_000)},
+        "genesis.json": {"consensus_params.block.max_bytes": ConfigChange(default="22", used="33")},
     }
     assert configuration.changed_per_node["node1"] == {
-        "config.toml": {"moniker": Change(default="default", used="node1")}
+        "config.toml": {"moniker": ConfigChange(default="default", used="node1")}
     }
     assert configuration.effective["config.toml"]["consensus.timeout_commit"] == "1s"
     assert "chain_id" not in configuration.effective["genesis.json"]

@@ -10,7 +10,7 @@ from chainmark.compare.judge import judge
 from chainmark.core.comparison import Judgement, Outcome
 from chainmark.systems.cometbft.analyse import (
     NS,
-    Curve,
+    CountCurve,
     Window,
     committed_until,
     cpu_per_transaction,
@@ -25,7 +25,7 @@ TICK_S = 0.01
 SCRAPES = pl.DataFrame(
     schema={"time_ns": pl.Int64, "host": pl.String, "metric": pl.String, "value": pl.Float64}
 )  # no page came
-STEADY = Curve(np.array([0, 100 * NS]), np.array([0.0, 100.0 * RATE_PER_S]))
+STEADY = CountCurve(np.array([0, 100 * NS]), np.array([0.0, 100.0 * RATE_PER_S]))
 
 
 def processes(times_s: list[float], cpu_s: list[float | None], host: str = "node0") -> pl.DataFrame:
@@ -35,7 +35,7 @@ def processes(times_s: list[float], cpu_s: list[float | None], host: str = "node
     )
 
 
-def per_transaction(frame: pl.DataFrame, window: Window, committed: Curve = STEADY) -> list[float | None]:
+def per_transaction(frame: pl.DataFrame, window: Window, committed: CountCurve = STEADY) -> list[float | None]:
     return cpu_per_transaction(frame, committed, window)["node_cpu_per_transaction_s"].to_list()
 
 
@@ -60,7 +60,7 @@ def test_a_node_that_went_away_counts_while_it_was_there(last_s: float, *, told:
 
 def test_a_node_that_came_late_counts_from_then_on() -> None:
     """With the transactions of that time alone: twice as many were committed in the half before it came."""
-    committed = Curve(np.array([0, 5 * NS, 10 * NS]), np.array([0.0, 2_000.0, 3_000.0]))
+    committed = CountCurve(np.array([0, 5 * NS, 10 * NS]), np.array([0.0, 2_000.0, 3_000.0]))
     frame = processes([5.0, 10.0], [1.0, 1.5])
     assert per_transaction(frame, Window(0, 10 * NS), committed) == [pytest.approx(0.5 / 1_000)]
     late = processes([5.5, 10.0], [1.0, 1.5])
@@ -80,12 +80,12 @@ def test_a_reading_without_another_figure_has_its_processor_time() -> None:
 
 
 def test_a_single_committed_transaction_has_its_cost() -> None:
-    one = Curve(np.array([0, 10 * NS]), np.array([0.0, 1.0]))
+    one = CountCurve(np.array([0, 10 * NS]), np.array([0.0, 1.0]))
     assert per_transaction(processes([0, 10], [1.0, 1.25]), Window(0, 10 * NS), one) == [0.25]
 
 
 def test_without_a_committed_transaction_there_is_no_figure() -> None:
-    still = Curve(np.array([0, 100 * NS]), np.zeros(2))
+    still = CountCurve(np.array([0, 100 * NS]), np.zeros(2))
     assert per_transaction(processes([0, 10], [0.0, 1.0]), Window(0, 10 * NS), still) == [None]
     assert per_transaction(processes([0, 10], [None, None]), Window(0, 10 * NS)) == []
 
@@ -122,7 +122,7 @@ def test_the_margin_is_wider_than_the_ticks_of_the_counter() -> None:
     assert floor > 4 * 2 * 2 * TICK_S / (30 * RATE_PER_S)
 
 
-def _simulated(rng: np.random.Generator, rate_per_s: float) -> tuple[pl.DataFrame, Curve]:
+def _simulated(rng: np.random.Generator, rate_per_s: float) -> tuple[pl.DataFrame, CountCurve]:
     """A node of 0.09 cores at 200 tx/s: a tenth at rest, a third while blocks are committed, the rest by arrival."""
     ends_s = np.cumsum(rng.normal(1.15, 0.08, 60)) - rng.uniform(0, 1.15)
     counts = np.round(rate_per_s * np.diff(ends_s, prepend=ends_s[0] - 1.15))

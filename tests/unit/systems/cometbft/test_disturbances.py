@@ -15,7 +15,7 @@ from chainmark.systems.cometbft.analyse import (
     joiner_second_samples,
     perturbation_samples,
 )
-from chainmark.systems.cometbft.connections import broken_connections, consensus_failures, told
+from chainmark.systems.cometbft.connections import broken_connections, consensus_failures, disconnection_warnings
 from chainmark.systems.cometbft.disturb import PERTURBATION_SCHEMA, planned_starts
 from chainmark.systems.cometbft.gates import restarted_nodes
 from chainmark.systems.cometbft.profile import Perturbation
@@ -147,15 +147,15 @@ def test_dropped_peers_are_counted_by_reason_whatever_the_address(tmp_path: Path
     assert broken["node0"] == Counter({"EOF": 2, "read tcp : connection reset by peer": 1})
     assert broken["node1"] == Counter({panic.strip('"'): 2})
     assert broken["node2"] == Counter()
-    (warning,) = told(broken)
+    (warning,) = disconnection_warnings(broken)
     assert warning.startswith("nodes dropped peers 5 times (node0, node1): 2 × `EOF`, 2 × `recovered from panic")
 
 
 def test_goodbyes_alone_are_no_warning(tmp_path: Path) -> None:
     """Seeds hang up on purpose, and of two nodes that dial each other at once one hangs up."""
     logs = {"node0": _log(tmp_path, "node0", "EOF", '"write tcp 127.0.0.1:1->127.0.0.1:2: broken pipe"')}
-    assert told(broken_connections(logs)) == []
-    assert told({"node0": Counter()}) == []
+    assert disconnection_warnings(broken_connections(logs)) == []
+    assert disconnection_warnings({"node0": Counter()}) == []
 
 
 def test_a_node_whose_consensus_ended_is_told_with_its_first_reason(tmp_path: Path) -> None:

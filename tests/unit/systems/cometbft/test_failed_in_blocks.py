@@ -12,15 +12,15 @@ import pytest
 from chainmark.core.progress import Silent
 from chainmark.systems.cometbft.ingest import (
     FAILED_SCHEMA,
-    Books,
     ChainReading,
     Events,
+    TransactionCounts,
     balance,
     collect,
-    failures_told,
+    failure_reasons,
 )
 from chainmark.systems.cometbft.rpc import RpcClient
-from chainmark.systems.cometbft.workload import Waiting
+from chainmark.systems.cometbft.workload import PendingTransactions
 
 from tests.unit.systems.cometbft.chains import (
     ACCEPTED,
@@ -53,8 +53,8 @@ def _digest(payload: bytes) -> bytes:
     return sha256(payload).digest()
 
 
-def _books(events: Events, load: Any = LOAD, *held: bytes) -> Books:
-    waiting = Waiting(frozenset(map(_digest, held)), len(held))
+def _books(events: Events, load: Any = LOAD, *held: bytes) -> TransactionCounts:
+    waiting = PendingTransactions(frozenset(map(_digest, held)), len(held))
     return balance(events, measurement(load, last=10, waiting=waiting), None)
 
 
@@ -119,7 +119,7 @@ def test_an_application_that_is_not_asked_has_no_failed_class(monkeypatch: pytes
     assert "block_results" not in {method for method, _ in chain.calls}
     assert "failed" not in _books(events).counts["transactions"]
     assert _books(events).counts["transactions"]["committed"] == 5
-    assert failures_told(events) == []
+    assert failure_reasons(events) == []
 
 
 def test_an_application_that_fails_nothing_has_a_failed_class_of_0(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +127,7 @@ def test_an_application_that_fails_nothing_has_a_failed_class_of_0(monkeypatch: 
     assert events.failed is not None
     assert (events.failed.schema, events.failed.rows()) == (FAILED_SCHEMA, [])
     assert _books(events).counts["transactions"]["failed"] == 0
-    assert failures_told(events) == []
+    assert failure_reasons(events) == []
 
 
 def test_a_second_copy_that_fails_does_not_undo_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +176,7 @@ def test_each_reason_is_told_once_with_how_many_failed_for_it(monkeypatch: pytes
     ]
     failed = {7: dict(enumerate(said))}
     events = _read(monkeypatch, Chain({7: MINE[:5], 8: [], 9: [], 10: []}, {}, failed=failed))
-    assert failures_told(events) == [
+    assert failure_reasons(events) == [
         "1 × failed in a block with code 9: no reason given",
         "1 × failed in a block with code 4 of sdk: unauthorized",
         "2 × failed in a block with code 5 of sdk: insufficient funds",
@@ -199,5 +199,5 @@ def test_reasons_of_one_codespace_stand_in_the_order_of_their_codes(monkeypatch:
     failed = {7: {place: {"code": code, "codespace": "sdk"} for place, code in enumerate([7, 11, 3, 5, 13, 2, 17, 4])}}
     load = records([(one, ACCEPTED) for one in MINE])
     events = _read(monkeypatch, Chain({7: MINE, 8: [], 9: [], 10: []}, {}, failed=failed), load)
-    codes = [int(text.split(" code ")[1].split(" ")[0]) for text in failures_told(events)]
+    codes = [int(text.split(" code ")[1].split(" ")[0]) for text in failure_reasons(events)]
     assert codes == [2, 3, 4, 5, 7, 11, 13, 17]

@@ -11,7 +11,7 @@ from chainmark.core.errors import UsageError
 from chainmark.systems.cometbft import workload
 from chainmark.systems.cometbft.current import heights
 from chainmark.systems.cometbft.external import application_of
-from chainmark.systems.cometbft.profile import Profile
+from chainmark.systems.cometbft.profile import CometBFTProfile
 from chainmark.systems.cometbft.workload import Stall
 
 
@@ -118,4 +118,4 @@ def test_an_application_that_cannot_be_used_is_named(command: list[str], told: s
 def test_two_applications_at_once_are_refused() -> None:
     both = {"command": ["sh", "{address}"], "vote_extension_size_bytes": 0}
     with pytest.raises(ValueError, match="exclude each other"):
-        Profile.model_validate({"system": "cometbft", "name": "x", "application": both})
+        CometBFTProfile.model_validate({"system": "cometbft", "name": "x", "application": both})

@@ -18,10 +18,10 @@ from chainmark.systems.cometbft.gates import (
     unseen_commits,
     unsent_gate,
 )
-from chainmark.systems.cometbft.ingest import Books, Events
+from chainmark.systems.cometbft.ingest import Events, TransactionCounts
 from chainmark.systems.cometbft.launch import NetworkFailure
-from chainmark.systems.cometbft.profile import Profile
-from chainmark.systems.cometbft.workload import Waiting
+from chainmark.systems.cometbft.profile import CometBFTProfile
+from chainmark.systems.cometbft.workload import PendingTransactions
 
 from tests.unit.systems.cometbft.chains import ACCEPTED, measurement, records
 
@@ -183,7 +183,7 @@ def _gates(
             schema={"block_interval_observed_s": pl.Float64, "block_extra_rounds": pl.Float64},
         ),
     }
-    profile = Profile.model_validate(
+    profile = CometBFTProfile.model_validate(
         {
             "system": "cometbft",
             "name": "x",
@@ -197,7 +197,7 @@ def _gates(
         samples["transaction"] = samples["transaction"].drop("tx_committed_share")
     taken = measurement(records([(b"x", ACCEPTED)], **(load or {})), **changes)
     events = Events(_transactions(0.001, 0.001, unsent=unsent, refused=refused), pl.DataFrame(), scrapes, {}, 0, 0, 0)
-    books = Books({}, problems or [], contradictions or [], lost, unsure)
+    books = TransactionCounts({}, problems or [], contradictions or [], lost, unsure)
     found = run_gates(profile, taken, events, books, samples)
     assert len({gate.id for gate in found}) == len(found)
     return {gate.id: gate for gate in found}
@@ -252,7 +252,7 @@ def test_a_run_in_which_all_is_well_passes_every_gate() -> None:
         ({"committed": [1.0] * 97 + [0.0] * 3}, {"committed": "97.0 %"}),
         ({"lags": [0.001] * 98 + [0.06] * 2}, {"lag": "60 ms"}),
         ({"lags": [0.001] * 49 + [0.06]}, {"lag": "60 ms"}),  # so few have no centile: the worst one counts
-        ({"drained": False, "waiting": Waiting(fullest=1234)}, {"drained": "1234 left"}),
+        ({"drained": False, "waiting": PendingTransactions(fullest=1234)}, {"drained": "1234 left"}),
         ({"intervals": []}, {"blocks": "0 blocks"}),
         ({"intervals": [1.0] * 18 + [None] * 2}, {"observed": "2 of 20 unseen"}),
         ({"load": {"cpu_s": 5.1}}, {"generator": "0.51 cores"}),
@@ -436,12 +436,14 @@ def test_how_full_a_machine_may_be_that_starts_a_network(
     accepted: float, pressure: float | None, status: GateStatus, told: tuple[str, str]
 ) -> None:
     gates = {"waited_share_max": accepted}
-    gate = start_pressure_gate(pressure, Profile.model_validate({"system": "cometbft", "name": "x", "gates": gates}))
+    gate = start_pressure_gate(
+        pressure, CometBFTProfile.model_validate({"system": "cometbft", "name": "x", "gates": gates})
+    )
     assert (gate.id, gate.status, (gate.measured, gate.limit)) == ("pressure", status, told)
 
 
 def test_a_network_that_died_fails_on_any_machine_and_one_that_was_late_on_a_calm_one() -> None:
-    busy = start_pressure_gate(1.0, Profile.model_validate({"system": "cometbft", "name": "x"}))
+    busy = start_pressure_gate(1.0, CometBFTProfile.model_validate({"system": "cometbft", "name": "x"}))
     died, late = (failed_gate(NetworkFailure(cast(Any, None), "x", died=one)) for one in (True, False))
     assert [status_of([one, busy]) for one in (died, late)] == [Status.FAILED, Status.INVALID]
     assert [status_of([one]) for one in (died, late)] == [Status.FAILED] * 2

@@ -6,8 +6,8 @@ import pytest
 
 from chainmark.compare import compare
 from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale, SideValue
-from chainmark.systems.cometbft.old_rule.results import Agreement, OldRuleRow
-from chainmark.systems.cometbft.old_rule.rule import old_rule_rows, old_verdict
+from chainmark.systems.cometbft.ten_percent_rule.results import RuleConcordance, TenPercentRow
+from chainmark.systems.cometbft.ten_percent_rule.rule import ten_percent_rows, ten_percent_verdict
 
 from tests.unit.compare.synthetic_runs import sides
 
@@ -38,8 +38,8 @@ def judgement(metric_id: str, base: float | None, other: float | None, **changes
     return plain.model_copy(update=changes)
 
 
-def row_of(comparison: Comparison, item: Judgement) -> OldRuleRow:
-    return old_rule_rows(comparison.model_copy(update={"judgements": [item], "condition_differences": []}))[0]
+def row_of(comparison: Comparison, item: Judgement) -> TenPercentRow:
+    return ten_percent_rows(comparison.model_copy(update={"judgements": [item], "condition_differences": []}))[0]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_ten_per_cent_by_hand(
 def test_the_reason_of_each_disagreement(comparison: Comparison) -> None:
     """A reader must see whether it is noise, the direction, or the size that makes the old rule wrong."""
     noisy = row_of(comparison, judgement("gc_pause_s", 1.0, 1.14))
-    assert noisy.agreement is Agreement.ONLY_OLD_FAILS
+    assert noisy.agreement is RuleConcordance.ONLY_OLD_FAILS
     assert "within the noise of 3 + 3 runs" in noisy.why
     close = row_of(comparison, judgement("gc_pause_s", 1.0, 1.14, low=0.05))
     assert "too few runs to tell it from its margin of 10 %" in close.why
@@ -82,7 +82,7 @@ def test_the_reason_of_each_disagreement(comparison: Comparison) -> None:
 
 def test_both_rules_fail_a_clear_regression(comparison: Comparison) -> None:
     worse = judgement("gc_pause_s", 1.0, 1.5, low=0.4, high=0.6, outcome=Outcome.WORSE, p_worse_adjusted=0.001)
-    assert row_of(comparison, worse).agreement is Agreement.BOTH_FAIL
+    assert row_of(comparison, worse).agreement is RuleConcordance.BOTH_FAIL
 
 
 def test_ours_may_fail_what_the_old_rule_lets_pass(comparison: Comparison) -> None:
@@ -90,7 +90,7 @@ def test_ours_may_fail_what_the_old_rule_lets_pass(comparison: Comparison) -> No
     values = {"scale": Scale.ABSOLUTE, "change": -0.05, "low": -0.06, "high": -0.04}
     margins = {"margin_low": -0.01, "margin_high": 0.01, "outcome": Outcome.WORSE, "p_worse_adjusted": 0.001}
     row = row_of(comparison, judgement("committed_share", 1.0, 0.95, **values, **margins))
-    assert row.agreement is Agreement.ONLY_OURS_FAILS
+    assert row.agreement is RuleConcordance.ONLY_OURS_FAILS
     assert "beyond its margin" in row.why
 
 
@@ -100,6 +100,6 @@ def test_the_summary_counts_what_it_says(comparison: Comparison) -> None:
         row_of(comparison, judgement("gc_pause_s", 1.0, 1.01, outcome=Outcome.EQUAL)),
         row_of(comparison, judgement("gc_pause_s", None, 1.0, change=None, outcome=Outcome.NO_DATA)),
     ]
-    found = old_verdict(rows)
+    found = ten_percent_verdict(rows)
     assert (found.fails, found.judged, found.differing, found.disagreements) == (True, 2, 1, 1)
-    assert old_verdict([]).fails is False
+    assert ten_percent_verdict([]).fails is False

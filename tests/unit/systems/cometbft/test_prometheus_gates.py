@@ -10,7 +10,14 @@ import pytest
 from chainmark.core.manifest import Gate, GateStatus
 from chainmark.core.times import NS
 from chainmark.systems.cometbft.analyse import Window
-from chainmark.systems.cometbft.prometheus_gates import HEIGHT, START, Coverage, Judged, Limits, find_gates
+from chainmark.systems.cometbft.prometheus_gates import (
+    HEIGHT,
+    START,
+    Coverage,
+    GateLimits,
+    PrometheusGateInputs,
+    find_gates,
+)
 
 WINDOW = Window(100 * NS, 110 * NS)
 ALL = range(100, 110)
@@ -114,7 +121,7 @@ def test_what_happened_to_the_nodes_is_told_in_the_order_of_time() -> None:
 
 # --- gates ----------------------------------------------------------------------------------------------------------
 
-LIMITS = Limits(complete_min=0.98, blocks_min=30)
+LIMITS = GateLimits(complete_min=0.98, blocks_min=30)
 
 
 def gates(
@@ -124,7 +131,7 @@ def gates(
     warnings: tuple[str, ...] = (),
 ) -> dict[str, Gate]:
     coverage = Coverage(shares or {"a": 0.99, "b": 0.98}, (), restarts)
-    found = find_gates(Judged(coverage, LIMITS, blocks, warnings))
+    found = find_gates(PrometheusGateInputs(coverage, LIMITS, blocks, warnings))
     assert [gate.id for gate in found] == ["answered", "scraped", "nodes_steady", "blocks"]
     return {gate.id: gate for gate in found}
 

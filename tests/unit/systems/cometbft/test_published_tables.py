@@ -9,7 +9,7 @@ import pytest
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Silent
 from chainmark.lab.importing import Importer
-from chainmark.lab.protocols import ImportOrder
+from chainmark.lab.protocols import ImportRequest
 from chainmark.store.runs import Store
 from chainmark.systems.cometbft import SYSTEM
 from chainmark.systems.cometbft.published import parse_report, published_version, read_report, recognises_report
@@ -94,7 +94,7 @@ def test_a_table_becomes_a_run_for_every_cell(tmp_path: Path) -> None:
     path = tmp_path / "v9_report_tabbed.txt"
     path.write_text(spaced(_ONE, _TWO), encoding="utf-8")
     importer = Importer(Store(tmp_path / "store"), SYSTEM)
-    order = ImportOrder(source=path, version="v9")
+    order = ImportRequest(source=path, version="v9")
     made = importer.make_all(order, Silent())
     assert [one.run.manifest.workload["load.connections"] for one in made] == [1, 2]
     first = made[0].run
@@ -110,7 +110,7 @@ def test_a_table_becomes_a_run_for_every_cell(tmp_path: Path) -> None:
     assert first.verify() == []
     assert [one.is_new for one in importer.make_all(order, Silent())] == [False, False]
     with pytest.raises(UsageError, match="the measured version is unknown"):
-        importer.make_all(ImportOrder(source=path), Silent())
+        importer.make_all(ImportRequest(source=path), Silent())
 
 
 def test_only_reports_are_recognised(tmp_path: Path) -> None:

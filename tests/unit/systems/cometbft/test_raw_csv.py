@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Silent
 from chainmark.lab.importing import Importer
-from chainmark.lab.protocols import ImportOrder
+from chainmark.lab.protocols import ImportRequest
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.cometbft import SYSTEM
 from chainmark.systems.cometbft.raw_csv import COLUMNS, figures_of, read_experiment, read_index
@@ -70,7 +70,7 @@ def test_figures_are_those_of_the_published_script(
 
 
 def _runs(store: Path, path: Path) -> list[SealedRun]:
-    order = ImportOrder(source=path, version="v9")
+    order = ImportRequest(source=path, version="v9")
     return [one.run for one in Importer(Store(store), SYSTEM).make_all(order, Silent())]
 
 

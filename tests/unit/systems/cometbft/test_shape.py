@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
 from chainmark.lab.profiles import check_profile, read_profile
-from chainmark.systems.cometbft.profile import Network, Profile
+from chainmark.systems.cometbft.profile import CometBFTProfile, NodeNetwork
 from chainmark.systems.cometbft.shape import Role, members_of, need_of, peer_choice, require_capacity, runs_other
 
 GIB = 1 << 30
 
 
-def _profile(**sections: Any) -> Profile:
-    return check_profile(Profile, {"system": "cometbft", "name": "made up", **sections})
+def _profile(**sections: Any) -> CometBFTProfile:
+    return check_profile(CometBFTProfile, {"system": "cometbft", "name": "made up", **sections})
 
 
 def test_every_node_knows_one_seed_and_all_seeds_know_each_other() -> None:
@@ -65,7 +65,7 @@ def test_versions_are_mixed_evenly(nodes: int, share: float) -> None:
 @given(st.integers(5, 30), st.integers(1, 3), st.integers(0, 500))
 def test_nodes_that_are_there_find_each_other_without_the_absent_ones(nodes: int, peers: int, seed: int) -> None:
     absent = (nodes - 1) // 3
-    network = Network(validators=nodes, absent_validators=absent, topology="random", peers_per_node=peers + 1)
+    network = NodeNetwork(validators=nodes, absent_validators=absent, topology="random", peers_per_node=peers + 1)
     chosen = peer_choice(network, seed)
     there = set(network.started_nodes)
     assert there == set(range(nodes - absent))
@@ -150,7 +150,7 @@ def test_a_network_that_collapsed_when_it_was_measured_is_refused() -> None:
 
 
 def test_the_network_of_the_published_test_is_refused_by_a_small_machine_and_taken_by_a_big_one() -> None:
-    profile = check_profile(Profile, read_profile("cometbft/two-hundred-nodes"))
+    profile = check_profile(CometBFTProfile, read_profile("cometbft/two-hundred-nodes"))
     assert len(members_of(profile, "v1.0.1", seed=1)) == 200
     with pytest.raises(ChainmarkError) as refused:
         require_capacity(profile, cores=2, memory_bytes=16 * GIB)
@@ -158,7 +158,7 @@ def test_the_network_of_the_published_test_is_refused_by_a_small_machine_and_tak
     assert "network.check_capacity=false" in (refused.value.hint or "")
     require_capacity(profile, cores=64, memory_bytes=64 * GIB)
     unchecked = read_profile("cometbft/two-hundred-nodes", ["network.check_capacity=false"])
-    require_capacity(check_profile(Profile, unchecked), cores=2, memory_bytes=16 * GIB)
+    require_capacity(check_profile(CometBFTProfile, unchecked), cores=2, memory_bytes=16 * GIB)
 
 
 def test_a_saturating_load_is_not_refused_for_being_one() -> None:

@@ -18,9 +18,9 @@ from chainmark.core.errors import UsageError
 from chainmark.core.qa_plan import QaPlan
 from chainmark.lab.profiles import read_profile
 from chainmark.lab.qualifying import QaMade, Qualifier
-from chainmark.lab.scenarios import QaOrder
-from chainmark.lab.schedules import Cell, SweepLoad, SweepPlan, asked_cells, bisected_cells, most_asked
-from chainmark.lab.sweeping import Sweep, Sweeper, SweepOrder
+from chainmark.lab.scenarios import QaRequest
+from chainmark.lab.schedules import SweepLoad, SweepPlan, SweepRun, asked_cells, bisected_cells, most_asked
+from chainmark.lab.sweeping import Sweep, Sweeper, SweepRequest
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
 from chainmark.systems.cometbft import SYSTEM
@@ -64,7 +64,7 @@ _PLAN = SweepPlan(tuple(_LOADS[:3]), 0.1, step=1, first_load=100, most_load=6400
 
 
 def _made(
-    folder: Path, order: SweepOrder, interrupted_at: int | None = None, search: Literal["grid", "bisect"] = "grid"
+    folder: Path, order: SweepRequest, interrupted_at: int | None = None, search: Literal["grid", "bisect"] = "grid"
 ) -> tuple[Sweep, Scripted]:
     system = Scripted(_CAPACITIES, replace(_PLAN, search=search), interrupted_at)
     return Sweeper(Store(folder), system).make(Profile(), order, Quiet()), system
@@ -80,7 +80,7 @@ def test_a_sweep_interrupted_anywhere_says_the_same_in_the_end(
     tmp_path: Path, adaptive: bool, search: Literal["grid", "bisect"]
 ) -> None:
     """Finished runs are kept and none is made twice."""
-    order = SweepOrder(("a", "b"), 2, seed=5, adaptive=adaptive)
+    order = SweepRequest(("a", "b"), 2, seed=5, adaptive=adaptive)
     whole, system = _made(tmp_path / "whole", order, search=search)
     total = len(system.made)
     assert total == len(whole.all_runs()) >= 8
@@ -88,7 +88,7 @@ def test_a_sweep_interrupted_anywhere_says_the_same_in_the_end(
         part, before = _made(tmp_path / f"part-{at}", order, at, search)
         assert part.interrupted
         assert len(part.all_runs()) == at
-        again = SweepOrder(("a", "b"), 2, seed=5, adaptive=adaptive, resume=part.experiment_id)
+        again = SweepRequest(("a", "b"), 2, seed=5, adaptive=adaptive, resume=part.experiment_id)
         rest, after = _made(tmp_path / f"part-{at}", again, search=search)
         assert not rest.interrupted
         assert before.made + after.made == system.made
@@ -96,7 +96,7 @@ def test_a_sweep_interrupted_anywhere_says_the_same_in_the_end(
 
 
 def test_an_adaptive_sweep_gives_every_version_the_same_loads(tmp_path: Path) -> None:
-    sweep, system = _made(tmp_path, SweepOrder(("a", "b"), 1, seed=1, adaptive=True))
+    sweep, system = _made(tmp_path, SweepRequest(("a", "b"), 1, seed=1, adaptive=True))
     loads = {name: sorted(load for version, load in system.made if version == name) for name in ("a", "b")}
     assert loads["a"] == loads["b"]
     versions = [system.swept_version(name, runs) for name, runs in sweep.runs.items()]
@@ -108,10 +108,10 @@ def test_an_adaptive_sweep_gives_every_version_the_same_loads(tmp_path: Path) ->
         assert one.load_per_s * 1.1 * 0.9 >= capacity * 0.99
 
 
-def _bisected(share: Callable[[Cell], float], versions: tuple[str, ...] = ("a",)) -> dict[str, list[CellRun]]:
+def _bisected(share: Callable[[SweepRun], float], versions: tuple[str, ...] = ("a",)) -> dict[str, list[CellRun]]:
     """The runs that a search asks for."""
     cells = bisected_cells(_LOADS, versions, 1)
-    made: list[Cell] = []
+    made: list[SweepRun] = []
     runs: dict[str, list[CellRun]] = {version: [] for version in versions}
     while True:
         found = {version: standings(cells_of(its, 0.1), load_of) for version, its in runs.items()}
@@ -129,7 +129,7 @@ def _run(load: SweepLoad, share: float) -> CellRun:
     return run(connections, rate, min(1.0, share))
 
 
-def _capacity(capacity: float) -> Callable[[Cell], float]:
+def _capacity(capacity: float) -> Callable[[SweepRun], float]:
     return lambda cell: capacity / cell.load.per_s
 
 
@@ -242,7 +242,7 @@ def test_a_plan_searches_by_halves_wherever_it_is_interrupted(tmp_path: Path, st
             (place.side, place.position, run.manifest.seed) for run in one.runs if (place := run.manifest.experiment)
         ]
 
-    order = QaOrder(_plan(tmp_path), "a", "b", seed=3)
+    order = QaRequest(_plan(tmp_path), "a", "b", seed=3)
     whole = Qualifier(Store(tmp_path / "whole"), qualified(None)).make(order, Followed())
     broken = Qualifier(Store(tmp_path / "broken"), qualified(stop)).make(order, Followed())
     assert broken.interrupted
@@ -254,19 +254,19 @@ def test_a_plan_searches_by_halves_wherever_it_is_interrupted(tmp_path: Path, st
 
 
 def test_another_test_is_not_resumed(tmp_path: Path) -> None:
-    part, _ = _made(tmp_path, SweepOrder(("a", "b"), 1, seed=1), interrupted_at=2)
-    for other in (SweepOrder(("b", "a"), 1, 1), SweepOrder(("a", "b"), 1, 2)):
+    part, _ = _made(tmp_path, SweepRequest(("a", "b"), 1, seed=1), interrupted_at=2)
+    for other in (SweepRequest(("b", "a"), 1, 1), SweepRequest(("a", "b"), 1, 2)):
         with pytest.raises(UsageError, match="was made with other"):
-            _made(tmp_path, SweepOrder(other.versions, 1, other.seed, resume=part.experiment_id))
+            _made(tmp_path, SweepRequest(other.versions, 1, other.seed, resume=part.experiment_id))
     with pytest.raises(UsageError, match="there is no run"):
-        _made(tmp_path, SweepOrder(("a",), 1, 1, resume="nothing"))
+        _made(tmp_path, SweepRequest(("a",), 1, 1, resume="nothing"))
 
 
 def test_a_version_named_twice_and_a_sweep_without_a_run_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="the version `a` is given twice"):
-        _made(tmp_path, SweepOrder(("a", "a"), 1, 1))
+        _made(tmp_path, SweepRequest(("a", "a"), 1, 1))
     with pytest.raises(KeyboardInterrupt):
-        _made(tmp_path, SweepOrder(("a",), 1, 1), interrupted_at=0)
+        _made(tmp_path, SweepRequest(("a",), 1, 1), interrupted_at=0)
 
 
 def test_runs_of_one_second_never_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from chainmark.compare.breakdowns import _spread
-from chainmark.network.emulation import EmulationPlan, Links
+from chainmark.network.emulation import EmulatedLinks, EmulationPlan
 from chainmark.network.links import Fabric
 from chainmark.network.zones import load_zone_table
 from chainmark.stats.keyed_means import Means
@@ -22,7 +22,7 @@ def test_nodes_of_a_far_zone_do_not_stand_out_for_being_there() -> None:
     names = tuple(f"node{number}" for number in range(36))
     nearby = (AWS.zones[0], AWS.zones[0], FAR)
     zone_of = {name: nearby[number % 3] for number, name in enumerate(names)}
-    links = Links(EmulationPlan(names, zone_of, AWS), (), cast(Fabric, None), Path())
+    links = EmulatedLinks(EmulationPlan(names, zone_of, AWS), (), cast(Fabric, None), Path())
     metric = SYSTEM.catalogue().metric("node_cpu_cores")
     means = {name: ((3.0 if zone == FAR else 1.0) + 0.001 * int(name[4:]), 100) for name, zone in zone_of.items()}
     group = zones(links)["host"]
@@ -34,4 +34,4 @@ def test_nodes_of_a_far_zone_do_not_stand_out_for_being_there() -> None:
 
 def test_a_network_without_zones_names_none() -> None:
     assert zones(None) == {}
-    assert zones(Links(EmulationPlan(("node0",)), (), cast(Fabric, None), Path())) == {}
+    assert zones(EmulatedLinks(EmulationPlan(("node0",)), (), cast(Fabric, None), Path())) == {}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainmark.capacity.model import Endpoint, Level, LevelKind
+from chainmark.capacity.model import Endpoint, LevelKind, LoadLevel
 from chainmark.core.errors import UsageError
 from chainmark.lab.profiles import read_profile, shipped_profiles
 from chainmark.systems.http import SYSTEM
@@ -84,7 +84,11 @@ def test_checks_as_the_engine_reads_them() -> None:
 def test_fixed_levels_of_both_kinds() -> None:
     profile = SYSTEM.profile(_content(fixed={"rates": {"block": [20, 10]}, "clients": {"block": [4]}}))
     found = profile.fixed_levels()["block"]
-    assert found == (Level(LevelKind.CLIENTS, 4.0), Level(LevelKind.RATE, 10.0), Level(LevelKind.RATE, 20.0))
+    assert found == (
+        LoadLevel(LevelKind.CLIENTS, 4.0),
+        LoadLevel(LevelKind.RATE, 10.0),
+        LoadLevel(LevelKind.RATE, 20.0),
+    )
 
 
 @given(st.text(), st.text())

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from chainmark.capacity.model import Target
-from chainmark.lab.protocols import ServiceOrder
+from chainmark.lab.protocols import ServiceRequest
 from chainmark.systems.http import SYSTEM
 from chainmark.systems.http.system import contradictions
 
@@ -50,7 +50,7 @@ def test_a_label_that_the_server_itself_contradicts_is_told(label: str, wrong: b
     """Who compares 10.6.2 with 10.5.4, and started 10.5.4 twice, must read so before any figure."""
     content = {"system": "http", "name": "api", "title": "Ledger API", "request": [{"endpoint": "a", "path": "/a"}]}
     with _served() as url:
-        service = SYSTEM.prepare(SYSTEM.profile(content), ServiceOrder(Target("ledger", url), version=label), Quiet())
+        service = SYSTEM.prepare(SYSTEM.profile(content), ServiceRequest(Target("ledger", url), version=label), Quiet())
     told = (f"the server says that it is Ledger 10.5.4, not {label}",)
     assert service.contradictions == (told if wrong else ())
     assert [fact.value for fact in service.facts] == ["Ledger/10.5.4"]

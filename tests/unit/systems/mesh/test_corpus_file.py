@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Silent
 from chainmark.systems.mesh.client import MeshClient
-from chainmark.systems.mesh.corpus import CorpusOrder, sample
+from chainmark.systems.mesh.corpus import CorpusRequest, sample
 from chainmark.systems.mesh.discovery import Offering, discover
 from chainmark.systems.mesh.pinned import Corpus, CorpusEndpoint, Item, Stratum
 from chainmark.systems.mesh.strata import Levels, draw
@@ -25,7 +25,7 @@ from tests.unit.systems.mesh.scripted_server import NETWORK, answer, chain, serv
 
 def _sampled(url: str, **order: Any) -> Corpus:
     with MeshClient(url) as client:
-        return sample(discover(client), client, CorpusOrder.model_validate({"blocks": 20, **order}), Silent())
+        return sample(discover(client), client, CorpusRequest.model_validate({"blocks": 20, **order}), Silent())
 
 
 @pytest.fixture

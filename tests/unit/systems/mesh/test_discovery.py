@@ -11,13 +11,13 @@ from chainmark.core.errors import EnvironmentFailure, ExitCode, UsageError
 from chainmark.core.progress import Silent
 from chainmark.systems.mesh import bodies
 from chainmark.systems.mesh.client import MeshClient, NameNotResolved, NoAnswer, NotMeshError, ServerDown
-from chainmark.systems.mesh.corpus import CorpusOrder, sample
-from chainmark.systems.mesh.discovery import Offering, Server, discover
+from chainmark.systems.mesh.corpus import CorpusRequest, sample
+from chainmark.systems.mesh.discovery import DiscoveredServer, Offering, discover
 
 from tests.unit.systems.mesh.scripted_server import CLOSE, NETWORK, NOT_FOUND, Reply, answer, chain, serving
 
 
-def _discover(url: str, network: str | None = None) -> Server:
+def _discover(url: str, network: str | None = None) -> DiscoveredServer:
     with MeshClient(url, timeout_s=5) as client:
         return discover(client, network)
 
@@ -123,7 +123,7 @@ def test_an_error_with_status_200_is_an_error(reply: Reply, state: Offering, rea
 def test_a_pruned_server_that_does_not_say_so() -> None:
     """Sampling below what is kept would measure how fast a server says no."""
     with serving(chain(height=1_000, pruned_below=737)) as url, MeshClient(url) as client:
-        corpus = sample(discover(client), client, CorpusOrder(settled_blocks=3), Silent())
+        corpus = sample(discover(client), client, CorpusRequest(settled_blocks=3), Silent())
     assert corpus.blocks == {"first": 737, "last": 997}
     block = corpus.endpoint("block")
     assert block is not None
@@ -139,7 +139,7 @@ def test_a_chain_too_short_to_sample() -> None:
         MeshClient(url) as client,
         pytest.raises(UsageError, match="no settled block"),
     ):
-        sample(discover(client), client, CorpusOrder(), Silent())
+        sample(discover(client), client, CorpusRequest(), Silent())
 
 
 def test_an_account_that_cannot_be_looked_up_is_listed_with_its_reason() -> None:
@@ -151,7 +151,7 @@ def test_an_account_that_cannot_be_looked_up_is_listed_with_its_reason() -> None
         return answer({"block_identifier": {"index": 1, "hash": "b1"}, "balances": []})
 
     with serving({**chain(), "/account/balance": balance}) as url, MeshClient(url) as client:
-        corpus = sample(discover(client), client, CorpusOrder(), Silent())
+        corpus = sample(discover(client), client, CorpusRequest(), Silent())
     found = corpus.endpoint("account_balance")
     assert found is not None
     assert (found.refused, found.asked - found.refused) == (1, len(found.items))

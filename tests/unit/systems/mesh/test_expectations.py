@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from chainmark.systems.mesh import expectations
 from chainmark.systems.mesh.bodies import canonical
-from chainmark.systems.mesh.client import Answer
+from chainmark.systems.mesh.client import MeshResponse
 
 HASH = "0196D7C1"
 
 
-def _answer(document: Any, status: int = 200) -> Answer:
+def _answer(document: Any, status: int = 200) -> MeshResponse:
     text = json.dumps(document)
-    return Answer(status, document, text, "application/json", 0.01, len(text))
+    return MeshResponse(status, document, text, "application/json", 0.01, len(text))
 
 
 def _block(**changes: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from chainmark.capacity.model import Target
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Silent
 from chainmark.lab.profiles import read_profile
-from chainmark.lab.protocols import Service, ServiceOrder
+from chainmark.lab.protocols import Service, ServiceRequest
 from chainmark.systems.mesh.accounts import distinct_names
 from chainmark.systems.mesh.system import SYSTEM
 
@@ -45,7 +45,7 @@ def _accounts() -> Script:
 
 def _prepared(url: str, *settings: str, endpoints: tuple[str, ...] = ()) -> Service:
     profile = SYSTEM.profile(read_profile("mesh/huge-address", settings))
-    return SYSTEM.prepare(profile, ServiceOrder(Target("server", url), endpoints=endpoints), Silent())
+    return SYSTEM.prepare(profile, ServiceRequest(Target("server", url), endpoints=endpoints), Silent())
 
 
 def _asked(service: Service, endpoint: str) -> set[str]:
@@ -91,11 +91,11 @@ def test_an_endpoint_that_the_command_names_must_be_there() -> None:
 def test_a_file_that_does_not_ask_about_the_named_address(tmp_path: Any) -> None:
     path = tmp_path / "corpus.json"
     with serving(_accounts()) as url:
-        order = ServiceOrder(Target("server", url), pinned=path)
+        order = ServiceRequest(Target("server", url), pinned=path)
         SYSTEM.prepare(SYSTEM.profile(read_profile("mesh/huge-address")), order, Silent())
         named = SYSTEM.profile(read_profile("mesh/huge-address", ['corpus.addresses=["a60"]']))
         with pytest.raises(UsageError, match="has no request for the address `a60`"):
-            SYSTEM.prepare(named, ServiceOrder(Target("server", url), corpus=path), Silent())
+            SYSTEM.prepare(named, ServiceRequest(Target("server", url), corpus=path), Silent())
 
 
 @given(st.lists(st.text(min_size=1, max_size=120), max_size=30, unique=True))

@@ -19,7 +19,7 @@ from chainmark.core.verdict import Verdict
 from chainmark.lab import loading
 from chainmark.store.runs import Store
 from chainmark.systems.mesh.page.results import LoadPage
-from chainmark.systems.mesh.published import PublishedRow, read_published_page, scenarios
+from chainmark.systems.mesh.published import EndpointRow, read_published_page, scenarios
 
 from tests.unit.cli.commands import chainmark as command
 from tests.unit.systems.mesh.scripted_server import chain, serving
@@ -71,7 +71,7 @@ def _cells(markdown: str) -> Cells:
     return found
 
 
-def _as_printed(row: PublishedRow) -> list[str | None]:
+def _as_printed(row: EndpointRow) -> list[str | None]:
     """A row's cells in the page's columns; None where its table has no such column."""
     told = None if row.error_percent is None else f"{row.error_percent:.2f}%"
     per_s = None if row.requests_per_s is None else f"{row.requests_per_s:.2f}"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import chainmark as cm
 from chainmark.core.errors import UsageError
 from chainmark.store.runs import Store
-from chainmark.systems.mesh.published import PublishedRow, parse_published_page, read_published_page, scenarios
+from chainmark.systems.mesh.published import EndpointRow, parse_published_page, read_published_page, scenarios
 
 PAGE = """Measurements
 This page documents results for releases of a server
@@ -60,7 +60,7 @@ def test_a_page_is_read_whole() -> None:
     assert (standard.profile, standard.machine, standard.pruning) == ("entry", "4 cores, 4 threads", "enabled")
     assert (standard.retained_days, standard.retained_blocks) == (3, 12960)
     assert (standard.deployment, standard.address_transactions, standard.sla_s) == ("Docker Compose", None, 1.0)
-    assert standard.rows[1] == PublishedRow(
+    assert standard.rows[1] == EndpointRow(
         id=2,
         endpoint="/block",
         max_concurrency=12,
@@ -80,7 +80,7 @@ def test_a_page_is_read_whole() -> None:
     assert (old.profile, old.machine, old.pruning, old.deployment) == ("mid", "8 cores", None, "Docker Compose")
     digits = {"p95_ms": 1.0, "p99_ms": 1.0}
     assert old.rows == (
-        PublishedRow(id=1, endpoint="/block", max_concurrency=56, p95_ms=11, p99_ms=15, last_digits=digits),
+        EndpointRow(id=1, endpoint="/block", max_concurrency=56, p95_ms=11, p99_ms=15, last_digits=digits),
     )
     assert page.releases[1].notes == ("All is well.",)
 

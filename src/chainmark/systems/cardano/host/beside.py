@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from chainmark.systems.cardano.host.results import Beside, Difference
+from chainmark.systems.cardano.host.results import Beside, SampleDifference
 from chainmark.systems.cardano.host.sample_files import BlockSample
 
 _EXACT = ("block_number", "slot", "block_size")
@@ -52,13 +52,13 @@ def _peer(sample: BlockSample, names: tuple[str, str]) -> tuple[str, str]:
     return getattr(sample, names[0]), getattr(sample, names[1])
 
 
-def _differences(ours: BlockSample, theirs: BlockSample) -> list[Difference]:
+def _differences(ours: BlockSample, theirs: BlockSample) -> list[SampleDifference]:
     found = []
     for name in (*_EXACT, *_DELTAS):
         own, other = getattr(ours, name), getattr(theirs, name)
         if not _equal(name, own, other):
             found.append(
-                Difference(
+                SampleDifference(
                     block_number=ours.block_number,
                     block_hash=ours.block_hash,
                     field=name,

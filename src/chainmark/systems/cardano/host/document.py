@@ -10,7 +10,7 @@ from chainmark.core import units
 from chainmark.core.manifest import Status
 from chainmark.core.verdict import Case, Suite, Verdict, worst
 from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, one_line, row_of, words
-from chainmark.report.chart import Axis, Chart, Layer, Series, Tip, columns_of
+from chainmark.report.chart import Axis, Chart, Layer, LegendSeries, Tooltip, columns_of
 from chainmark.report.document import Document
 from chainmark.systems.cardano.host.report import sampled
 from chainmark.systems.cardano.host.results import Beside, HostReport, SeenBlock
@@ -169,7 +169,7 @@ def _chart(blocks: Sequence[SeenBlock]) -> list[Block]:
         for value, share in _curve(values, edge_s)
     ]
     time = "time since slot start, s"
-    tips = [Tip("", "label"), Tip("blocks", "y", ".0%"), Tip(time, "x", ".3g")]
+    tips = [Tooltip("", "label"), Tooltip("blocks", "y", ".0%"), Tooltip(time, "x", ".3g")]
     line = Layer("line", x="x", y="y", colour="label", style="label", order="y", opacity=1, tips=tips, nearest=True)
     return [
         Chart(
@@ -179,7 +179,7 @@ def _chart(blocks: Sequence[SeenBlock]) -> list[Block]:
             y=Axis("share of blocks", numbers="percent", domain=(0, 1)),
             layers=[line],
             data={"points": columns_of(rows)},
-            series={"label": Series(["first header", "adopted"])},
+            series={"label": LegendSeries(["first header", "adopted"])},
             note="The slowest hundredth lies beyond the right edge.",
             wide=True,
             height=220,

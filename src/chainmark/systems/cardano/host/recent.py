@@ -12,9 +12,9 @@ from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Silent
 from chainmark.core.times import utc_text
-from chainmark.lab.protocols import ImportOrder
+from chainmark.lab.protocols import ImportRequest
 from chainmark.report.blocks import Column, Table, TableRow, row_of, words
-from chainmark.systems.cardano.analyse import read_lives
+from chainmark.systems.cardano.analyse import read_block_timelines
 from chainmark.systems.cardano.decoding import Reading, decode
 from chainmark.systems.cardano.documents import Genesis, StatedGenesis, find_genesis, resolve_genesis
 from chainmark.systems.cardano.logs import ClusterLogs, HostLogs, LogFile
@@ -33,7 +33,7 @@ MARKS = (
 )
 
 
-def to_follow(order: ImportOrder, stated: StatedGenesis) -> ImportOrder:
+def to_follow(order: ImportRequest, stated: StatedGenesis) -> ImportRequest:
     """The order with the genesis that lies beside the log.
 
     Raises:
@@ -46,7 +46,7 @@ def to_follow(order: ImportOrder, stated: StatedGenesis) -> ImportOrder:
     return found
 
 
-def genesis_of(order: ImportOrder, stated: StatedGenesis) -> Genesis:
+def genesis_of(order: ImportRequest, stated: StatedGenesis) -> Genesis:
     """The genesis of a log that is followed: needed from its first block on.
 
     Raises:
@@ -62,7 +62,7 @@ def recent_blocks(window: Path, genesis: Genesis) -> Table:
         window: lines of the log, of which the first may lack what came before.
         genesis: of the network.
     """
-    lives = _lives(window, genesis)
+    lives = _block_timelines(window, genesis)
     blocks = received_blocks(lives, genesis).filter(pl.col("class") == SAMPLE).sort("adoption_ns")
     columns = [*words("height", "slot start"), *map(Column, ("header", "request", "fetch", "adopt", "adopted after"))]
     return Table("recent", "", [*columns, *words("from")], [_row(row) for row in blocks.iter_rows(named=True)])
@@ -75,13 +75,13 @@ def _row(row: dict[str, object]) -> TableRow:
     return TableRow(made.cells, anchor=str(row["block"]))
 
 
-def _lives(window: Path, genesis: Genesis) -> pl.DataFrame:
+def _block_timelines(window: Path, genesis: Genesis) -> pl.DataFrame:
     folder = window.with_suffix(".decoded")
     folder.mkdir()
     try:
         reading = Reading(genesis, Rules(published=False, count_switches=True), folder, None, rows_at_a_time(1))
         log = LogFile(window, window.name, window.stat().st_size)
         traces, *_ = decode(ClusterLogs(window.parent, (HostLogs("host", (log,)),)), reading, 1, Silent())
-        return read_lives(traces, genesis, {})
+        return read_block_timelines(traces, genesis, {})
     finally:
         shutil.rmtree(folder)

@@ -10,7 +10,7 @@ from chainmark.core.caveats import caveats_of
 from chainmark.core.errors import UsageError
 from chainmark.store.runs import SealedRun
 from chainmark.systems.cardano.host.beside import set_beside
-from chainmark.systems.cardano.host.results import Chain, HostReport, PeerRow, SeenBlock
+from chainmark.systems.cardano.host.results import HostReport, ObservedChain, PeerRow, SeenBlock
 from chainmark.systems.cardano.host.sample_files import BlockSample, read_samples
 from chainmark.systems.cardano.received import RECEIVED, SAMPLE, block_class
 
@@ -99,7 +99,7 @@ def _address(peer: object) -> tuple[str, str]:
     return address.strip("[]"), port
 
 
-def _chain(run: SealedRun, lives: pl.DataFrame) -> Chain:
+def _chain(run: SealedRun, lives: pl.DataFrame) -> ObservedChain:
     sound = lives.filter(pl.col("role") != "error")
     heights = sound.drop_nulls("block_no").group_by("block_no").len()
     forged = sound.filter(pl.col("role") == "forger")
@@ -107,7 +107,7 @@ def _chain(run: SealedRun, lives: pl.DataFrame) -> Chain:
     # What became of the highest block is not known yet.
     lost = forged.filter(~pl.col("on_chain") & (pl.col("block_no") != top))
     loop, missed = _forge_loop(run)
-    return Chain(
+    return ObservedChain(
         classes=run.manifest.counts.get(CLASSES, {}),
         battles=heights.filter(pl.col("len") > 1).height,
         switches=sound.filter(pl.col("switched_ns").is_not_null()).height,

@@ -42,7 +42,7 @@ class PeerRow(BaseModel):
     fetch_p50_s: float | None
 
 
-class Chain(BaseModel):
+class ObservedChain(BaseModel):
     """What the host saw of the chain, and its own part in it.
 
     Attributes:
@@ -62,7 +62,7 @@ class Chain(BaseModel):
     missed_slots: int | None
 
 
-class Difference(BaseModel):
+class SampleDifference(BaseModel):
     """A figure in which another tool's sample is not ours."""
 
     block_number: int
@@ -87,7 +87,7 @@ class Beside(BaseModel):
     file: str
     common: int
     figures: int
-    differences: list[Difference]
+    differences: list[SampleDifference]
     only_ours: list[int]
     only_theirs: list[tuple[int, str]]
     not_in_log: list[int]
@@ -112,7 +112,7 @@ class HostReport(BaseModel):
     manifest: Manifest
     metrics: dict[str, MetricSummary]
     catalogue: Catalogue = Field(exclude=True)
-    chain: Chain
+    chain: ObservedChain
     peers: list[PeerRow]
     blocks: Sequence[SeenBlock] = Field(exclude=True)
     slowest: list[SeenBlock]

@@ -10,7 +10,7 @@ from chainmark.report.blocks import Column, StackedBar, Table, TableCell, TableR
 from chainmark.report.chart import Chart
 from chainmark.systems.cardano.model import modelled
 from chainmark.systems.cardano.model.charts import CurveLine, curve_chart, part_chart, part_rows
-from chainmark.systems.cardano.model.results import Curve
+from chainmark.systems.cardano.model.results import AdoptionCurve
 
 Parts = dict[int, list[float]]  # scenario → one value per stage
 
@@ -23,7 +23,7 @@ def measured_points(
 
 
 def curve_charts(
-    curves: Sequence[Curve], labels: Sequence[str], measured: Sequence[tuple[float, float]]
+    curves: Sequence[AdoptionCurve], labels: Sequence[str], measured: Sequence[tuple[float, float]]
 ) -> list[Chart]:
     """The adoption curves; nothing where there is none."""
     if not curves:

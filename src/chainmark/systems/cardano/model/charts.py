@@ -18,9 +18,9 @@ from chainmark.report.chart import (
     Axis,
     Chart,
     Layer,
+    LegendSeries,
     Limit,
-    Series,
-    Tip,
+    Tooltip,
     columns_of,
 )
 
@@ -53,7 +53,7 @@ class ErrorPoint:
     others: list[float]
 
 
-def _diamonds(data: str, place: str, tips: Sequence[Tip], y: str = "label") -> Layer:
+def _diamonds(data: str, place: str, tips: Sequence[Tooltip], y: str = "label") -> Layer:
     """The mark of what is not the simulation: measured, or of a formula."""
     return Layer("points", data, place, y, colour=QUIET, style="diamond", size=60, hollow=True, tips=tips)
 
@@ -66,8 +66,8 @@ def curve_chart(lines: Sequence[CurveLine], measured: Sequence[tuple[float, floa
         for x, y, low, high in zip(line.x, line.y, line.low, line.high, strict=True)
     ]
     time = f"time, {unit}"
-    tips = [Tip("scenario", "label"), Tip("hosts", "y", ".0%"), Tip(time, "x", ".4g"),
-            Tip("interval", "low", ".4g", until="high")]  # fmt: skip
+    tips = [Tooltip("scenario", "label"), Tooltip("hosts", "y", ".0%"), Tooltip(time, "x", ".4g"),
+            Tooltip("interval", "low", ".4g", until="high")]  # fmt: skip
     layers = [
         Layer("band", x="low", x2="high", y="y", colour="label", opacity=0.22),
         Layer("line", x="x", y="y", colour="label", style="label", order="y", opacity=1, tips=tips, nearest=True),
@@ -75,7 +75,9 @@ def curve_chart(lines: Sequence[CurveLine], measured: Sequence[tuple[float, floa
     data = {"points": columns_of(rows)}
     note = "Bands: ± 2 standard errors of the simulation."
     if measured:
-        layers.append(_diamonds("measured", "x", [Tip("hosts, measured", "y", ".0%"), Tip(time, "x", ".4g")], "y"))
+        layers.append(
+            _diamonds("measured", "x", [Tooltip("hosts, measured", "y", ".0%"), Tooltip(time, "x", ".4g")], "y")
+        )
         data["measured"] = columns_of({"x": value, "y": fraction} for value, fraction in measured)
         note += " Diamonds: what the source measured."
     return Chart(
@@ -85,7 +87,7 @@ def curve_chart(lines: Sequence[CurveLine], measured: Sequence[tuple[float, floa
         y=Axis("hosts that adopted", numbers="percent", domain=(0, 1)),
         layers=layers,
         data=data,
-        series={"label": Series(list(dict.fromkeys(line.label for line in lines)))},
+        series={"label": LegendSeries(list(dict.fromkeys(line.label for line in lines)))},
         note=note,
         wide=True,
         paper=(620, 260),
@@ -123,7 +125,12 @@ def part_chart(rows: Sequence[dict[str, Any]], names: Sequence[str], axis: str, 
         pages: the choices that are shown on paper.
     """
     longest = max((row["end"] for row in rows), default=1.0)
-    tips = [Tip("of", "label"), Tip("part", "part"), Tip(axis or "value", "value", ".4g"), Tip("share", "share", ".1%")]
+    tips = [
+        Tooltip("of", "label"),
+        Tooltip("part", "part"),
+        Tooltip(axis or "value", "value", ".4g"),
+        Tooltip("share", "share", ".1%"),
+    ]
     return Chart(
         id="parts",
         title="The parts, end to end",
@@ -137,7 +144,7 @@ def part_chart(rows: Sequence[dict[str, Any]], names: Sequence[str], axis: str, 
             "points": columns_of(rows),
             "numbers": columns_of(row for row in rows if row["value"] > longest * _NARROWEST_NUMBERED),
         },
-        series={"part": Series(names, PART_COLOURS)},
+        series={"part": LegendSeries(names, PART_COLOURS)},
         note="The parts add up to the whole. A bar's numbers are those of the legend.",
         wide=True,
         choice="choice" if any("choice" in row for row in rows) else "",
@@ -153,8 +160,8 @@ def error_chart(points: Sequence[ErrorPoint]) -> Chart:
         for p in points
     ]  # fmt: skip
     others = [{"label": point.label, "error": other} for point in points for other in point.others]
-    tips = [Tip("of", "label"), Tip("error", "error", "+.2%"), Tip("interval", "low", "+.2%", until="high"),
-            Tip("limit", "ceiling", ".1%")]  # fmt: skip
+    tips = [Tooltip("of", "label"), Tooltip("error", "error", "+.2%"), Tooltip("interval", "low", "+.2%", until="high"),
+            Tooltip("limit", "ceiling", ".1%")]  # fmt: skip
     layers = [
         Layer("bar", x="floor", x2="ceiling", y="label", colour=GOOD, opacity=0.16, size=0.9),
         Layer("interval", x="low", x2="high", y="label", colour="state"),
@@ -163,7 +170,7 @@ def error_chart(points: Sequence[ErrorPoint]) -> Chart:
     data = {"points": columns_of(rows)}
     note = "Shaded: the limit. Lines: ± 2 standard errors."
     if others:
-        layers.append(_diamonds("others", "error", [Tip("of", "label"), Tip("by formula", "error", "+.2%")]))
+        layers.append(_diamonds("others", "error", [Tooltip("of", "label"), Tooltip("by formula", "error", "+.2%")]))
         data["others"] = columns_of(others)
         note += " Diamonds: the error of the closed formula."
     return Chart(
@@ -173,7 +180,7 @@ def error_chart(points: Sequence[ErrorPoint]) -> Chart:
         y=Axis(names=[point.label for point in points]),
         layers=layers,
         data=data,
-        series={"state": Series(["within the limit", "beyond the limit"], (GOOD, BAD), _STATES)},
+        series={"state": LegendSeries(["within the limit", "beyond the limit"], (GOOD, BAD), _STATES)},
         limits=[Limit(0.0, along="x", colour=QUIET, dash=())],
         note=note,
     )
@@ -186,8 +193,8 @@ def link_chart(rows: Sequence[dict[str, Any]], unit: str) -> Chart:
         rows: label, measured, inferred, low, high (of the inferred), state.
         unit: of all figures.
     """
-    tips = [Tip("link", "label"), Tip("measured", "measured", ".4g"), Tip("inferred", "inferred", ".4g"),
-            Tip("interval", "low", ".4g", until="high")]  # fmt: skip
+    tips = [Tooltip("link", "label"), Tooltip("measured", "measured", ".4g"), Tooltip("inferred", "inferred", ".4g"),
+            Tooltip("interval", "low", ".4g", until="high")]  # fmt: skip
     return Chart(
         id="links",
         title="Round trips, by pings and from the run",
@@ -200,7 +207,7 @@ def link_chart(rows: Sequence[dict[str, Any]], unit: str) -> Chart:
             Layer("points", x="inferred", y="label", colour="state", style="state", size=60, opacity=1, tips=tips),
         ],
         data={"points": columns_of(rows)},
-        series={"state": Series(["as measured", "differs"], (GOOD, BAD), _STATES)},
+        series={"state": LegendSeries(["as measured", "differs"], (GOOD, BAD), _STATES)},
         note="Diamonds: by pings. Points: from the run, ± 2 standard errors.",
     )
 
@@ -216,7 +223,7 @@ def method_chart(
         columns: in their order along the axis.
         methods: in their order in the legend.
     """
-    tips = [Tip("method", "method"), Tip("of", "column"), Tip("error", "error", ".2%")]
+    tips = [Tooltip("method", "method"), Tooltip("of", "column"), Tooltip("error", "error", ".2%")]
     return Chart(
         id=id_,
         title=title,
@@ -227,7 +234,7 @@ def method_chart(
             Layer("points", x="column", y="error", colour="method", style="method", opacity=1, tips=tips),
         ],
         data={"points": columns_of(rows)},
-        series={"method": Series(methods)},
+        series={"method": LegendSeries(methods)},
         paper=(560, 180),
     )
 
@@ -240,8 +247,8 @@ def strip_chart(id_: str, title: str, rows: Sequence[dict[str, Any]], columns: S
         rows: label, column, error, low, high (fractions).
         columns: in their order along the axis.
     """
-    tips = [Tip("run", "label"), Tip("of", "column"), Tip("error", "error", "+.2%"),
-            Tip("interval", "low", "+.2%", until="high")]  # fmt: skip
+    tips = [Tooltip("run", "label"), Tooltip("of", "column"), Tooltip("error", "error", "+.2%"),
+            Tooltip("interval", "low", "+.2%", until="high")]  # fmt: skip
     colour = LINE_COLOURS[1]
     # The runs of one centile stand side by side, in their own order.
     return Chart(

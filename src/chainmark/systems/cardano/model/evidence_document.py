@@ -24,12 +24,12 @@ from chainmark.report.phrases import Emphasis
 from chainmark.report.wording import prose
 from chainmark.systems.cardano.model import modelled
 from chainmark.systems.cardano.model.charts import method_chart, strip_chart
-from chainmark.systems.cardano.model.results import Evidence, EvidenceRow, EvidenceRun
+from chainmark.systems.cardano.model.results import EvidenceRow, EvidenceRun, ModelRecord
 
 _ERRORS_ARE = "Errors are modelled / measured − 1, in percent."
 
 
-def evidence_document(evidence: Evidence) -> Document:
+def evidence_document(evidence: ModelRecord) -> Document:
     """Lay out a record."""
     shorts, shared = short_labels([evidence.catalogue.metric(id_).label for id_ in evidence.metric_ids])
     groups = list(dict.fromkeys([*(row.group for row in evidence.rows), *(run.group for run in evidence.runs)]))
@@ -62,7 +62,7 @@ def _case(row: EvidenceRow) -> Case:
     return Case(label, label, Verdict.INFORMATIONAL, gates=False, figures={"overall": row.overall})
 
 
-def _sentence(evidence: Evidence, groups: Sequence[str], methods: Sequence[str]) -> str:
+def _sentence(evidence: ModelRecord, groups: Sequence[str], methods: Sequence[str]) -> str:
     """How far the first method is off, in the usual case and at worst, and what that means for a prediction."""
     runs = f"{units.plural(len(evidence.runs), 'run')} in {units.plural(len(groups), 'group')}"
     rows = [row for row in evidence.rows if methods and row.method == methods[0]]

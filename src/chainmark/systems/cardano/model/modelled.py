@@ -11,7 +11,7 @@ from chainmark.core.metric import Kind, Metric
 from chainmark.report.blocks import TableCell
 from chainmark.report.phrases import Emphasis
 from chainmark.report.wording import NOT_COMPARED
-from chainmark.systems.cardano.model.results import SIGNIFICANT_STANDARD_ERRORS, Cell, Modelled
+from chainmark.systems.cardano.model.results import SIGNIFICANT_STANDARD_ERRORS, Modelled, ScenarioFigure
 
 NO_DIFFERENCE = "≈ 0"
 _MOST_DECIMALS = 9
@@ -77,7 +77,7 @@ def spread(error: float | None, decimals: int) -> str:
     return f"± {units.number(error, decimals)}"
 
 
-def change_cell(cell: Cell, base: Modelled, metric: Metric, scale: RowScale) -> TableCell:
+def change_cell(cell: ScenarioFigure, base: Modelled, metric: Metric, scale: RowScale) -> TableCell:
     """The change of one figure against the base scenario; words where it cannot be told from none."""
     change = cell.change
     if change is None or not math.isfinite(change.value) or not math.isfinite(change.standard_error):
@@ -117,7 +117,7 @@ def percent_cell(change: Modelled, emphasis: Emphasis = "plain") -> TableCell:
 
 def difference_cell(measured: float, modelled: Modelled, metric: Metric, scale: RowScale) -> TableCell:
     """How far the model is from what was measured."""
-    cell = Cell(
+    cell = ScenarioFigure(
         modelled=modelled, change=Modelled(value=modelled.value - measured, standard_error=modelled.standard_error)
     )
     return change_cell(cell, Modelled(value=measured, standard_error=0.0), metric, scale)

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chainmark.core import units
-from chainmark.core.metric import Metric
-from chainmark.core.metric import Table as MetricGroup
+from chainmark.core.metric import Metric, MetricGroup
 from chainmark.core.verdict import Case, Suite, Verdict
 from chainmark.core.wording import enumerated, first_sentence, with_interval
 from chainmark.report.blocks import Block, Column, Section, Table, TableCell, TableRow, one_line, row_of, words
@@ -17,7 +16,14 @@ from chainmark.report.split_parts import split_table
 from chainmark.report.wording import prose
 from chainmark.systems.cardano.model import modelled
 from chainmark.systems.cardano.model.blocks import Parts, curve_charts, measured_points, parts_chart, parts_tables
-from chainmark.systems.cardano.model.results import Cell, Contribution, Modelled, Prediction, Row, ScenarioEntry
+from chainmark.systems.cardano.model.results import (
+    Contribution,
+    Modelled,
+    Prediction,
+    ScenarioEntry,
+    ScenarioFigure,
+    ScenarioRow,
+)
 from chainmark.systems.cardano.split.parts import TITLE
 
 SPLIT_READ = (
@@ -134,7 +140,7 @@ def _scenarios(prediction: Prediction, names: Sequence[str]) -> list[Table]:
         "blocks simulated": [units.count(scenario.blocks) for scenario in scenarios],
     }
     differing = [name for name, texts in facts.items() if len(set(texts)) > 1]
-    untold = [_untold(scenario, name) for scenario, name in zip(scenarios, names, strict=True)]
+    untold = [_unnamed_changes(scenario, name) for scenario, name in zip(scenarios, names, strict=True)]
     if not differing and not any(untold) and all(len(name) <= _SHORT_LABEL for name in names):
         return []
     rows = []
@@ -144,19 +150,19 @@ def _scenarios(prediction: Prediction, names: Sequence[str]) -> list[Table]:
     return [Table("scenarios", "Scenarios", [*words("scenario"), *map(Column, differing)], rows)]
 
 
-def _untold(scenario: ScenarioEntry, name: str) -> list[str]:
+def _unnamed_changes(scenario: ScenarioEntry, name: str) -> list[str]:
     """The changes that a scenario's name does not tell."""
     told = (", ".join(scenario.changes), " and ".join(scenario.changes))
     return [] if not scenario.changes or name in told else scenario.changes
 
 
-def scale_of(row: Row, metric: Metric, beside: Sequence[Row] = ()) -> modelled.RowScale:
+def scale_of(row: ScenarioRow, metric: Metric, beside: Sequence[ScenarioRow] = ()) -> modelled.RowScale:
     """One unit and one number of decimals for all that a row prints, in the unit of the rows ``beside`` it."""
     errors = [cell.modelled.standard_error for cell in row.cells]
     return modelled.row_scale(metric.unit, _values(row), errors, [v for other in beside for v in _values(other)])
 
 
-def _values(row: Row) -> list[float | None]:
+def _values(row: ScenarioRow) -> list[float | None]:
     return [row.measured, *(cell.modelled.value for cell in row.cells), *(cell.formula for cell in row.cells)]
 
 
@@ -174,7 +180,7 @@ def _tables(prediction: Prediction, names: Sequence[str]) -> list[tuple[Table, l
 
 
 def _table(
-    prediction: Prediction, names: Sequence[str], group: MetricGroup, entries: Sequence[tuple[Metric, Row]]
+    prediction: Prediction, names: Sequence[str], group: MetricGroup, entries: Sequence[tuple[Metric, ScenarioRow]]
 ) -> Table:
     measured = any(row.measured is not None for _, row in entries)
     base, *others = names
@@ -194,7 +200,7 @@ def _table(
     return Table(f"table-{group.id}", group.title, columns, rows, notes)
 
 
-def _rows(metric: Metric, row: Row, scale: modelled.RowScale, *, measured: bool) -> list[TableRow]:
+def _rows(metric: Metric, row: ScenarioRow, scale: modelled.RowScale, *, measured: bool) -> list[TableRow]:
     """A metric's row, and the formula's below it where it has one."""
     base, *others = row.cells
     cells = [TableCell(scale.label(metric.label))]
@@ -214,7 +220,7 @@ def _rows(metric: Metric, row: Row, scale: modelled.RowScale, *, measured: bool)
     return rows
 
 
-def _formula_change(cell: Cell, base: Cell, metric: Metric) -> TableCell:
+def _formula_change(cell: ScenarioFigure, base: ScenarioFigure, metric: Metric) -> TableCell:
     """A formula draws nothing at random: its change has no standard error, only the digits that it is printed to."""
     if cell.formula is None or base.formula is None or not modelled.is_relative(metric, base.formula):
         return TableCell()

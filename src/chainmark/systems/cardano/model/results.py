@@ -44,7 +44,7 @@ class Modelled(BaseModel):
         return Modelled(value=self.value / base, standard_error=self.standard_error / base)
 
 
-class Cell(BaseModel):
+class ScenarioFigure(BaseModel):
     """One metric under one scenario.
 
     Attributes:
@@ -66,14 +66,14 @@ class Cell(BaseModel):
         return self.change is not None and self.change.differs_from_zero
 
 
-class Row(BaseModel):
+class ScenarioRow(BaseModel):
     """One metric under every scenario; ``measured`` is the source's own figure, None when it has none."""
 
     model_config = ConfigDict(frozen=True)
 
     metric_id: str
     measured: float | None = None
-    cells: list[Cell]
+    cells: list[ScenarioFigure]
 
 
 class ScenarioEntry(BaseModel):
@@ -87,7 +87,7 @@ class ScenarioEntry(BaseModel):
     blocks: int
 
 
-class Curve(BaseModel):
+class AdoptionCurve(BaseModel):
     """Adoption under one scenario: after ``values[i]`` seconds on average, ``fractions[i]`` of the hosts adopted."""
 
     model_config = ConfigDict(frozen=True)
@@ -151,8 +151,8 @@ class Prediction(BaseModel):
     catalogue: Catalogue
     seed: int
     scenarios: list[ScenarioEntry]
-    rows: list[Row]
-    curves: list[Curve]
+    rows: list[ScenarioRow]
+    curves: list[AdoptionCurve]
     contribution_metric_ids: list[str]
     contributions: list[Contribution]
     splits: list[ScenarioSplits] = Field(default=[], exclude_if=_is_empty)
@@ -254,7 +254,7 @@ class Explanation(BaseModel):
     whole: list[WholeRow]
     parts: list[PartRow]
     round_trips: list[RoundTripRow]
-    curve: Curve
+    curve: AdoptionCurve
     contribution_metric_ids: list[str]
     contributions: list[Contribution]
     shares: list[ShareRow] = Field(default=[], exclude_if=_is_empty)
@@ -299,7 +299,7 @@ class EvidenceRun(BaseModel):
         return [Modelled(value=error, standard_error=spread) for error, spread in pairs]
 
 
-class Evidence(BaseModel):
+class ModelRecord(BaseModel):
     """The record of a model against many measured runs."""
 
     model_config = ConfigDict(frozen=True)

@@ -17,7 +17,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.systems.cardano.documents import PACKAGES, UNKNOWN
 from chainmark.systems.cardano.facts import workload_of_script
-from chainmark.systems.cardano.printed.columns import Cell, Column
+from chainmark.systems.cardano.printed.columns import PrintedFigure, PrintedRun
 from chainmark.systems.cardano.verified.files import BLOCKS, SLOTS, SUMMARY, read_theirs
 from chainmark.systems.cardano.verified.statistics import AVERAGE, Statistic
 
@@ -64,7 +64,7 @@ def _summary(path: Path) -> Path | None:
     return path if read_theirs(path).kind == SUMMARY else None
 
 
-def analysed_column(summary: Path, catalogue: Catalogue) -> Column:
+def analysed_column(summary: Path, catalogue: Catalogue) -> PrintedRun:
     """The run that an analysis is of.
 
     Raises:
@@ -78,7 +78,7 @@ def analysed_column(summary: Path, catalogue: Catalogue) -> Column:
         )
     name, facts = _name(summary, told), _facts(summary, told)
     workload = workload_of_script(script) if (script := _script(told)) else "value-only"
-    return Column((name,), workload, {"Identifier": name, **facts}, _cells(files, catalogue), (summary, *files))
+    return PrintedRun((name,), workload, {"Identifier": name, **facts}, _cells(files, catalogue), (summary, *files))
 
 
 def _at(told: Any, place: tuple[str, ...]) -> Any:
@@ -133,9 +133,9 @@ def _script(told: Mapping[str, Any]) -> str:
     return script if isinstance(script, str) else ""
 
 
-def _cells(files: list[Path], catalogue: Catalogue) -> dict[str, Cell]:
+def _cells(files: list[Path], catalogue: Catalogue) -> dict[str, PrintedFigure]:
     """The averages that the reports show, with all digits."""
     metrics = {metric.published_id: metric.id for metric in catalogue.metrics if metric.published_id}
     figures = {name: one for path in files for name, one in read_theirs(path).figures.items()}
     values = {metrics[name]: one[_AVERAGE] for name, one in figures.items() if name in metrics and _AVERAGE in one}
-    return {metric: Cell(repr(value), math.ulp(value)) for metric, value in values.items()}
+    return {metric: PrintedFigure(repr(value), math.ulp(value)) for metric, value in values.items()}

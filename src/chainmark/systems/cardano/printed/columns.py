@@ -23,7 +23,7 @@ START_HINT = "a run is known by the rows `Cluster system start date`, `Cluster s
 
 
 @dataclass(frozen=True)
-class Cell:
+class PrintedFigure:
     """A metric's figure as printed, and the width of the range of averages that are printed so."""
 
     text: str
@@ -31,7 +31,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Column:
+class PrintedRun:
     """One run as one or more reports print it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Column:
     names: tuple[str, ...]
     workload: str
     facts: Mapping[str, str]
-    cells: Mapping[str, Cell]
+    cells: Mapping[str, PrintedFigure]
     files: tuple[Path, ...]
     unread: tuple[str, ...] = ()
 
@@ -58,7 +58,7 @@ class Column:
         """What no other run shares: the start of its cluster, and the commit that the nodes were built from."""
         return f"{self.started} {self.facts.get(REVISION, '')}"
 
-    def joined(self, other: Column) -> Column:
+    def joined(self, other: PrintedRun) -> PrintedRun:
         """The same run with what another report adds."""
         better = {
             metric: cell
@@ -94,7 +94,7 @@ def _is_report(path: Path, catalogue: Catalogue) -> bool:
     return True
 
 
-def columns_of(files: Sequence[Path], catalogue: Catalogue) -> list[Column]:
+def columns_of(files: Sequence[Path], catalogue: Catalogue) -> list[PrintedRun]:
     """The runs of reports, the oldest first, each once.
 
     Raises:
@@ -102,7 +102,7 @@ def columns_of(files: Sequence[Path], catalogue: Catalogue) -> list[Column]:
     """
     contents = [(path, read_content(path, catalogue)) for path in files]
     contents.sort(key=lambda item: (_newest_day(item[1]), item[0].name))
-    found: dict[str, Column] = {}
+    found: dict[str, PrintedRun] = {}
     for path, content in contents:
         for place in range(len(content.versions)):
             column = _column(path, content, place, catalogue)
@@ -115,7 +115,7 @@ def _newest_day(content: ReportContent) -> str:
     return max((str(day) for day in content.manifest.get("Cluster system start date", [])), default="")
 
 
-def _column(path: Path, content: ReportContent, place: int, catalogue: Catalogue) -> Column:
+def _column(path: Path, content: ReportContent, place: int, catalogue: Catalogue) -> PrintedRun:
     name = content.versions[place]
     facts = {label: str(values[place]) for label, values in content.manifest.items() if place < len(values)}
     day, time = (facts.get(f"Cluster system start {part}", "") for part in ("date", "time"))
@@ -129,5 +129,5 @@ def _column(path: Path, content: ReportContent, place: int, catalogue: Catalogue
         metric = known.get(row_name(row))
         text = str(row.values[place]).strip() if place < len(row.values) else ""
         if metric is not None and text and NUMBER.fullmatch(text):
-            cells[metric.id] = Cell(text, unit_of(text, published_of(metric).width, style))
-    return Column((name,), content.workload, facts, cells, (path,), tuple(content.unread))
+            cells[metric.id] = PrintedFigure(text, unit_of(text, published_of(metric).width, style))
+    return PrintedRun((name,), content.workload, facts, cells, (path,), tuple(content.unread))

@@ -14,13 +14,13 @@ from chainmark.core.metric import Kind, Metric
 from chainmark.core.progress import Progress
 from chainmark.core.times import NS, nanoseconds_of_time
 from chainmark.core.wording import some_of
-from chainmark.lab.protocols import Imported, ImportOrder
+from chainmark.lab.protocols import Imported, ImportRequest
 from chainmark.stats.rounding import METHOD, rounding_error
 from chainmark.store.files import hash_file
 from chainmark.systems.cardano.analyse import catalogue_for
 from chainmark.systems.cardano.documents import PACKAGES, UNKNOWN
 from chainmark.systems.cardano.printed.analysed import analysed_column, summary_at
-from chainmark.systems.cardano.printed.columns import REVISION, Column, columns_of, report_files
+from chainmark.systems.cardano.printed.columns import REVISION, PrintedRun, columns_of, report_files
 from chainmark.systems.cardano.published.files import SUFFIXES
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.unread import LOG_LIKE, readable_name
@@ -50,7 +50,7 @@ _STATED = {
 }
 
 
-def parts_of(order: ImportOrder, catalogue: Catalogue) -> list[str]:
+def parts_of(order: ImportRequest, catalogue: Catalogue) -> list[str]:
     """The names of the runs in published reports, the oldest first; none where the source is no such report.
 
     Raises:
@@ -66,7 +66,7 @@ def parts_of(order: ImportOrder, catalogue: Catalogue) -> list[str]:
     return found
 
 
-def _columns(source: Path, catalogue: Catalogue) -> list[Column]:
+def _columns(source: Path, catalogue: Catalogue) -> list[PrintedRun]:
     """The runs in published reports, and in the files of the analysis that they are made by."""
     summary = summary_at(source)
     if summary is not None:
@@ -74,7 +74,7 @@ def _columns(source: Path, catalogue: Catalogue) -> list[Column]:
     return columns_of(report_files(source, catalogue), catalogue)
 
 
-def left_beside_reports(order: ImportOrder, catalogue: Catalogue) -> str:
+def left_beside_reports(order: ImportRequest, catalogue: Catalogue) -> str:
     """Which files of a folder were not read because it holds published reports, in a sentence; "" where there are none.
 
     Logs beside reports would otherwise be taken for imported.
@@ -97,7 +97,7 @@ def left_beside_reports(order: ImportOrder, catalogue: Catalogue) -> str:
     )
 
 
-def _check_options(order: ImportOrder) -> None:
+def _check_options(order: ImportRequest) -> None:
     """Refuse what says something of logs.
 
     Raises:
@@ -120,7 +120,7 @@ def _check_options(order: ImportOrder) -> None:
         )
 
 
-def ingest_printed(order: ImportOrder, catalogue: Catalogue, progress: Progress) -> Imported:
+def ingest_printed(order: ImportRequest, catalogue: Catalogue, progress: Progress) -> Imported:
     """One run of published reports.
 
     Raises:
@@ -156,7 +156,7 @@ def _number(text: str) -> Scalar:
         return text
 
 
-def _told(facts: Mapping[str, str], label: str) -> str | None:
+def _stated(facts: Mapping[str, str], label: str) -> str | None:
     """What a row says; None where it says that it is not known."""
     value = facts.get(label)
     return None if value in {None, "", UNKNOWN} else value
@@ -173,7 +173,7 @@ def _samples(facts: Mapping[str, str]) -> dict[str, int]:
     return {population: count for population, count in found.items() if count}
 
 
-def _summaries(column: Column, catalogue: Catalogue) -> list[MetricSummary]:
+def _summaries(column: PrintedRun, catalogue: Catalogue) -> list[MetricSummary]:
     samples = _samples(column.facts)
     summaries = []
     for metric in catalogue.metrics:
@@ -194,14 +194,14 @@ def _summaries(column: Column, catalogue: Catalogue) -> list[MetricSummary]:
     return summaries
 
 
-def _workload(column: Column) -> dict[str, Scalar | list[Scalar]]:
+def _workload(column: PrintedRun) -> dict[str, Scalar | list[Scalar]]:
     facts = column.facts
     stated = {
         key: _number(value)
         for key, labels in _STATED.items()
-        if (value := next((told for label in labels if (told := _told(facts, label))), None))
+        if (value := next((told for label in labels if (told := _stated(facts, label))), None))
     }
-    script = _told(facts, "Plutus script")
+    script = _stated(facts, "Plutus script")
     other = "plutus-other" if column.workload.startswith("Plutus") else column.workload
     name = _WORKLOADS.get(column.workload, other)
     return {
@@ -217,7 +217,7 @@ def _packages(facts: Mapping[str, str]) -> dict[str, Scalar | list[Scalar]]:
     """The packages with their commits; the node's own is the subject's: builds of one release may differ in it."""
     found: dict[str, Scalar | list[Scalar]] = {}
     for package in PACKAGES:
-        version, commit = _told(facts, f"{package} version"), _told(facts, f"{package} git")
+        version, commit = _stated(facts, f"{package} version"), _stated(facts, f"{package} git")
         if package == PACKAGES[0]:
             commit = None
         if version or commit:
@@ -225,18 +225,18 @@ def _packages(facts: Mapping[str, str]) -> dict[str, Scalar | list[Scalar]]:
     return found
 
 
-def _imported(column: Column, catalogue: Catalogue) -> Imported:
+def _imported(column: PrintedRun, catalogue: Catalogue) -> Imported:
     facts, workload = column.facts, _workload(column)
     first_ns = nanoseconds_of_time(column.started)
     lasted_s = _whole(facts.get("Run time, s")) or 0
-    release, compiler = _told(facts, "cardano-node version"), _told(facts, "GHC version")
-    era = _told(facts, "Era")
+    release, compiler = _stated(facts, "cardano-node version"), _stated(facts, "GHC version")
+    era = _stated(facts, "Era")
     return Imported(
         subject=Subject(
             system=catalogue.system,
             name=catalogue.title,
             version=column.names[0],
-            revision=_told(facts, REVISION),
+            revision=_stated(facts, REVISION),
             build=f"ghc {compiler}" if compiler else None,
             release=release if release != column.names[0] else None,
             aliases=list(column.names[1:]),
@@ -272,7 +272,7 @@ def _sections(workload: Mapping[str, Scalar | list[Scalar]]) -> dict[str, object
     return dict(sections)
 
 
-def _complete(column: Column) -> Gate:
+def _complete(column: PrintedRun) -> Gate:
     return Gate(
         id="complete",
         label="every row of the reports was read",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chainmark.report.chart import Axis, Layer, Series, Tip, columns_of
+from chainmark.report.chart import Axis, Layer, LegendSeries, Tooltip, columns_of
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ def distribution_layers(
     along, across = ("y", "x") if axes.upwards else ("x", "y")
     place: dict[str, Any] = {along: "value", across: "fraction"}
     tips = [
-        Tip("version", "label"),
-        Tip("fraction", "fraction", ".4g"),
-        Tip(axes.values.title or "value", "value", ".5g"),
+        Tooltip("version", "label"),
+        Tooltip("fraction", "fraction", ".4g"),
+        Tooltip(axes.values.title or "value", "value", ".5g"),
     ]
     layers = []
     if any(line.low for line in lines):
@@ -90,7 +90,7 @@ def distribution_layers(
         across: axes.fractions,
         "layers": layers,
         "data": {"points": columns_of(rows)},
-        "series": {"label": Series(labels)},
+        "series": {"label": LegendSeries(labels)},
     }
 
 

@@ -12,7 +12,7 @@ from chainmark.systems.cardano.published.values import (
     DECIMALS_BY_SIZE,
     MOST_FIXED_DECIMALS,
     NOT_A_NUMBER,
-    Change,
+    PrintedChange,
     typst_change,
 )
 
@@ -114,7 +114,7 @@ def is_determined(base: Interval, value: Interval) -> bool:
     return percent.within(_percent_cell(middle.percent)) and not (tiny.holds(percent.low) or tiny.holds(percent.high))
 
 
-def is_possible(base: Interval, value: Interval, change: Change) -> bool:
+def is_possible(base: Interval, value: Interval, change: PrintedChange) -> bool:
     """Whether some pair of averages in the two intervals prints this change.
 
     Args:

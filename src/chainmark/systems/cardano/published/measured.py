@@ -12,10 +12,10 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.stats.threads import worker_threads
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.cardano import facts
+from chainmark.systems.cardano.accounting import LineCounts
 from chainmark.systems.cardano.analyse import Blocks, HostTrace
-from chainmark.systems.cardano.books import Books
 from chainmark.systems.cardano.documents import Genesis
-from chainmark.systems.cardano.filters import Condition, slot_test
+from chainmark.systems.cardano.filters import FilterCondition, slot_test
 from chainmark.systems.cardano.published.figures import (
     FACTS,
     FACTS_SCHEMA,
@@ -86,7 +86,7 @@ def _cdf(samples: pl.Series) -> Cdf:
 
 
 def _over_hosts(
-    hosts: Sequence[HostSlots], conditions: Sequence[Condition], genesis: Genesis, names: Mapping[str, str]
+    hosts: Sequence[HostSlots], conditions: Sequence[FilterCondition], genesis: Genesis, names: Mapping[str, str]
 ) -> dict[str, Figure]:
     """Every figure of slots, and of the spans among them."""
     spans = span_samples(hosts, conditions, genesis, PUBLISHED)
@@ -106,7 +106,7 @@ def _over_hosts(
     return {name: OverHosts({host: figures[name] for host, figures in told.items()}) for name in first}
 
 
-def _log_figures(books: Sequence[Books]) -> dict[str, Figure]:
+def _log_figures(books: Sequence[LineCounts]) -> dict[str, Figure]:
     """What the logs hold: one sample per host."""
     spans = [(one.last_ns or 0) - (one.first_ns or 0) for one in books]
     analysed = [facts.analysed_messages(one, PUBLISHED) for one in books]
@@ -134,7 +134,7 @@ class _Domain:
 
     table: pl.DataFrame
     hosts: Sequence[HostSlots]
-    books: Sequence[Books]
+    books: Sequence[LineCounts]
     genesis: Genesis
 
     @property

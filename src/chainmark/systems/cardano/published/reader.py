@@ -68,9 +68,11 @@ class ReportFigures:
             workload=self.workload,
             values=values,
             standard_errors={metric: error for metric, (_, error) in numbers.items()},
-            blocks=_whole(self._told("Blocks analysed", column)),
-            hosts=_whole(self._told("Machines", column)) or 52,
-            started=" ".join(self._told(f"Cluster system start {part}", column) for part in ("date", "time")).strip(),
+            blocks=_whole(self._manifest_value("Blocks analysed", column)),
+            hosts=_whole(self._manifest_value("Machines", column)) or 52,
+            started=" ".join(
+                self._manifest_value(f"Cluster system start {part}", column) for part in ("date", "time")
+            ).strip(),
         )
 
     def _column(self, version: str | None) -> int:
@@ -87,7 +89,7 @@ class ReportFigures:
                 if metric in KNOWN:
                     yield metric, row
 
-    def _told(self, key: str, column: int) -> str:
+    def _manifest_value(self, key: str, column: int) -> str:
         values = self._report.manifest.get(key, [])
         return str(values[column]) if column < len(values) else ""
 

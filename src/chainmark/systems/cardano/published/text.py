@@ -13,7 +13,7 @@ from chainmark.systems.cardano.published.results import (
     PublishedValue,
     ReportStyle,
 )
-from chainmark.systems.cardano.published.values import Change, org_change, org_value, typst_change, typst_value
+from chainmark.systems.cardano.published.values import PrintedChange, org_change, org_value, typst_change, typst_value
 
 _USUAL_WIDTH = 5  # characters, where a catalogue does not say
 
@@ -53,18 +53,18 @@ def _change(row: PublishedRow, index: int, style: ReportStyle) -> PublishedChang
     digits = (_digits(base, row), _digits(value, row))
     if told is None:
         return _printed(change, decided=is_determined(*digits))
-    agrees = is_possible(*digits, Change(told.delta, told.percent))
+    agrees = is_possible(*digits, PrintedChange(told.delta, told.percent))
     return told.model_copy(update={"decided": is_determined(*digits), "agrees": agrees})
 
 
-def _merged(told: PublishedChange | None, change: Change) -> PublishedChange:
+def _merged(told: PublishedChange | None, change: PrintedChange) -> PublishedChange:
     if told is None:
         return _printed(change)
-    agrees = Change(told.delta, told.percent) == change
+    agrees = PrintedChange(told.delta, told.percent) == change
     return told.model_copy(update={"agrees": agrees})
 
 
-def _printed(change: Change, *, decided: bool = True) -> PublishedChange:
+def _printed(change: PrintedChange, *, decided: bool = True) -> PublishedChange:
     return PublishedChange(delta=change.delta, percent=change.percent, decided=decided)
 
 

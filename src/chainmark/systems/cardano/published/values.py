@@ -27,7 +27,7 @@ NOT_A_NUMBER_IN_ORG = "nan"
 
 
 @dataclass(frozen=True)
-class Change:
+class PrintedChange:
     """A change as printed: the difference, and in percent of the base."""
 
     delta: str
@@ -81,7 +81,7 @@ def _scientific(digits: Decimal) -> str:
     return f"{mantissa}e{exponent}"
 
 
-def typst_change(base: float, value: float) -> Change:
+def typst_change(base: float, value: float) -> PrintedChange:
     """The change from one full average to another, in the typst style.
 
     Args:
@@ -90,12 +90,12 @@ def typst_change(base: float, value: float) -> Change:
     """
     difference = value - base
     if abs(difference) < _NO_CHANGE_BELOW:
-        return Change("-0.000" if difference < 0.0 else "0.000", NOT_A_NUMBER if base == 0.0 else "0")
+        return PrintedChange("-0.000" if difference < 0.0 else "0.000", NOT_A_NUMBER if base == 0.0 else "0")
     delta = typst_figure(difference, _CHANGE_DECIMALS)
     if base == 0.0:
-        return Change(delta, NOT_A_NUMBER)
+        return PrintedChange(delta, NOT_A_NUMBER)
     percent = 100.0 * difference / base
-    return Change(delta, typst_figure(percent, 1 if abs(percent) < 1.0 else 0))
+    return PrintedChange(delta, typst_figure(percent, 1 if abs(percent) < 1.0 else 0))
 
 
 def org_value(value: float) -> str:
@@ -118,7 +118,7 @@ def is_whole(printed: str) -> bool:
     return "." not in printed and "e" not in printed.lower()
 
 
-def org_change(base: str, value: str) -> Change:
+def org_change(base: str, value: str) -> PrintedChange:
     """The change from one printed value to another, in the org style.
 
     Args:
@@ -133,7 +133,7 @@ def org_change(base: str, value: str) -> Change:
         shown = Fraction(_nearest(difference * 10**_CHANGE_DECIMALS), 10**_CHANGE_DECIMALS)
         whole, rest = divmod(abs(shown.numerator) * 10**_CHANGE_DECIMALS // shown.denominator, 10**_CHANGE_DECIMALS)
         delta = f"{'-' if difference < 0 else ''}{whole}.{rest:0{_CHANGE_DECIMALS}d}"
-    return Change(delta, NOT_A_NUMBER_IN_ORG if start == 0 else str(_nearest(100 * shown / start)))
+    return PrintedChange(delta, NOT_A_NUMBER_IN_ORG if start == 0 else str(_nearest(100 * shown / start)))
 
 
 def _nearest(value: Fraction) -> int:

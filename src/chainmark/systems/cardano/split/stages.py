@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from chainmark.compare.split import PartedChange, PartEffect
 from chainmark.systems.cardano.figures import ADOPTED, ADOPTION, ANNOUNCED, BLOCK_SIZE, FETCH, FIRST_FETCH, FIRST_NOTICE
 from chainmark.systems.cardano.formula import Formula, formula_for
-from chainmark.systems.cardano.split.parts import ADOPTING, FORGING, HOPS, NETWORK, NODE, UNTOLD
+from chainmark.systems.cardano.split.parts import ADOPTING, FORGING, HOPS, NETWORK, NODE, UNREPORTED
 
 REQUEST = "peer_request_s"
 NEEDED = (FETCH, ANNOUNCED, ADOPTED, BLOCK_SIZE)
@@ -78,7 +78,7 @@ def _effects(
     # The stages are printed figures, which add nothing to the error worth naming.
     errors = {FORGING: 0.0, HOPS: abs(served), ADOPTING: 0.0}
     parts += [(part, values, errors[part]) for part, values in stages.items() if part is not HOPS or serves]
-    parts.append((UNTOLD, rest, error))
+    parts.append((UNREPORTED, rest, error))
     return [PartEffect(part, values[0], values[1], wrong, freedom) for part, values, wrong in parts]
 
 

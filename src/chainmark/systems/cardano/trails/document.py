@@ -10,16 +10,16 @@ from chainmark.core.wording import cut, first_sentence, some_of
 from chainmark.report.blocks import Block, Column, Listing, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
 from chainmark.systems.cardano.trails.regions import regions_section
-from chainmark.systems.cardano.trails.story import Neighbour, Story, short_key
-from chainmark.systems.cardano.trails.timeline import Times, log_place, timeline_chart, times_of, told_stages
+from chainmark.systems.cardano.trails.timeline import Times, log_place, reported_stages, timeline_chart, times_of
+from chainmark.systems.cardano.trails.trace import BlockTrace, Neighbour, short_key
 
-NOT_TOLD = "not logged"
+UNSTATED = "not logged"
 _LONGEST = "max"
 _LONG_FACT = 32  # what a table has room for; what is longer is told below it
 _NAMED = 8
 
 
-def trail_document(story: Story) -> Document:
+def trail_document(story: BlockTrace) -> Document:
     """Lay out a story."""
     listing: list[Block] = [_listing(story)] if story.log_lines else []
     sections = [
@@ -43,7 +43,7 @@ def trail_document(story: Story) -> Document:
     )
 
 
-def sentence(story: Story) -> str:
+def sentence(story: BlockTrace) -> str:
     """Who was last, by how much, what took longest there, and which log line to read."""
     axis = times_of(story)
     end = story.stages[story.end]
@@ -74,7 +74,7 @@ def sentence(story: Story) -> str:
     return first_sentence(text, waited, next_step=read)
 
 
-def facts_table(story: Story) -> Table:
+def facts_table(story: BlockTrace) -> Table:
     """What is known of the thing."""
     facts = [(fact.label, fact.value) for fact in story.facts]
     if story.number is not None:
@@ -86,11 +86,11 @@ def facts_table(story: Story) -> Table:
     return Table("facts", f"The {story.label}", words("", ""), short, notes=long)
 
 
-def _usual_table(story: Story) -> list[Table]:
+def _usual_table(story: BlockTrace) -> list[Table]:
     """When the half of the places had told each stage, beside the median of all such things."""
     axis = times_of(story)
     rows = []
-    for stage in told_stages(story):
+    for stage in reported_stages(story):
         usual = story.usual_s[stage] if stage < len(story.usual_s) else None
         own = [second for place in story.places if (second := place.seconds[stage]) is not None]
         if usual is not None and own:
@@ -104,10 +104,10 @@ def _usual_table(story: Story) -> list[Table]:
     return [Table("usual", f"Against the median {story.label}, {axis.title}", columns, rows, [note])]
 
 
-def places_table(story: Story, id_: str = "places", *, sortable: bool = True) -> Table:
+def places_table(story: BlockTrace, id_: str = "places", *, sortable: bool = True) -> Table:
     """Every stage's time at every place, with the time since the stage before."""
     axis = times_of(story)
-    stages = told_stages(story)
+    stages = reported_stages(story)
     has_roles = any(place.role for place in story.places)
     silent = {(item.stage, place) for item in story.untold for place in item.places}
     rows, long = [], []
@@ -129,19 +129,19 @@ def places_table(story: Story, id_: str = "places", *, sortable: bool = True) ->
     return Table(id_, f"{axis.title}", columns, rows, notes, sortable=sortable, tails="times since the stage before")
 
 
-def _time(story: Story, axis: Times, index: int, stage: int, *, is_silent: bool) -> TableCell:
+def _time(story: BlockTrace, axis: Times, index: int, stage: int, *, is_silent: bool) -> TableCell:
     place = story.places[index]
     second, step = place.seconds[stage], place.steps[stage]
     if second is None:
-        return TableCell(NOT_TOLD, emphasis="caution") if is_silent else TableCell()
+        return TableCell(UNSTATED, emphasis="caution") if is_silent else TableCell()
     slowest = story.slowest[stage] == index
     tail = f"{axis.text(step, signed=True)}{f' {_LONGEST}' if slowest else ''}" if step is not None else ""
     return TableCell(axis.text(second), tail, emphasis="caution" if slowest else "plain")
 
 
-def _log_tables(story: Story) -> list[Table]:
+def _log_tables(story: BlockTrace) -> list[Table]:
     """The lines of every file, stage by stage."""
-    stages = told_stages(story)
+    stages = reported_stages(story)
     rows = []
     for place in (story.places[index] for index in story.rows):
         for file in dict.fromkeys(found for found in place.files if found is not None):
@@ -158,7 +158,7 @@ def _log_tables(story: Story) -> list[Table]:
     return [Table("logs", "Line of each stage, in the folder that was imported", columns, rows, sortable=True)]
 
 
-def _listing(story: Story) -> Listing:
+def _listing(story: BlockTrace) -> Listing:
     entries = []
     for found in story.log_lines:
         problem = f": {found.problem}" if found.problem else ""
@@ -167,7 +167,7 @@ def _listing(story: Story) -> Listing:
     return Listing("lines", "The lines", entries)
 
 
-def missing(story: Story) -> list[str]:
+def missing(story: BlockTrace) -> list[str]:
     """What the story lacks, who else has its number, and how to see it again."""
     notes = []
     places = f"{story.place_label}s"
@@ -183,7 +183,7 @@ def missing(story: Story) -> list[str]:
     return [*notes, f"To see it again: {story.command}"]
 
 
-def _rival(story: Story, other: Neighbour) -> str:
+def _rival(story: BlockTrace, other: Neighbour) -> str:
     facts = ", ".join(f"{fact.label} {fact.value}" for fact in other.facts)
     known = f"known to {units.plural(other.places, story.place_label)}"
     number = f"{story.number_label or 'number'} {story.number}"

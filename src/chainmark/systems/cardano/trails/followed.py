@@ -28,8 +28,8 @@ from chainmark.report.blocks import (
 from chainmark.report.phrases import Phrase, Phrases
 from chainmark.systems.cardano.trails.document import missing, places_table, sentence
 from chainmark.systems.cardano.trails.results import Tail, TailSample
-from chainmark.systems.cardano.trails.story import Story, short_key
 from chainmark.systems.cardano.trails.timeline import timeline_chart
+from chainmark.systems.cardano.trails.trace import BlockTrace, short_key
 
 _TAILS_ON_TERMINAL = 3
 
@@ -59,7 +59,7 @@ class Tails(Followed):
     """All tails in the report's order, and the stories of the most telling of their samples."""
 
     tails: list[Tail]
-    stories: list[Story]
+    stories: list[BlockTrace]
 
     def closing(self, comparison: Comparison) -> list[Remark]:
         """The worst of the candidate's samples, and how to follow them."""
@@ -136,7 +136,7 @@ def _tails_table(tails: Sequence[TailRow], media: frozenset[Medium]) -> Table:
     return Table("tails", "", columns, rows, media=media)
 
 
-def _life(story: Story, anchor: str) -> Details:
+def _life(story: BlockTrace, anchor: str) -> Details:
     known = [(story.label, story.key), *((fact.label, fact.value) for fact in story.facts), ("run", story.run_id)]
     facts = one_line(f"{label} {value}" for label, value in known)
     figure = replace(timeline_chart(story), id=anchor, title="")

@@ -15,7 +15,14 @@ from chainmark.core import units
 from chainmark.core.caveats import caveats_of
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import Fact, Manifest
-from chainmark.systems.cardano.trails.story import Neighbour, Story, StoryPlace, Untold, follow_command, short_key
+from chainmark.systems.cardano.trails.trace import (
+    BlockTrace,
+    MissingStage,
+    Neighbour,
+    TracePlace,
+    follow_command,
+    short_key,
+)
 from chainmark.systems.cardano.trails.trail import Trail
 
 _NS_PER_S = 1_000_000_000
@@ -79,11 +86,11 @@ class Follower:
             )
         return found[0]
 
-    def story(self, key: str) -> Story:
+    def story(self, key: str) -> BlockTrace:
         """The story of a thing that is there."""
         return self.stories([key])[key]
 
-    def stories(self, keys: Iterable[str]) -> dict[str, Story]:
+    def stories(self, keys: Iterable[str]) -> dict[str, BlockTrace]:
         """The stories of those of the keys that are there, in two readings of the events however many they are."""
         wanted = sorted(set(keys))
         where = pl.col(self._trail.key).is_in(wanted)
@@ -91,7 +98,7 @@ class Follower:
             numbers = self._events.filter(where).select(self._number_column).unique().collect().to_series().drop_nulls()
             where |= pl.col(self._number_column).is_in(numbers.sort().to_list())
         by_key = _grouped(self._read(where), self._trail.key)
-        return {key: self._story(key, by_key) for key in wanted if key in by_key}
+        return {key: self._trace(key, by_key) for key in wanted if key in by_key}
 
     def of_places(self, key: str, column: str | None) -> dict[str, str]:
         """What a column says of the places of a thing, where it says something."""
@@ -171,7 +178,7 @@ class Follower:
             self._everywhere = sorted(self._events.select(self._trail.place).unique().collect().to_series().to_list())
         return self._everywhere
 
-    def _story(self, key: str, by_key: Mapping[str, Sequence[Row]]) -> Story:
+    def _trace(self, key: str, by_key: Mapping[str, Sequence[Row]]) -> BlockTrace:
         trail, rows = self._trail, by_key[key]
         number = _first(rows, self._number_column)
         base_ns, base_label = self._base(rows)
@@ -186,7 +193,7 @@ class Follower:
             other for other in by_key if other != key and number is not None and number == self._number(by_key[other])
         ]
         manifest = self._manifest
-        return Story(
+        return BlockTrace(
             run_id=manifest.run_id,
             subject=f"{manifest.subject.name} {manifest.subject.version}",
             trail_id=trail.id,
@@ -206,7 +213,7 @@ class Follower:
             places=places,
             slowest=[_slowest(places, stage) for stage in range(len(trail.stages))],
             absent=[place for place in self._all_places() if place not in known],
-            untold=_untold(places, len(trail.stages)),
+            untold=_missing_stages(places, len(trail.stages)),
             neighbours=[self._neighbour(other, by_key[other]) for other in sorted(others)],
             command=follow_command(trail.id, manifest.run_id, key),
             caveats=caveats_of([manifest]),
@@ -255,13 +262,13 @@ class Follower:
         found = [(_text(row.get(self._trail.role or "")), row[self._trail.place]) for row in rows]
         return [Fact(label=role, value=place) for role, place in sorted(found) if role in lone]
 
-    def _place(self, row: Row, base_ns: int | None, fact_columns: Sequence[str], files: _Files) -> StoryPlace:
+    def _place(self, row: Row, base_ns: int | None, fact_columns: Sequence[str], files: _Files) -> TracePlace:
         stages = self._trail.stages
         times = [row.get(stage.time) for stage in stages]
         place = row[self._trail.place]
         lines = [row.get(stage.line or "") for stage in stages]
         named = [row.get(stage.file or "") for stage in stages]
-        return StoryPlace(
+        return TracePlace(
             place=place,
             role=_text(row.get(self._trail.role or "")),
             seconds=[None if time is None or base_ns is None else (time - base_ns) / _NS_PER_S for time in times],
@@ -368,13 +375,13 @@ def _end_stage(times: Sequence[Sequence[int | None]]) -> int:
     return max(usual or [stage for stage in range(stages) if told[stage]], default=max(0, stages - 1))
 
 
-def _order(place: StoryPlace, end: int) -> tuple[bool, float, float, str]:
+def _order(place: TracePlace, end: int) -> tuple[bool, float, float, str]:
     last = place.seconds[end] if place.seconds else None
     reach = max((time for time in place.seconds if time is not None), default=0.0)
     return (last is None, 0.0 if last is None else last, reach, place.place)
 
 
-def _slowest(places: Sequence[StoryPlace], stage: int) -> int | None:
+def _slowest(places: Sequence[TracePlace], stage: int) -> int | None:
     """The place with the longest step to a stage, among the most that took that step from the same stage.
 
     None where fewer than three can be compared, or several took as long.
@@ -391,7 +398,7 @@ def _slowest(places: Sequence[StoryPlace], stage: int) -> int | None:
     return where if sum(step == longest for step, _ in steps) == 1 else None
 
 
-def _untold(places: Sequence[StoryPlace], stages: int) -> list[Untold]:
+def _missing_stages(places: Sequence[TracePlace], stages: int) -> list[MissingStage]:
     """Per stage, the places that did not tell it although at least half of those in their role did."""
     found = []
     for stage in range(stages):
@@ -402,5 +409,5 @@ def _untold(places: Sequence[StoryPlace], stages: int) -> list[Untold]:
             if 0 < len(quiet) <= len(members) / 2:
                 silent += quiet
         if silent:
-            found.append(Untold(stage=stage, places=sorted(silent)))
+            found.append(MissingStage(stage=stage, places=sorted(silent)))
     return found

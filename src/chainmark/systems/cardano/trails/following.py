@@ -8,18 +8,18 @@ from pathlib import Path
 from chainmark.core.errors import UsageError
 from chainmark.store.log_lines import find_log, read_lines
 from chainmark.store.runs import SealedRun
-from chainmark.systems.capabilities import FollowOrder
+from chainmark.systems.capabilities import FollowRequest
 from chainmark.systems.cardano.network import known_network
 from chainmark.systems.cardano.trails.follower import Follower
 from chainmark.systems.cardano.trails.regions import region_map
-from chainmark.systems.cardano.trails.story import LogLine, Story, StoryPlace
+from chainmark.systems.cardano.trails.trace import BlockTrace, LogLine, TracePlace
 from chainmark.systems.cardano.trails.trail import Trail, trails_of
 
 _SLOWEST = 3
 _LISTED = 3
 
 
-def follow(run: SealedRun, order: FollowOrder) -> Story:
+def follow(run: SealedRun, order: FollowRequest) -> BlockTrace:
     """The story of one thing of a run.
 
     Raises:
@@ -53,7 +53,7 @@ def _trail(run: SealedRun, trail_id: str) -> Trail:
     raise UsageError(f"run `{run.run_id}` has no trail `{trail_id}`", f"it has {known}")
 
 
-def _asked(story: Story, hosts: Sequence[str]) -> list[StoryPlace]:
+def _asked(story: BlockTrace, hosts: Sequence[str]) -> list[TracePlace]:
     known = {place.place: place for place in story.places}
     for host in hosts:
         if host in story.absent:
@@ -63,13 +63,13 @@ def _asked(story: Story, hosts: Sequence[str]) -> list[StoryPlace]:
     return [place for place in story.places if place.place in hosts]
 
 
-def _known_hint(story: Story) -> str:
+def _known_hint(story: BlockTrace) -> str:
     names = sorted(place.place for place in story.places)
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return f"{story.name} is known to {', '.join(names[:_LISTED])}{more}"
 
 
-def _telling(story: Story) -> list[StoryPlace]:
+def _telling(story: BlockTrace) -> list[TracePlace]:
     """The places whose lines say most: those in a role of their own, and the last ones to get to the end."""
     roles = [place.role for place in story.places]
     ended = [place for place in story.places if place.seconds[story.end] is not None]
@@ -79,7 +79,7 @@ def _telling(story: Story) -> list[StoryPlace]:
     ]  # fmt: skip
 
 
-def _log_lines(story: Story, places: Sequence[StoryPlace], folder: Path) -> list[LogLine]:
+def _log_lines(story: BlockTrace, places: Sequence[TracePlace], folder: Path) -> list[LogLine]:
     """The lines of those places, read from the files and checked to be of this thing."""
     wanted = [
         (place, stage, story.files[file], line)
@@ -100,12 +100,12 @@ def _log_lines(story: Story, places: Sequence[StoryPlace], folder: Path) -> list
     }
     found = []
     for place, stage, name, line in wanted:
-        text, problem = _told(story, line, texts.get(name))
+        text, problem = _line_text(story, line, texts.get(name))
         found.append(LogLine(place=place.place, stage=stage, file=name, line=line, text=text, problem=problem))
     return found
 
 
-def _told(story: Story, line: int, texts: dict[int, str] | None) -> tuple[str, str]:
+def _line_text(story: BlockTrace, line: int, texts: dict[int, str] | None) -> tuple[str, str]:
     """A line of a file, and why it is not what it was, if so; no texts: the file is not there."""
     if texts is None:
         return "", "this file is not there"

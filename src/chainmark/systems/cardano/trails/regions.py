@@ -12,8 +12,8 @@ import numpy as np
 from chainmark.core import units
 from chainmark.report.blocks import Block, Column, Section, Table, TableCell, row_of, words
 from chainmark.report.chart import QUIET, Axis, Chart, Layer, columns_of
-from chainmark.systems.cardano.trails.story import RegionHop, RegionMap, RegionOfMap, Story
 from chainmark.systems.cardano.trails.timeline import times_of
+from chainmark.systems.cardano.trails.trace import BlockTrace, RegionHop, RegionMap, RegionOfMap
 from chainmark.systems.cardano.trips import MeasuredTrip
 
 _NAMED_HOPS = 12  # on the map: more would lie over one another; the table has all
@@ -24,7 +24,7 @@ Point = tuple[float, float]
 
 
 def region_map(
-    story: Story, regions: Mapping[str, str], senders: Mapping[str, str], trips: Sequence[MeasuredTrip]
+    story: BlockTrace, regions: Mapping[str, str], senders: Mapping[str, str], trips: Sequence[MeasuredTrip]
 ) -> tuple[RegionMap | None, str]:
     """The hops of a story, or why there are none.
 
@@ -62,18 +62,18 @@ def region_map(
     return found, ""
 
 
-def _first(story: Story) -> list[str]:
+def _first(story: BlockTrace) -> list[str]:
     """Where the thing began: no other place sent it there."""
     return [place.place for place in story.places if place.seconds and place.seconds[0] is not None]
 
 
-def _region(story: Story, name: str, regions: Mapping[str, str]) -> RegionOfMap:
+def _region(story: BlockTrace, name: str, regions: Mapping[str, str]) -> RegionOfMap:
     own = [place for place in story.places if regions.get(place.place) == name]
     told = [second for place in own if (second := place.seconds[story.end]) is not None]
     return RegionOfMap(name=name, places=len(own), first_s=min(told, default=None))
 
 
-def regions_section(story: Story) -> Section:
+def regions_section(story: BlockTrace) -> Section:
     """The map and the table of all hops; empty where there are none."""
     if story.region_map is None:
         return Section("regions", "From region to region", [])
@@ -81,7 +81,7 @@ def regions_section(story: Story) -> Section:
     return Section("regions", "From region to region", blocks)
 
 
-def _table(story: Story, found: RegionMap) -> Table:
+def _table(story: BlockTrace, found: RegionMap) -> Table:
     axis, symbol = times_of(story), times_of(story).unit.symbol
     rows = [
         row_of(
@@ -102,7 +102,7 @@ def _table(story: Story, found: RegionMap) -> Table:
     return Table("hops", "Hops", columns, rows, notes, sortable=True)
 
 
-def _chart(story: Story, found: RegionMap) -> Chart:
+def _chart(story: BlockTrace, found: RegionMap) -> Chart:
     axis = times_of(story)
     places, is_measured = _layout(found)
     edges, texts = [], []
@@ -143,7 +143,7 @@ def _chart(story: Story, found: RegionMap) -> Chart:
     )
 
 
-def _node(story: Story, region: RegionOfMap, place: Point, within: RegionHop | None) -> dict[str, object]:
+def _node(story: BlockTrace, region: RegionOfMap, place: Point, within: RegionHop | None) -> dict[str, object]:
     axis = times_of(story)
     return {
         "x": place[0],

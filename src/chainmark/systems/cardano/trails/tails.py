@@ -13,7 +13,7 @@ from chainmark.stats.description import TAIL_SAMPLES
 from chainmark.systems.cardano.trails.followed import Tails
 from chainmark.systems.cardano.trails.follower import Follower
 from chainmark.systems.cardano.trails.results import Tail, TailSample
-from chainmark.systems.cardano.trails.story import Story, follow_command
+from chainmark.systems.cardano.trails.trace import BlockTrace, follow_command
 from chainmark.systems.cardano.trails.trail import Trail, trails_of
 
 MOST_STORIES = 12  # of a comparison: one of a cluster of 52 hosts takes 20 kB
@@ -60,7 +60,7 @@ def tails_of(sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Tails | Non
         return None
     followers = _followers(tails)
     chosen = _chosen(tails)
-    stories: list[Story] = []
+    stories: list[BlockTrace] = []
     place_of: dict[tuple[str, str, str], int] = {}
     for (run_id, trail_id), follower in followers.items():
         told = follower.stories([key for run, trail, key in chosen if (run, trail) == (run_id, trail_id)])

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chainmark.core import units
-from chainmark.report.chart import QUIET, Axis, Chart, Layer, Limit, Series, Tip, columns_of
-from chainmark.systems.cardano.trails.story import Story
+from chainmark.report.chart import QUIET, Axis, Chart, Layer, LegendSeries, Limit, Tooltip, columns_of
+from chainmark.systems.cardano.trails.trace import BlockTrace
 
 MARKS_DATA, SPANS_DATA = "marks", "spans"
 _ROW_PX = 15
@@ -31,7 +31,7 @@ class Times:
         return f"{self.text(seconds)} {self.unit.symbol}"
 
 
-def times_of(story: Story) -> Times:
+def times_of(story: BlockTrace) -> Times:
     """One unit and one number of decimals for all times of a story."""
     told = [second for place in story.places for second in place.seconds if second is not None]
     unit = units.display_unit("s", told)
@@ -39,21 +39,21 @@ def times_of(story: Story) -> Times:
     return Times(unit, decimals, f"{unit.symbol} after {story.base_label}")
 
 
-def place_labels(story: Story) -> list[str]:
+def place_labels(story: BlockTrace) -> list[str]:
     """The places' names; those with a role of their own say so."""
     roles = [place.role for place in story.places]
     lone = {role for role in roles if role and roles.count(role) == 1 and len(roles) > 1}
     return [f"{place.place} · {place.role}" if place.role in lone else place.place for place in story.places]
 
 
-def _domain(story: Story) -> tuple[float, float]:
+def _domain(story: BlockTrace) -> tuple[float, float]:
     """From the base, or the first event if that was before it, to the last event."""
     factor = times_of(story).unit.factor
     told = [second * factor for place in story.places for second in place.seconds if second is not None]
     return min([0.0, *told]), max([0.0, *told]) or 1.0
 
 
-def log_place(story: Story, place: int, stage: int) -> str:
+def log_place(story: BlockTrace, place: int, stage: int) -> str:
     """The file and the line that tell a stage: "node-3/log.json:17"; "" where that is not known."""
     found = story.places[place]
     if stage >= len(found.lines) or (line := found.lines[stage]) is None:
@@ -62,15 +62,15 @@ def log_place(story: Story, place: int, stage: int) -> str:
     return f"line {line}" if file is None else f"{story.files[file]}:{line}"
 
 
-def timeline_chart(story: Story) -> Chart:
+def timeline_chart(story: BlockTrace) -> Chart:
     """The chart for every rendering; on paper a page of places at a time."""
     labels, axis = place_labels(story), times_of(story)
     factor, shown = axis.unit.factor, story.rows
     form = f",.{axis.decimals}f"
-    tips = [Tip(story.place_label, "place"), Tip("stage", "stage"), Tip(axis.title, "time", form),
-            Tip("after the stage before", "step", form)]  # fmt: skip
+    tips = [Tooltip(story.place_label, "place"), Tooltip("stage", "stage"), Tooltip(axis.title, "time", form),
+            Tooltip("after the stage before", "step", form)]  # fmt: skip
     if story.files:
-        tips.append(Tip("log", "log"))
+        tips.append(Tooltip("log", "log"))
     marks, spans = [], []
     for index in shown:
         place = story.places[index]
@@ -96,7 +96,7 @@ def timeline_chart(story: Story) -> Chart:
             Layer("points", MARKS_DATA, "time", "place", colour="stage", style="stage", size=48, tips=tips),
         ],
         data={MARKS_DATA: columns, SPANS_DATA: columns_of(spans)},
-        series={"stage": Series(story.stages, told=[story.stages[stage] for stage in told_stages(story)])},
+        series={"stage": LegendSeries(story.stages, told=[story.stages[stage] for stage in reported_stages(story)])},
         limits=[Limit(0.0, along="x", colour=QUIET, dash=(3, 3))],
         note=f"0 is {story.base_label}; {units.plural(len(shown), story.place_label)} in the order of "
         f"“{story.stages[story.end]}”.",
@@ -110,7 +110,7 @@ def timeline_chart(story: Story) -> Chart:
     )
 
 
-def told_stages(story: Story) -> Sequence[int]:
+def reported_stages(story: BlockTrace) -> Sequence[int]:
     """The stages that any place told."""
     return [
         stage for stage in range(len(story.stages)) if any(place.seconds[stage] is not None for place in story.places)

@@ -46,7 +46,7 @@ class ProgramOf(BaseModel):
     version: Annotated[Words, Field(min_length=1)] = ["version"]
 
 
-class Chain(BaseModel):
+class ChainNames(BaseModel):
     """What the chain calls things.
 
     Attributes:
@@ -62,7 +62,7 @@ class Chain(BaseModel):
     denom: str = ""
 
 
-class Home(BaseModel):
+class HomeLayout(BaseModel):
     """How a node's home is made.
 
     Attributes:
@@ -177,8 +177,8 @@ class Adapter(BaseModel):
 
     name: Annotated[str, Field(min_length=1)]
     program: ProgramOf | None = None
-    chain: Chain = Chain()
-    home: Home | None = None
+    chain: ChainNames = ChainNames()
+    home: HomeLayout | None = None
     validator: Validator = Validator()
     start: Start | None = None
     files: dict[str, dict[str, Scalar]] = {}

@@ -22,7 +22,7 @@ GIVEN_BYTES_MAX = 2 << 30
 
 
 @dataclass(frozen=True)
-class TransactionOrder:
+class TransactionRequest:
     """What a function is asked for: for each connection so many transactions, in the order in which they are sent.
 
     Attributes:
@@ -103,7 +103,7 @@ def _bank_sends(adapter: Adapter, load: Load, seed: int, first_account_number: i
 
 def _given(adapter: Adapter, load: Load, seed: int) -> list[list[bytes]]:
     make = adapter.transaction.make
-    order = TransactionOrder(
+    order = TransactionRequest(
         connections=load.total_connections,
         per_connection=int(load.rate * (load.warm_up_s + load.duration_s) + 1e-9),
         size_bytes=load.size_bytes,
@@ -121,7 +121,7 @@ def _given(adapter: Adapter, load: Load, seed: int) -> list[list[bytes]]:
     return _checked(made, make, order)
 
 
-def _checked(made: Any, make: str, order: TransactionOrder) -> list[list[bytes]]:
+def _checked(made: Any, make: str, order: TransactionRequest) -> list[list[bytes]]:
     """What a function gave, if it is transactions."""
     wanted = f"it must return {units.plural(order.connections, 'list')} of bytes, one for each connection"
     if not isinstance(made, Sequence) or len(made) != order.connections:
@@ -139,7 +139,7 @@ def _checked(made: Any, make: str, order: TransactionOrder) -> list[list[bytes]]
     return lists
 
 
-def _function(make: str) -> Callable[[TransactionOrder], Any]:
+def _function(make: str) -> Callable[[TransactionRequest], Any]:
     """The function that a name stands for.
 
     Raises:
@@ -156,7 +156,7 @@ def _function(make: str) -> Callable[[TransactionOrder], Any]:
     found = getattr(module, name, None)
     if not callable(found):
         raise UsageError(f"`transaction.make` names `{name}`, but {place} has no such function")
-    function: Callable[[TransactionOrder], Any] = found
+    function: Callable[[TransactionRequest], Any] = found
     return function
 
 

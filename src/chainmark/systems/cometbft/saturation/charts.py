@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainmark.core import units
-from chainmark.report.chart import QUIET, Axis, Chart, Layer, Limit, Series, Tip, columns_of
-from chainmark.systems.cometbft.saturation.results import Cell, Figure, SaturationResult, SaturationVersion
+from chainmark.report.chart import QUIET, Axis, Chart, Layer, LegendSeries, Limit, Tooltip, columns_of
+from chainmark.systems.cometbft.saturation.results import CellFigure, LoadCell, SaturationResult, SaturationVersion
 
 _WIDE_RATIO = 12.0  # more than a decade does not fit a linear axis
 _LOAD = "offered, connections × rate, tx/s"
@@ -34,7 +34,7 @@ def _labels(report: SaturationResult) -> tuple[list[str], list[str]]:
     return [version.label for version in report.versions], [f"c={number}" for number in connections]
 
 
-def _rows(report: SaturationResult, row_of: Callable[[SaturationVersion, Cell], Row | None]) -> list[Row]:
+def _rows(report: SaturationResult, row_of: Callable[[SaturationVersion, LoadCell], Row | None]) -> list[Row]:
     rows = []
     for version in report.versions:
         for cell in version.cells:
@@ -48,7 +48,7 @@ def _rows(report: SaturationResult, row_of: Callable[[SaturationVersion, Cell], 
     return rows
 
 
-def _bar(figure: Figure, names: tuple[str, str], factor: float = 1.0) -> Row:
+def _bar(figure: CellFigure, names: tuple[str, str], factor: float = 1.0) -> Row:
     """An error bar, where the figure rests on several runs; one that reaches 0 has no place on a logarithmic axis."""
     if figure.runs < 2 or figure.low is None or figure.high is None:
         return {}
@@ -57,7 +57,7 @@ def _bar(figure: Figure, names: tuple[str, str], factor: float = 1.0) -> Row:
 
 
 def _processed(report: SaturationResult) -> Chart | None:
-    def row(_: SaturationVersion, cell: Cell) -> Row | None:
+    def row(_: SaturationVersion, cell: LoadCell) -> Row | None:
         share = cell.efficiency
         if share is None or share.value <= 0.0:
             return None
@@ -74,8 +74,8 @@ def _processed(report: SaturationResult) -> Chart | None:
     )
     loads = [row["x"] for row in rows]
     ends = [min(loads), max(loads)]
-    tips = [Tip("version", "version"), Tip("load", "name"), Tip("offered, tx/s", "x", ",.5g"),
-            Tip("processed, tx/s", "y", ",.4g"), Tip("of what was offered", "share", ".1%")]  # fmt: skip
+    tips = [Tooltip("version", "version"), Tooltip("load", "name"), Tooltip("offered, tx/s", "x", ",.5g"),
+            Tooltip("processed, tx/s", "y", ",.4g"), Tooltip("of what was offered", "share", ".1%")]  # fmt: skip
     return _chart(
         report,
         "processed",
@@ -96,7 +96,7 @@ def _processed(report: SaturationResult) -> Chart | None:
 
 
 def _share(report: SaturationResult) -> Chart | None:
-    def row(_: SaturationVersion, cell: Cell) -> Row | None:
+    def row(_: SaturationVersion, cell: LoadCell) -> Row | None:
         share = cell.efficiency
         return None if share is None else {"x": float(cell.load_per_s), "y": _drawn(share.value),
                                            **_bar(share, ("low", "high"))}  # fmt: skip
@@ -105,7 +105,7 @@ def _share(report: SaturationResult) -> Chart | None:
     if not rows:
         return None
     least = 1.0 - report.tolerance
-    tips = [Tip("version", "version"), Tip("load", "name"), Tip("processed", "y", ".1%")]
+    tips = [Tooltip("version", "version"), Tooltip("load", "name"), Tooltip("processed", "y", ".1%")]
     return _chart(
         report,
         "share",
@@ -133,7 +133,7 @@ def _shares(report: SaturationResult, load: float) -> str:
 
 
 def _latency(report: SaturationResult) -> Chart | None:
-    def row(_: SaturationVersion, cell: Cell) -> Row | None:
+    def row(_: SaturationVersion, cell: LoadCell) -> Row | None:
         throughput, latency = cell.throughput_per_s, cell.latency_mean_s
         if throughput is None or latency is None or throughput.value <= 0.0 or latency.value <= 0.0:
             return None
@@ -153,10 +153,10 @@ def _latency(report: SaturationResult) -> Chart | None:
     notes = [_LATENCY_NOTE]
     if len(kinds) > 1:
         notes.append("The versions' latencies are not defined alike; see the definitions below.")
-    tips = [Tip("version", "version"), Tip("load", "name"), Tip("throughput, tx/s", "x", ",.4g"),
-            Tip("mean latency, s", "y", ",.3g")]  # fmt: skip
+    tips = [Tooltip("version", "version"), Tooltip("load", "name"), Tooltip("throughput, tx/s", "x", ",.4g"),
+            Tooltip("mean latency, s", "y", ",.3g")]  # fmt: skip
     ring = Layer("points", "knees", "x", "y", colour="version", style="circle", size=320, width=2, hollow=True,
-                 tips=[Tip("version", "version"), Tip("knee", "name")])  # fmt: skip
+                 tips=[Tooltip("version", "version"), Tooltip("knee", "name")])  # fmt: skip
     return _chart(
         report,
         "latency",
@@ -189,7 +189,7 @@ def _chart(
     id_: str,
     title: str,
     rows: list[Row],
-    tips: list[Tip],
+    tips: list[Tooltip],
     *,
     data: dict[str, Any] | None = None,
     before: Sequence[Layer] = (),
@@ -214,7 +214,7 @@ def _chart(
         title=title,
         layers=layers,
         data={"points": columns_of(rows), **(data or {})},
-        series={"version": Series(versions), "connections": Series(connections)},
+        series={"version": LegendSeries(versions), "connections": LegendSeries(connections)},
         wide=True,
         paper=(560, 230),
         **rest,

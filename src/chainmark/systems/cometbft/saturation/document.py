@@ -19,9 +19,9 @@ from chainmark.systems.cometbft.saturation.tables import (
     cell_tables,
     comparison_tables,
     diagonal_table,
-    found_table,
     processed_tables,
     run_table,
+    saturation_table,
 )
 
 
@@ -42,7 +42,9 @@ def saturation_document(report: SaturationResult) -> Document:
     state = text.state_of(report)
     charts = saturation_charts(report)
     sections = [
-        Section("saturation", "Saturation load", [found_table(report), Remarks("why", "Why", text.reasons(report))]),
+        Section(
+            "saturation", "Saturation load", [saturation_table(report), Remarks("why", "Why", text.reasons(report))]
+        ),
         Section("plots", "Processed against offered", charts[:2]),
         Section(
             "processed", "The tables of the published reports", [*processed_tables(report), diagonal_table(report)]
@@ -72,7 +74,7 @@ def saturation_blocks(report: SaturationResult) -> list[Block]:
     """A saturation test as a part of another report: what was found, the plots, the published tables."""
     why = Remarks("why", "Why these loads", text.reasons(report))
     return [
-        found_table(report),
+        saturation_table(report),
         why,
         *saturation_charts(report),
         *processed_tables(report),

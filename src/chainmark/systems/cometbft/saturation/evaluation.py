@@ -19,11 +19,11 @@ from chainmark.stats.knee import DETECTOR, LEAST_POINTS, convex_knee, resampled_
 from chainmark.stats.special import t_quantile
 from chainmark.systems.cometbft.saturation.document import SaturationReport
 from chainmark.systems.cometbft.saturation.results import (
-    Cell,
     CellComparison,
+    CellFigure,
     CellRun,
-    Figure,
     Knee,
+    LoadCell,
     Measure,
     RunFigure,
     Saturation,
@@ -50,7 +50,7 @@ ASSUMED_NOISE = 0.03
 # --- cells ----------------------------------------------------------------------------------------------------------
 
 
-def cells_of(runs: Iterable[CellRun], tolerance: float) -> list[Cell]:
+def cells_of(runs: Iterable[CellRun], tolerance: float) -> list[LoadCell]:
     """The runs by their loads, in the order of connections and rate.
 
     Args:
@@ -63,11 +63,11 @@ def cells_of(runs: Iterable[CellRun], tolerance: float) -> list[Cell]:
     return [_cell(found, 1.0 - tolerance) for found in by_load.values()]
 
 
-def _cell(runs: list[CellRun], threshold: float) -> Cell:
+def _cell(runs: list[CellRun], threshold: float) -> LoadCell:
     used = [run for run in runs if not run.excluded]
     efficiency = _share_figure(used)
     pace = _positive_figure([run.pace for run in used])
-    return Cell(
+    return LoadCell(
         connections=runs[0].connections,
         rate_per_s=runs[0].rate_per_s,
         runs=runs,
@@ -79,12 +79,14 @@ def _cell(runs: list[CellRun], threshold: float) -> Cell:
         latency_mean_s=_positive_figure([run.latency.mean for run in used if run.latency]),
         latency_p50_s=_positive_figure([run.latency.p50 for run in used if run.latency]),
         latency_p99_s=_positive_figure([run.latency.p99 for run in used if run.latency]),
-        standing=_standing(efficiency, threshold),
-        pace_standing=_standing(pace, threshold),
+        standing=_state_of(efficiency, threshold),
+        pace_standing=_state_of(pace, threshold),
     )
 
 
-def standings(cells: Sequence[Cell], load_of: Callable[[int, int], SweepLoad]) -> list[dict[SweepLoad, SweepStanding]]:
+def standings(
+    cells: Sequence[LoadCell], load_of: Callable[[int, int], SweepLoad]
+) -> list[dict[SweepLoad, SweepStanding]]:
     """By every measure that is known, the one that chooses first: on which side of the threshold each load is."""
     loads = [load_of(one.connections, one.rate_per_s) for one in cells]
     measures = [[one.standing for one in cells]]
@@ -93,7 +95,7 @@ def standings(cells: Sequence[Cell], load_of: Callable[[int, int], SweepLoad]) -
     return [dict(zip(loads, map(_AS_SWEPT.__getitem__, found), strict=True)) for found in measures]
 
 
-def _standing(figure: Figure | None, threshold: float) -> Standing:
+def _state_of(figure: CellFigure | None, threshold: float) -> Standing:
     if figure is None:
         return "no data"
     if figure.value >= threshold:
@@ -101,7 +103,7 @@ def _standing(figure: Figure | None, threshold: float) -> Standing:
     return "saturated" if figure.high is not None and figure.high < threshold else "leans to saturated"
 
 
-def _share_figure(runs: Sequence[CellRun]) -> Figure | None:
+def _share_figure(runs: Sequence[CellRun]) -> CellFigure | None:
     """The mean efficiency: the wider of the interval between runs and that of the pooled counts (Wilson)."""
     if not runs:
         return None
@@ -117,10 +119,10 @@ def _share_figure(runs: Sequence[CellRun]) -> Figure | None:
     if between.value <= 1.0:
         high = None if high is None else min(1.0, high)
     low = None if low is None else max(0.0, low)
-    return Figure(value=between.value, low=low, high=high, runs=len(runs), basis=basis)
+    return CellFigure(value=between.value, low=low, high=high, runs=len(runs), basis=basis)
 
 
-def _positive_figure(figures: Iterable[RunFigure | None]) -> Figure | None:
+def _positive_figure(figures: Iterable[RunFigure | None]) -> CellFigure | None:
     """The mean of a figure that is never negative."""
     known = [one for one in figures if one is not None and math.isfinite(one.value)]
     if not known:
@@ -130,7 +132,7 @@ def _positive_figure(figures: Iterable[RunFigure | None]) -> Figure | None:
     return found if found.low is None else found.model_copy(update={"low": max(0.0, found.low)})
 
 
-def _between(values: Sequence[float], within: float = 0.0) -> Figure:
+def _between(values: Sequence[float], within: float = 0.0) -> CellFigure:
     """Mean and 90 % interval: Student's t over the runs, or, of one run, an assumed noise between runs.
 
     Args:
@@ -149,7 +151,7 @@ def _between(values: Sequence[float], within: float = 0.0) -> Figure:
             if error > ASSUMED_NOISE * abs(mean)
             else f"one run: assumed noise of {units.plain_percent(ASSUMED_NOISE)} between runs"
         )
-    return Figure(value=mean, low=mean - half, high=mean + half, runs=len(values), basis=basis)
+    return CellFigure(value=mean, low=mean - half, high=mean + half, runs=len(values), basis=basis)
 
 
 # --- the saturation load ----------------------------------------------------------------------------------------------
@@ -160,7 +162,7 @@ class _Diagonal:
     """The cells of one load, which count as the same load."""
 
     load: int
-    cells: list[Cell]
+    cells: list[LoadCell]
     standings: list[Standing]
 
     @property
@@ -174,7 +176,7 @@ class _Diagonal:
         return not any(one in KEPT for one in self.standings)
 
     @property
-    def clearly_kept(self) -> bool:
+    def clearly_keeps_up(self) -> bool:
         return all(one == "kept up" for one in self.standings)
 
     @property
@@ -182,8 +184,8 @@ class _Diagonal:
         return all(one == "saturated" for one in self.standings)
 
 
-def _diagonals(cells: Sequence[Cell], standing: Callable[[Cell], Standing]) -> list[_Diagonal]:
-    by_load: dict[int, list[Cell]] = {}
+def _diagonals(cells: Sequence[LoadCell], standing: Callable[[LoadCell], Standing]) -> list[_Diagonal]:
+    by_load: dict[int, list[LoadCell]] = {}
     for cell in cells:
         if standing(cell) != "no data":
             by_load.setdefault(cell.load_per_s, []).append(cell)
@@ -195,7 +197,7 @@ def _run_up(diagonals: Sequence[_Diagonal], meets: Callable[[_Diagonal], bool]) 
     return next((place for place, one in enumerate(diagonals) if not meets(one)), len(diagonals))
 
 
-def saturation_of(cells: Sequence[Cell], tolerance: float, measure: Measure) -> Saturation:
+def saturation_of(cells: Sequence[LoadCell], tolerance: float, measure: Measure) -> Saturation:
     """The saturation load by a numeric rule, and what the intervals and contradictions leave open.
 
     The saturation load is the largest tested load which, like every smaller one, is processed by at least one minus
@@ -212,7 +214,7 @@ def saturation_of(cells: Sequence[Cell], tolerance: float, measure: Measure) -> 
     )
     kept = _run_up(diagonals, lambda one: one.kept)
     lost = _run_up(diagonals[::-1], lambda one: one.saturated)
-    clear_kept = _run_up(diagonals, lambda one: one.clearly_kept)
+    clear_kept = _run_up(diagonals, lambda one: one.clearly_keeps_up)
     clear_lost = _run_up(diagonals[::-1], lambda one: one.clearly_saturated)
     rest = diagonals[kept : len(diagonals) - lost] if kept + lost < len(diagonals) else []
     found = diagonals[kept - 1] if kept and not rest and lost else None
@@ -231,7 +233,7 @@ def saturation_of(cells: Sequence[Cell], tolerance: float, measure: Measure) -> 
     elif is_clear:
         state, reason = "found", "every interval is clear of the threshold"
     else:
-        state, reason = "leaning", _leaning(diagonals, 1.0 - tolerance, measure)
+        state, reason = "leaning", _point_estimates(diagonals, 1.0 - tolerance, measure)
     best = diagonals[kept - 1] if kept else None
     chosen = min(best.cells, key=lambda one: one.connections) if best else None
     return Saturation(
@@ -282,11 +284,11 @@ def _per_s(load: float) -> str:
     return f"{units.count(round(load))} tx/s"
 
 
-def _share(cell: Cell, measure: Measure) -> Figure | None:
+def _share(cell: LoadCell, measure: Measure) -> CellFigure | None:
     return cell.efficiency if measure == "committed" else cell.pace
 
 
-def _told(cell: Cell, measure: Measure) -> str:
+def _cell_text(cell: LoadCell, measure: Measure) -> str:
     figure = _share(cell, measure)
     return f"{cell.name} {units.plain_percent(figure.value, decimals=1)}" if figure else cell.name
 
@@ -295,17 +297,17 @@ def _contradiction(rest: Sequence[_Diagonal], beyond: Sequence[_Diagonal], thres
     mixed = next((one for one in rest if not one.kept and not one.saturated), None)
     limit = units.plain_percent(threshold)
     if mixed is not None:
-        told = " and ".join(_told(cell, measure) for cell in mixed.cells)
+        told = " and ".join(_cell_text(cell, measure) for cell in mixed.cells)
         return f"the cells of one load, {_per_s(mixed.load)}, lie on both sides of {limit}: {told}"
     first = beyond[0]
     again = next(one for one in beyond if one.kept)
     return (
-        f"{_per_s(first.load)} is below {limit} ({_told(first.cells[0], measure)}), but the larger load "
-        f"{_per_s(again.load)} is not ({_told(again.cells[0], measure)})"
+        f"{_per_s(first.load)} is below {limit} ({_cell_text(first.cells[0], measure)}), but the larger load "
+        f"{_per_s(again.load)} is not ({_cell_text(again.cells[0], measure)})"
     )
 
 
-def _leaning(diagonals: Sequence[_Diagonal], threshold: float, measure: Measure) -> str:
+def _point_estimates(diagonals: Sequence[_Diagonal], threshold: float, measure: Measure) -> str:
     unclear = [
         cell
         for one in diagonals
@@ -316,14 +318,14 @@ def _leaning(diagonals: Sequence[_Diagonal], threshold: float, measure: Measure)
     for cell in unclear:
         figure = _share(cell, measure)
         if figure is not None and figure.low is not None and figure.high is not None:
-            parts.append(f"{_told(cell, measure)} ({units.plain_percent_interval(figure.low, figure.high)})")
+            parts.append(f"{_cell_text(cell, measure)} ({units.plain_percent_interval(figure.low, figure.high)})")
     return f"by the values alone, for these intervals include {units.plain_percent(threshold)}: {', '.join(parts)}"
 
 
 # --- the knee ---------------------------------------------------------------------------------------------------------
 
 
-def knee_of(cells: Sequence[Cell], seed: int) -> Knee:
+def knee_of(cells: Sequence[LoadCell], seed: int) -> Knee:
     """The knee of mean latency over throughput; cells of equal load are one point, their mean.
 
     Args:
@@ -424,7 +426,9 @@ def compare_versions(
     return VersionComparison(baseline=baseline.label, candidate=candidate.label, cells=compared, left_out=left_out)
 
 
-def _judged(baseline: Cell, candidate: Cell, metrics: SaturationMetrics, *, same_latency: bool) -> list[Judgement]:
+def _judged(
+    baseline: LoadCell, candidate: LoadCell, metrics: SaturationMetrics, *, same_latency: bool
+) -> list[Judgement]:
     found = []
     for metric, statistic, read in _questions(metrics):
         left, right = (_estimates(cell, read) for cell in (baseline, candidate))
@@ -438,7 +442,7 @@ def _judged(baseline: Cell, candidate: Cell, metrics: SaturationMetrics, *, same
     return found
 
 
-def _estimates(cell: Cell, read: _Read) -> SideEstimates:
+def _estimates(cell: LoadCell, read: _Read) -> SideEstimates:
     used = [run for run in cell.runs if not run.excluded]
     figures = [read(run) for run in used]
     known = [figure for figure in figures if figure is not None]

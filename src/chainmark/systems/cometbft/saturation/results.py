@@ -151,7 +151,7 @@ class SaturationMetrics:
         return [self.committed, self.throughput, self.latency]
 
 
-class Figure(_Part):
+class CellFigure(_Part):
     """A figure over the runs of a cell with its 90 % interval; ``basis`` says where that comes from."""
 
     value: float
@@ -171,7 +171,7 @@ class _AtLoad(_Part):
         return f"c={self.connections}, r={self.rate_per_s}"
 
 
-class Cell(_AtLoad):
+class LoadCell(_AtLoad):
     """All runs at one load.
 
     Attributes:
@@ -184,12 +184,12 @@ class Cell(_AtLoad):
     runs: list[CellRun]
     used: int
     committed: float | None
-    efficiency: Figure | None
-    pace: Figure | None
-    throughput_per_s: Figure | None
-    latency_mean_s: Figure | None
-    latency_p50_s: Figure | None
-    latency_p99_s: Figure | None
+    efficiency: CellFigure | None
+    pace: CellFigure | None
+    throughput_per_s: CellFigure | None
+    latency_mean_s: CellFigure | None
+    latency_p50_s: CellFigure | None
+    latency_p99_s: CellFigure | None
     standing: Standing
     pace_standing: Standing
 
@@ -268,7 +268,7 @@ class Knee(_Part):
 class SaturationVersion(_Version):
     """One version with what was found of it; the first one of its findings chooses the load."""
 
-    cells: list[Cell]
+    cells: list[LoadCell]
     saturations: list[Saturation]
     knee: Knee
     notes: list[str] = []

@@ -18,8 +18,8 @@ from chainmark.report.blocks import (
 from chainmark.report.phrases import Emphasis
 from chainmark.systems.cometbft.saturation import text
 from chainmark.systems.cometbft.saturation.results import (
-    Cell,
     CellRun,
+    LoadCell,
     SaturationResult,
     SaturationVersion,
     VersionComparison,
@@ -34,7 +34,7 @@ _OUTCOMES: dict[Outcome, Emphasis] = {
 _INTERVALS = "In brackets: 90 % intervals; of one run the noise between runs is assumed (3 %)."
 
 
-def found_table(report: SaturationResult) -> Table:
+def saturation_table(report: SaturationResult) -> Table:
     """The answer: one row per version, and below it the same by the other measure."""
     columns = [*words("version"), Column("sustains"), *words("certain", "configuration"),
                Column("knee", spare_tail=True), *words("state"), Column("runs")]  # fmt: skip
@@ -49,7 +49,7 @@ def found_table(report: SaturationResult) -> Table:
             emphasis: Emphasis = "plain" if found.state in {"found", "lower bound"} else "caution"
             cells = [
                 TableCell(text.MEASURES[found.measure] if is_second else version.label),
-                TableCell(text.found_text(found), emphasis=emphasis),
+                TableCell(text.saturation_text(found), emphasis=emphasis),
                 TableCell(text.between(found)),
                 TableCell(text.configuration(found)),
                 TableCell() if is_second else TableCell(text.per_s(knee.load_per_s), interval),
@@ -103,7 +103,7 @@ def diagonal_table(report: SaturationResult) -> Table:
     return Table("diagonals", "Cells of equal load", columns, rows, ["Shares of what was offered, by connections."])
 
 
-def _diagonal_cell(cells: Sequence[Cell]) -> TableCell:
+def _diagonal_cell(cells: Sequence[LoadCell]) -> TableCell:
     told = [
         f"c={cell.connections} {units.plain_percent(cell.efficiency.value, decimals=1)}"
         for cell in sorted(cells, key=lambda one: one.connections)
@@ -125,7 +125,7 @@ def cell_tables(report: SaturationResult) -> list[Table]:
     ]
 
 
-def _cells(version: SaturationVersion) -> list[Cell]:
+def _cells(version: SaturationVersion) -> list[LoadCell]:
     """The cells by their loads."""
     return sorted(version.cells, key=lambda one: (one.load_per_s, one.connections))
 
@@ -169,7 +169,7 @@ def _count_table(version: SaturationVersion, number: int) -> Table:
     return Table(f"counts-{number}", f"Transactions at every load: {version.label}", columns, rows, notes)
 
 
-def _latency_count(cell: Cell) -> str:
+def _latency_count(cell: LoadCell) -> str:
     found = [run.latency.n for run in cell.runs if not run.excluded and run.latency is not None]
     return units.count(sum(found)) if found else units.UNSET
 

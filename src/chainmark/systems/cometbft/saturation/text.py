@@ -10,8 +10,8 @@ from chainmark.core.wording import command, enumerated, first_sentence
 from chainmark.report.blocks import TableCell
 from chainmark.report.phrases import Emphasis
 from chainmark.systems.cometbft.saturation.results import (
-    Cell,
-    Figure,
+    CellFigure,
+    LoadCell,
     Measure,
     Saturation,
     SaturationResult,
@@ -71,7 +71,7 @@ def configuration(found: Saturation) -> str:
     return units.UNSET if found.connections is None else f"c={found.connections}, r={found.rate_per_s}"
 
 
-def found_text(found: Saturation) -> str:
+def saturation_text(found: Saturation) -> str:
     """The load, or why there is none, in few words."""
     if found.load_per_s is not None:
         return per_s(found.load_per_s)
@@ -148,7 +148,7 @@ def _runs_per_cell(version: SaturationVersion) -> int:
 def reasons(report: SaturationResult) -> list[str]:
     """Why, version by version and measure by measure."""
     return [
-        f"{version.label}, {MEASURES[found.measure]}: {found_text(found)}: {found.reason}."
+        f"{version.label}, {MEASURES[found.measure]}: {saturation_text(found)}: {found.reason}."
         for version in report.versions
         for found in version.saturations
     ]
@@ -165,7 +165,7 @@ def rule(report: SaturationResult) -> str:
     )
 
 
-def count_of(cell: Cell) -> TableCell:
+def count_of(cell: LoadCell) -> TableCell:
     """Processed transactions, a mean over the runs, with the share of what was offered."""
     if cell.committed is None or cell.efficiency is None:
         return QUIET
@@ -173,7 +173,7 @@ def count_of(cell: Cell) -> TableCell:
     return TableCell(units.count(round(cell.committed)), share, emphasis=STANDINGS[cell.standing])
 
 
-def figure_cell(figure: Figure | None, factor: float, decimals: int, emphasis: Emphasis = "plain") -> TableCell:
+def figure_cell(figure: CellFigure | None, factor: float, decimals: int, emphasis: Emphasis = "plain") -> TableCell:
     """A figure with its interval as its tail."""
     if figure is None:
         return QUIET
@@ -184,12 +184,12 @@ def figure_cell(figure: Figure | None, factor: float, decimals: int, emphasis: E
     return TableCell(text, f"({low} … {high})", emphasis=emphasis)
 
 
-def decimals(figures: Sequence[Figure | None]) -> int:
+def decimals(figures: Sequence[CellFigure | None]) -> int:
     """For figures printed in one column: four digits of the largest."""
     return units.decimals_for([figure.value for figure in figures if figure is not None])
 
 
-def total(cell: Cell, read: str) -> str:
+def total(cell: LoadCell, read: str) -> str:
     """A sum of the books over the runs that count; unset where a source does not tell."""
     values = [getattr(run, read) for run in cell.runs if not run.excluded]
     if not values or any(value is None for value in values):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from chainmark.capacity.summaries import error_share, non_2xx
 from chainmark.capacity.verdict import bare_level
 from chainmark.core import units
-from chainmark.core.load_report import Agreement, CapacityEntry, Centile, Kind, StepEntry
+from chainmark.core.load_report import CapacityEntry, Centile, Kind, ServiceLevel, StepEntry
 from chainmark.core.verdict import PRINTED, Verdict, shown
 from chainmark.core.wording import capitalised, enumerated, sentence_of
 from chainmark.lab.loading import STANDARD
@@ -16,7 +16,7 @@ from chainmark.report.blocks import Block, Column, Remarks, Section, Table, Tabl
 from chainmark.report.document import Document
 from chainmark.systems.mesh.page.results import LoadPage, PageRelease, PageRow, PageRun, PageTable
 from chainmark.systems.mesh.pruning import PRUNING
-from chainmark.systems.mesh.published import STANDARD_SLA_S, PublishedRow, PublishedTable
+from chainmark.systems.mesh.published import STANDARD_SLA_S, EndpointRow, EndpointTable
 
 PRINTED_ERROR_SHARE = 0.01  # as the page that people know states it for all of its tables
 _PUBLISHED = [Column("ID"), Column("Endpoint", kind="words", follows=True), *map(Column, (
@@ -179,7 +179,7 @@ def _cell(table: PageTable, id_: str) -> list[Block]:
     return [*blocks, *([Remarks(f"{id_}-told", "To know before believing it", told)] if told else [])]
 
 
-def _sla_note(agreed: Agreement) -> str:
+def _sla_note(agreed: ServiceLevel) -> str:
     lifted = "" if agreed.p99_s <= STANDARD_SLA_S else f", lifted from {units.duration(STANDARD_SLA_S)}"
     return f"SLA: {text.agreement_text(agreed)}{lifted}."
 
@@ -187,7 +187,7 @@ def _sla_note(agreed: Agreement) -> str:
 # -- the published columns ---------------------------------------------------------------------------------------------
 
 
-def _printed_table(printed: PublishedTable, title: str, id_: str) -> Table:
+def _printed_table(printed: EndpointTable, title: str, id_: str) -> Table:
     rows = [_printed_row(row) for row in printed.scenario.rows]
     kept = [place for place in range(len(_PUBLISHED)) if any(row.cells[place] is not _NOTHING for row in rows)]
     columns = [_PUBLISHED[place] for place in kept]
@@ -196,7 +196,7 @@ def _printed_table(printed: PublishedTable, title: str, id_: str) -> Table:
     return Table(id_, title, columns, shown_rows, [*map(sentence_of, printed.scenario.notes), sla, _PRINTED_NOTE])
 
 
-def _printed_row(row: PublishedRow) -> TableRow:
+def _printed_row(row: EndpointRow) -> TableRow:
     """Digit for digit; what the page has no column for is not shown."""
 
     def figure(name: str, unit: str = "") -> TableCell:

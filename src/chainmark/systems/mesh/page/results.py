@@ -12,12 +12,12 @@ from pydantic import BaseModel, ConfigDict
 
 from chainmark.core.caveats import CaveatsField, caveats_of
 from chainmark.core.errors import UsageError
-from chainmark.core.load_report import Agreement, CapacityEntry, EndpointEntry, LoadReport, StepEntry, TargetEntry
+from chainmark.core.load_report import CapacityEntry, EndpointEntry, LoadReport, ServiceLevel, StepEntry, TargetEntry
 from chainmark.core.manifest import Fact, Manifest, Status
 from chainmark.core.result import Result
 from chainmark.lab.loading import load_report_of
 from chainmark.store.runs import SealedRun
-from chainmark.systems.mesh.published import PublishedTable
+from chainmark.systems.mesh.published import EndpointTable
 from chainmark.systems.mesh.published_import import NOT_STATED, PUBLISHED
 
 TITLE = "Performance measurements"
@@ -47,7 +47,7 @@ class PageRow(_Part):
 
     label: str
     run_id: str
-    agreement: Agreement
+    agreement: ServiceLevel
     answers: dict[Kind, PageAnswer]
 
 
@@ -83,7 +83,7 @@ class PageTable(_Part):
     machine: str
     rows: list[PageRow] = []
     runs: list[PageRun] = []
-    printed: PublishedTable | None = None
+    printed: EndpointTable | None = None
 
 
 class PageRelease(_Part):
@@ -149,17 +149,17 @@ def _why_not(manifest: Manifest) -> str | None:
     return None
 
 
-def _printed(run: SealedRun) -> PublishedTable:
+def _printed(run: SealedRun) -> EndpointTable:
     kept = run.document(PUBLISHED)
     if kept is None:
         raise UsageError(
             f"run `{run.run_id}` was read from a page by an earlier version, which kept no rows",
             f"`chainmark runs remove {run.run_id}`, and read the page again with `chainmark ingest mesh PAGE`",
         )
-    return PublishedTable.model_validate(kept)
+    return EndpointTable.model_validate(kept)
 
 
-def _printed_table(run: SealedRun, table: PublishedTable) -> PageTable:
+def _printed_table(run: SealedRun, table: EndpointTable) -> PageTable:
     return PageTable(cell=_cell(run.manifest), machine=table.scenario.machine or NOT_STATED, printed=table)
 
 

@@ -16,11 +16,11 @@ from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Configuration, Gate, GateStatus, HostFacts, Source, Subject
 from chainmark.core.progress import Progress
 from chainmark.lab.profiles import check_profile
-from chainmark.lab.protocols import Imported, ImportOrder
+from chainmark.lab.protocols import Imported, ImportRequest
 from chainmark.store.files import hash_file
 from chainmark.store.runs import UnfinishedRun
 
-UNTOLD = "not stated"
+UNREPORTED = "not stated"
 
 
 class Profile(BaseModel):
@@ -43,11 +43,11 @@ class Hyperfine:
         """A profile names a command; for systems that only read files nobody writes one."""
         return check_profile(Profile, content)
 
-    def parts(self, order: ImportOrder) -> list[str]:
+    def parts(self, order: ImportRequest) -> list[str]:
         """One run for each command of the file."""
         return [one["command"] for one in _results(order.path)]
 
-    def ingest(self, order: ImportOrder, run: UnfinishedRun, progress: Progress) -> Imported:
+    def ingest(self, order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
         """Write one command's executions into a run as samples."""
         if order.version is None:
             raise UsageError("nothing says which version was timed", "say it: `--as 1.2.0`")
@@ -77,7 +77,9 @@ class Hyperfine:
             profile={"command": result["command"]},
             workload={"command": result["command"]},  # two runs are only comparable if this is equal
             sources=[Source(path=order.path.name, size_bytes=size, blake3=hash_file(order.path))],
-            host=HostFacts(cpu_model=UNTOLD, cores=0, memory_bytes=0, kernel=UNTOLD, operating_system=UNTOLD),
+            host=HostFacts(
+                cpu_model=UNREPORTED, cores=0, memory_bytes=0, kernel=UNREPORTED, operating_system=UNREPORTED
+            ),
             first_ns=0,  # the file does not say when
             last_ns=round(sum(times) * 1e9),
             options={"part": order.part},

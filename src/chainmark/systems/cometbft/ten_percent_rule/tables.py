@@ -11,18 +11,18 @@ from chainmark.core import units
 from chainmark.core.attachment import Opinion, OpinionRow
 from chainmark.report.blocks import Column, Table, TableCell, row_of, words
 from chainmark.report.phrases import Emphasis
-from chainmark.systems.cometbft.old_rule.results import QUIET, Agreement, OldRuleRow
+from chainmark.systems.cometbft.ten_percent_rule.results import QUIET, RuleConcordance, TenPercentRow
 
-_AGREEMENT_LOOKS: dict[Agreement, Emphasis] = {
-    Agreement.BOTH_FAIL: "worse",
-    Agreement.ONLY_OURS_FAILS: "worse",
-    Agreement.ONLY_OLD_FAILS: "caution",
-    Agreement.NOT_COMPARABLE: "caution",
-    Agreement.UNDECIDED: "plain",
+_AGREEMENT_LOOKS: dict[RuleConcordance, Emphasis] = {
+    RuleConcordance.BOTH_FAIL: "worse",
+    RuleConcordance.ONLY_OURS_FAILS: "worse",
+    RuleConcordance.ONLY_OLD_FAILS: "caution",
+    RuleConcordance.NOT_COMPARABLE: "caution",
+    RuleConcordance.UNDECIDED: "plain",
 }
 
 
-class OldVerdict(Opinion):
+class TenPercentVerdict(Opinion):
     """What the rule of the published reports says of the whole.
 
     Attributes:
@@ -62,11 +62,11 @@ class OldVerdict(Opinion):
         return old_rule_table(differing, id_, title, note) if differing else None
 
 
-def _own(rows: Sequence[OpinionRow]) -> Sequence[OldRuleRow]:
-    return cast(Sequence[OldRuleRow], rows)
+def _own(rows: Sequence[OpinionRow]) -> Sequence[TenPercentRow]:
+    return cast(Sequence[TenPercentRow], rows)
 
 
-def old_rule_table(rows: Sequence[OldRuleRow], id_: str, title: str, note: str = "") -> Table:
+def old_rule_table(rows: Sequence[TenPercentRow], id_: str, title: str, note: str = "") -> Table:
     """The rule of the published reports beside ours."""
     made = [
         row_of(
@@ -83,22 +83,22 @@ def old_rule_table(rows: Sequence[OldRuleRow], id_: str, title: str, note: str =
     return Table(id_, title, columns, made, [note] if note else [])
 
 
-def _change_of(row: OldRuleRow) -> str:
+def _change_of(row: TenPercentRow) -> str:
     """A percentage needs a base: from nothing there is none, and the old rule counts any value as a difference."""
     if row.change is not None:
         return units.percent(row.change)
     return units.NO_DATA if row.old_fails is None else "from 0" if row.old_fails else "0 on both sides"
 
 
-def _old_word(row: OldRuleRow) -> str:
+def _old_word(row: TenPercentRow) -> str:
     if row.old_fails is None:
         return units.UNSET
     return "fails" if row.old_fails else "passes"
 
 
-def _our_word(row: OldRuleRow) -> str:
-    if row.agreement is Agreement.NOT_COMPARABLE:
+def _our_word(row: TenPercentRow) -> str:
+    if row.agreement is RuleConcordance.NOT_COMPARABLE:
         return "not comparable"
-    if row.agreement is Agreement.NOT_JUDGED:
+    if row.agreement is RuleConcordance.NOT_JUDGED:
         return "not judged"
     return f"{row.outcome} (gating)" if row.gating else row.outcome

@@ -12,7 +12,7 @@ from chainmark.core.manifest import Fact
 SCHEMA_VERSION = 2
 
 
-class StoryPlace(BaseModel):
+class TracePlace(BaseModel):
     """What happened at one place. Every list follows the story's stages.
 
     Attributes:
@@ -36,7 +36,7 @@ class StoryPlace(BaseModel):
     facts: list[str] = []
 
 
-class Untold(BaseModel):
+class MissingStage(BaseModel):
     """A stage that some places did not tell although others in the same role did."""
 
     model_config = ConfigDict(extra="forbid")
@@ -106,7 +106,7 @@ class RegionMap(BaseModel):
     unknown: int = 0
 
 
-class Story(BaseModel):
+class BlockTrace(BaseModel):
     """One thing's way through a run.
 
     Attributes:
@@ -152,11 +152,11 @@ class Story(BaseModel):
     facts: list[Fact] = []
     place_facts: list[str] = []
     files: list[str] = []
-    places: list[StoryPlace]
+    places: list[TracePlace]
     slowest: list[int | None] = []
     shown: list[str] = []
     absent: list[str] = []
-    untold: list[Untold] = []
+    untold: list[MissingStage] = []
     neighbours: list[Neighbour] = []
     log_lines: list[LogLine] = []
     region_map: RegionMap | None = None

@@ -13,8 +13,8 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale
 from chainmark.core.metric import Better, Metric
 from chainmark.core.wording import change_with_interval, judged_name, margin_of
-from chainmark.systems.cometbft.old_rule.results import Agreement, OldRuleRow
-from chainmark.systems.cometbft.old_rule.tables import OldVerdict
+from chainmark.systems.cometbft.ten_percent_rule.results import RuleConcordance, TenPercentRow
+from chainmark.systems.cometbft.ten_percent_rule.tables import TenPercentVerdict
 
 OLD_MARGIN = 0.10
 
@@ -22,13 +22,13 @@ OLD_MARGIN = 0.10
 class TenPerCent:
     """The rule, as a qualification asks it."""
 
-    def rows(self, comparison: Comparison) -> list[OldRuleRow]:
+    def rows(self, comparison: Comparison) -> list[TenPercentRow]:
         """Every judged metric by it and by ours."""
-        return old_rule_rows(comparison)
+        return ten_percent_rows(comparison)
 
-    def verdict(self, rows: Sequence[OpinionRow]) -> OldVerdict:
+    def verdict(self, rows: Sequence[OpinionRow]) -> TenPercentVerdict:
         """What it says of all of them together."""
-        return old_verdict([row for row in rows if isinstance(row, OldRuleRow)])
+        return ten_percent_verdict([row for row in rows if isinstance(row, TenPercentRow)])
 
 
 def relative_change(judgement: Judgement) -> float | None:
@@ -40,24 +40,24 @@ def relative_change(judgement: Judgement) -> float | None:
     return change if math.isfinite(change) else None
 
 
-def old_rule_rows(comparison: Comparison) -> list[OldRuleRow]:
+def ten_percent_rows(comparison: Comparison) -> list[TenPercentRow]:
     """Every judged metric by the old rule and by ours, in the report's order."""
     excused = {item.metric_id: item.because for item in incomparable_metrics(comparison)}
     return [_row(item, comparison.catalogue, excused) for item in comparison.judgements]
 
 
-def _row(item: Judgement, catalogue: Catalogue, excused: Mapping[str, str]) -> OldRuleRow:
+def _row(item: Judgement, catalogue: Catalogue, excused: Mapping[str, str]) -> TenPercentRow:
     metric = catalogue.metric(item.metric_id)
     change = relative_change(item)
     old_fails = _old_fails(item, change)
     ours = is_failure(item) or (item.outcome is Outcome.WORSE and item.metric_id not in excused)
     undecided = item.outcome is Outcome.INCONCLUSIVE and metric.better is not Better.NEITHER
     agreement = _agreement(old_fails, ours=ours, undecided=undecided)
-    if agreement is not Agreement.NO_DATA and item.metric_id in excused:
-        agreement = Agreement.NOT_COMPARABLE
-    elif agreement is not Agreement.NO_DATA and item.change is None:
-        agreement = Agreement.NOT_JUDGED
-    return OldRuleRow(
+    if agreement is not RuleConcordance.NO_DATA and item.metric_id in excused:
+        agreement = RuleConcordance.NOT_COMPARABLE
+    elif agreement is not RuleConcordance.NO_DATA and item.change is None:
+        agreement = RuleConcordance.NOT_JUDGED
+    return TenPercentRow(
         metric_id=item.metric_id,
         statistic=item.statistic,
         label=judged_name(metric, item.statistic),
@@ -84,25 +84,25 @@ def _old_fails(item: Judgement, change: float | None) -> bool | None:
     return other != 0.0
 
 
-def _agreement(old_fails: bool | None, *, ours: bool, undecided: bool) -> Agreement:
+def _agreement(old_fails: bool | None, *, ours: bool, undecided: bool) -> RuleConcordance:
     if old_fails is None:
-        return Agreement.NO_DATA
+        return RuleConcordance.NO_DATA
     if ours:
-        return Agreement.BOTH_FAIL if old_fails else Agreement.ONLY_OURS_FAILS
+        return RuleConcordance.BOTH_FAIL if old_fails else RuleConcordance.ONLY_OURS_FAILS
     if old_fails:
-        return Agreement.ONLY_OLD_FAILS
-    return Agreement.UNDECIDED if undecided else Agreement.BOTH_PASS
+        return RuleConcordance.ONLY_OLD_FAILS
+    return RuleConcordance.UNDECIDED if undecided else RuleConcordance.BOTH_PASS
 
 
-def _why(item: Judgement, metric: Metric, agreement: Agreement, excused: Mapping[str, str]) -> str:
+def _why(item: Judgement, metric: Metric, agreement: RuleConcordance, excused: Mapping[str, str]) -> str:
     """What makes the difference where the rules do not say the same."""
-    if agreement is Agreement.NOT_COMPARABLE:
+    if agreement is RuleConcordance.NOT_COMPARABLE:
         return f"not comparable: {excused[metric.id]}"
-    if agreement is Agreement.ONLY_OURS_FAILS:
+    if agreement is RuleConcordance.ONLY_OURS_FAILS:
         return f"{change_with_interval(item, metric)} is beyond its margin of {margin_of(item, metric)}"
-    if agreement is Agreement.UNDECIDED:
+    if agreement is RuleConcordance.UNDECIDED:
         return _noise(item, metric)
-    return _why_not(item, metric) if agreement is Agreement.ONLY_OLD_FAILS else ""
+    return _why_not(item, metric) if agreement is RuleConcordance.ONLY_OLD_FAILS else ""
 
 
 def _why_not(item: Judgement, metric: Metric) -> str:
@@ -130,21 +130,25 @@ def _noise(item: Judgement, metric: Metric) -> str:
     return f"too few runs to tell it from its margin of {margin} ({runs}{reach}): {told}"
 
 
-def old_verdict(rows: Sequence[OldRuleRow]) -> OldVerdict:
+def ten_percent_verdict(rows: Sequence[TenPercentRow]) -> TenPercentVerdict:
     """What the old rule says of all rows together, and on how many it disagrees with ours."""
     judged = [row for row in rows if row.old_fails is not None]
     differing = [row for row in judged if row.old_fails]
-    disagreed = [row for row in rows if row.agreement in {Agreement.ONLY_OLD_FAILS, Agreement.ONLY_OURS_FAILS}]
-    excused = [row for row in differing if row.agreement is Agreement.NOT_COMPARABLE]
+    disagreed = [
+        row for row in rows if row.agreement in {RuleConcordance.ONLY_OLD_FAILS, RuleConcordance.ONLY_OURS_FAILS}
+    ]
+    excused = [row for row in differing if row.agreement is RuleConcordance.NOT_COMPARABLE]
     if not judged:
-        return OldVerdict(fails=False, judged=0, differing=0, disagreements=0, sentence="There was nothing to judge.")
+        return TenPercentVerdict(
+            fails=False, judged=0, differing=0, disagreements=0, sentence="There was nothing to judge."
+        )
     told = (
         f"{len(differing)} of {units.plural(len(judged), 'judged figure')} differ by more than "
         f"{units.plain_percent(OLD_MARGIN)}, so by the rule of the published reports the release "
         f"{'fails' if differing else 'passes'}; that rule and chainmark's disagree on {len(disagreed)}"
     )
     held = f", and {len(excused)} of those that differ cannot be compared at all" if excused else ""
-    return OldVerdict(
+    return TenPercentVerdict(
         fails=bool(differing),
         judged=len(judged),
         differing=len(differing),

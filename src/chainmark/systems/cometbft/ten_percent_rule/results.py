@@ -9,7 +9,7 @@ from pydantic import ConfigDict
 from chainmark.core.attachment import OpinionRow
 
 
-class Agreement(StrEnum):
+class RuleConcordance(StrEnum):
     """How the rule of the published reports and ours speak of one metric."""
 
     BOTH_PASS = "both pass"  # noqa: S105 - not a password
@@ -23,10 +23,10 @@ class Agreement(StrEnum):
 
 
 # Not worth a row beside the metrics.
-QUIET = {Agreement.BOTH_PASS, Agreement.UNDECIDED, Agreement.NO_DATA, Agreement.NOT_JUDGED}
+QUIET = {RuleConcordance.BOTH_PASS, RuleConcordance.UNDECIDED, RuleConcordance.NO_DATA, RuleConcordance.NOT_JUDGED}
 
 
-class OldRuleRow(OpinionRow):
+class TenPercentRow(OpinionRow):
     """One judged metric by the rule of the published reports: a difference of more than 10 % is a regression.
 
     Attributes:
@@ -46,5 +46,5 @@ class OldRuleRow(OpinionRow):
     old_fails: bool | None
     outcome: str
     ours_fails: bool
-    agreement: Agreement
+    agreement: RuleConcordance
     why: str

@@ -51,7 +51,7 @@ class Head(BaseModel):
         return self.backward > self.objects / 2 and self.objects > 2
 
 
-class FileBook(BaseModel):
+class FileCounts(BaseModel):
     """One file, in the order of time among its host's; ``damage`` says why its end could not be read, if so."""
 
     model_config = _READ
@@ -78,7 +78,7 @@ class MalformedLine(BaseModel):
     text: str
 
 
-class Books(BaseModel):
+class LineCounts(BaseModel):
     """Every line of a host in one class.
 
     Attributes:
@@ -93,7 +93,7 @@ class Books(BaseModel):
 
     model_config = _READ
 
-    files: list[FileBook]
+    files: list[FileCounts]
     raw_lines: int
     objects: int
     decoded: int
@@ -159,7 +159,7 @@ class Timeline(BaseModel):
     before_start: int
 
 
-class Lives(BaseModel):
+class BlockCounts(BaseModel):
     """The blocks that one host knew.
 
     Attributes:
@@ -177,7 +177,7 @@ class Lives(BaseModel):
     errors_by: dict[str, int]
 
 
-class Links(BaseModel):
+class ChainLinks(BaseModel):
     """What one host's lines tell of the chain.
 
     Attributes:
@@ -191,7 +191,7 @@ class Links(BaseModel):
     lowest_tip: int | None
 
 
-class Usage(BaseModel):
+class MessageCounts(BaseModel):
     """Every decoded message of a host in one class.
 
     Attributes:
@@ -216,11 +216,11 @@ class HostSummary(BaseModel):
     model_config = _READ
 
     host: str
-    books: Books
-    usage: Usage
+    books: LineCounts
+    usage: MessageCounts
     timeline: Timeline
-    lives: Lives
-    links: Links
+    lives: BlockCounts
+    links: ChainLinks
     loop_offsets_s: tuple[float, float, float] | None
     bytes: int
 
