@@ -107,12 +107,12 @@ def bisect(
         >>> document.kind, document.result.revisions[0].label
         ('bisect', 'v0.38.17')
     """
-    kept, listener = store_at(store), relay(progress, cancel)
+    retained, listener = store_at(store), relay(progress, cancel)
     if resume is not None:
         _refuse_with_resume(
             resume, {"--good": good, "--bad": bad, "--repo": repo, "--metric": metric, "--set": settings}
         )
-        made = _resumed(resume, most_runs, kept, listener)
+        made = _resumed(resume, most_runs, retained, listener)
     else:
         if profile is None or good is None or bad is None:
             raise UsageError(
@@ -130,8 +130,8 @@ def bisect(
             keep_homes=keep_homes,
         )
         _check_metrics(system, order)
-        made = Bisector(kept, system).begin(resolved, line, order, listener)
-    return document_of(_Search(made, kept, listener).report())
+        made = Bisector(retained, system).begin(resolved, line, order, listener)
+    return document_of(_Search(made, retained, listener).report())
 
 
 def _refuse_with_resume(resume: str, given: Mapping[str, object]) -> None:
@@ -220,10 +220,12 @@ class _Search:
         known = self._narrowed(followed, archive)
         answer = known.row.answer(known.found)
         way = Way.UNDECIDED if answer is None else Way.FOUND if answer.at - answer.before == 1 else Way.RANGE
-        found = Searched(made, ends, way, known, steps_of(made, followed, archive))
+        result = Searched(made, ends, way, known, steps_of(made, followed, archive))
         if answer is not None:
-            found = replace(found, step_across=self._across(answer.before, answer.at), stat=self._stat(answer.at, way))
-        return bisect_report(found, tool_version())
+            result = replace(
+                result, step_across=self._across(answer.before, answer.at), stat=self._stat(answer.at, way)
+            )
+        return bisect_report(result, tool_version())
 
     def _elsewhere(self) -> list[SealedRun]:
         """Runs that may show the noise, but for those of this search."""
@@ -287,10 +289,10 @@ class _Search:
         made = self.made
         made.visit(place)
         turn = len(made.of(place, len(made.record.visits) - 1))
-        for one in pair_of(place, known.seen.places.tolist(), made.last, turn):
-            self._show(one, known.followed)
-            run = made.make(one)
-            if one == place and (reason := self._says_nothing(known.followed, run, place)):
+        for item in pair_of(place, known.seen.places.tolist(), made.last, turn):
+            self._show(item, known.followed)
+            run = made.make(item)
+            if item == place and (reason := self._says_nothing(known.followed, run, place)):
                 made.skip(place, reason)
                 self._report_skipped(place)
                 return

@@ -56,7 +56,7 @@ def pair_comparison(
     baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store: Store, how: How
 ) -> Comparison:
     """Two sides compared; the store's other runs show the noise and the level."""
-    found = compare_runs(
+    comparison = compare_runs(
         baseline,
         candidate,
         history=store.alike([*baseline, *candidate]),
@@ -69,7 +69,7 @@ def pair_comparison(
         question=how.question,
         tool_version=tool_version(),
     )
-    return with_notes(found, [run.manifest for run in [*baseline, *candidate]], store)
+    return with_notes(comparison, [run.manifest for run in [*baseline, *candidate]], store)
 
 
 @dataclass(frozen=True)
@@ -116,9 +116,9 @@ def _anchor(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store
     pinned = how.anchor or read_notes(store.root).anchors.get(candidate[0].manifest.subject.system)
     if pinned is None:
         return []
-    found = matched(store.groups(pinned), [candidate]).pairs
+    pairs = matched(store.groups(pinned), [candidate]).pairs
     compared = {run.run_id for run in [*baseline, *candidate]}
-    runs = sealed_runs(found[0].baseline) if found else []
+    runs = sealed_runs(pairs[0].baseline) if pairs else []
     return [] if compared & {run.run_id for run in runs} else runs
 
 
@@ -179,19 +179,19 @@ def compare(
         >>> document.frame.filter(document.frame["verdict"] == "fail")["id"].to_list()
         ['tx_latency_s.p50', 'tx_latency_s.p99']
     """
-    kept = store_at(store)
+    retained = store_at(store)
     references = [baseline, *candidates]
     if style == "published":
-        return published(references, era, kept)
+        return published(references, era, retained)
     if era is not None:
         raise UsageError("`--era` requires the published style", "add `--style published`, or omit `--era`")
     how = How(_kind(against), anchor, as_choice(margins), _asked(question), why)
-    if any(isinstance(one, str) and is_document(one) for one in references):
-        return compared(_with_reports(references, kept), kept, how)
-    kept = kept.held()
-    if len(references) == 2 and all(isinstance(one, str) for one in references):
-        return _by_workload(str(references[0]), str(references[1]), kept, how)
-    return compared(select(references, kept), kept, how)
+    if any(isinstance(reference, str) and is_document(reference) for reference in references):
+        return compared(_with_reports(references, retained), retained, how)
+    retained = retained.held()
+    if len(references) == 2 and all(isinstance(reference, str) for reference in references):
+        return _by_workload(str(references[0]), str(references[1]), retained, how)
+    return compared(select(references, retained), retained, how)
 
 
 def _kind(against: str) -> BaselineKind:
@@ -211,17 +211,17 @@ def _by_workload(baseline: str, candidate: str, store: Store, how: How) -> Docum
 
     Runs that share no workload are compared as they are: the gates say what differs.
     """
-    groups = [store.groups(one) for one in (baseline, candidate)]
-    found = matched(*groups)
+    groups = [store.groups(item) for item in (baseline, candidate)]
+    result = matched(*groups)
     several = max(map(len, groups)) > 1
-    if not found.pairs and several and all(group[-1].manifest.cell for side in groups for group in side):
-        raise UsageError(f"{baseline} and {candidate} have no workload and machine in common", "; ".join(found.alone))
-    if not several or not found.pairs:
+    if not result.pairs and several and all(group[-1].manifest.cell for side in groups for group in side):
+        raise UsageError(f"{baseline} and {candidate} have no workload and machine in common", "; ".join(result.alone))
+    if not several or not result.pairs:
         return compared([side[-1] for side in groups], store, how)
     comparisons = [
-        pair_comparison(sealed_runs(pair.baseline), sealed_runs(pair.candidate), store, how) for pair in found.pairs
+        pair_comparison(sealed_runs(pair.baseline), sealed_runs(pair.candidate), store, how) for pair in result.pairs
     ]
-    return document_of(joined(found.pairs, comparisons, found.alone))
+    return document_of(joined(result.pairs, comparisons, result.alone))
 
 
 def sealed_runs(runs: Sequence[RunData]) -> list[SealedRun]:
@@ -236,11 +236,11 @@ def _with_reports(references: Sequence[Side], store: Store) -> list[list[SealedR
         UsageError: there is one version alone, or a reference is nothing that can be compared.
     """
     sides: list[list[SealedRun]] = []
-    for one in references:
-        if isinstance(one, str) and is_document(one):
-            sides += printed_sides(one, store)
+    for reference in references:
+        if isinstance(reference, str) and is_document(reference):
+            sides += printed_sides(reference, store)
         else:
-            sides.append(runs_of(one, store))
+            sides.append(runs_of(reference, store))
     if len(sides) < 2:
         raise UsageError(f"`{references[0]}` is only one version", "at least two versions are required")
     return sides

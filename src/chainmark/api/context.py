@@ -183,8 +183,8 @@ _PERCENT = r"\s*(\d+(?:\.\d+)?)\s*%?\s*"
 
 def _bounds(text: str) -> Bounds:
     """The least and the most that a learnt margin may be."""
-    found = re.fullmatch(f"{_PERCENT},{_PERCENT}", text)
-    low, high = (float(found[1]) / 100.0, float(found[2]) / 100.0) if found else (0.0, 0.0)
+    match = re.fullmatch(f"{_PERCENT},{_PERCENT}", text)
+    low, high = (float(match[1]) / 100.0, float(match[2]) / 100.0) if match else (0.0, 0.0)
     if not 0.0 < low <= high:
         raise UsageError(
             f"`{LEARNT}:{text}` lacks the bounds of the margins",
@@ -195,17 +195,17 @@ def _bounds(text: str) -> Bounds:
 
 def _widest(text: str) -> float:
     """What a margin may be widened to."""
-    found = re.fullmatch(_PERCENT, text)
-    if not found or not float(found[1]):
+    match = re.fullmatch(_PERCENT, text)
+    if not match or not float(match[1]):
         raise UsageError(f"`{WIDENED}:{text}` lacks the widest margin", f"give it: `--margin {WIDENED}:15%`")
-    return float(found[1]) / 100.0
+    return float(match[1]) / 100.0
 
 
 def _margin(text: str) -> tuple[str, float]:
-    found = re.fullmatch(r"\s*(\w+)\s*=\s*(\d+(?:\.\d+)?)\s*%\s*", text)
-    if found is None:
+    match = re.fullmatch(r"\s*(\w+)\s*=\s*(\d+(?:\.\d+)?)\s*%\s*", text)
+    if match is None:
         raise UsageError(f"`{text}` is not a margin", "give a metric and a percentage: `--margin tx_latency_s=15%`")
-    return found[1], float(found[2]) / 100.0
+    return match[1], float(match[2]) / 100.0
 
 
 def _text(value: object) -> str:

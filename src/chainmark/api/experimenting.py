@@ -106,11 +106,11 @@ def experiment(
         >>> document.kind, "tx_latency_s.p50" in document.frame["id"]
         ('comparison', True)
     """
-    listener, kept = relay(progress, cancel), store_at(store)
+    listener, retained = relay(progress, cancel), store_at(store)
     if resume is not None:
         if margins:
             raise UsageError(f"`{resume}` already has margins", "omit `--margin` when you resume")
-        made = _resumed(resume, more, kept, listener)
+        made = _resumed(resume, more, retained, listener)
     else:
         if profile is None or baseline is None or candidate is None:
             raise UsageError(
@@ -124,9 +124,9 @@ def experiment(
         system, arms = _arms(profile, sides, listener)
         length = ExperimentLength(most=repeat or max(most_runs, FIRST_LOOK), stops_early=repeat is None)
         _warn_of_equal_builds(system, arms, listener)
-        _warn_of_single_runs(system, arms[0], length, kept, listener)
-        accepted = _accepted(margins, system, arms[0], kept, listener)
-        made = Experimenter(kept, system).begin(
+        _warn_of_single_runs(system, arms[0], length, retained, listener)
+        accepted = _accepted(margins, system, arms[0], retained, listener)
+        made = Experimenter(retained, system).begin(
             arms,
             length,
             seed,
@@ -135,7 +135,7 @@ def experiment(
             keep_homes=keep_homes,
             profiles=_profiles(system, profiles),
         )
-    return _until_decided(made, kept, listener, why=why)
+    return _until_decided(made, retained, listener, why=why)
 
 
 def kinds_by_default(system: LaunchableSystem) -> tuple[str, ...]:
@@ -181,22 +181,22 @@ def aa(
         >>> document.kind
         'aa'
     """
-    kept = store_at(store)
+    retained = store_at(store)
     made = [
-        one.sealed
-        for one in run(
+        item.sealed
+        for item in run(
             profile,
             version,
             repeat=max(repeat, LEAST_RUNS),
             settings=settings,
             seed=seed,
             keep_homes=keep_homes,
-            store=kept,
+            store=retained,
             progress=progress,
             cancel=cancel,
         )
     ]
-    return noted(document_of(aa_report(made, kept.alike(made), tool_version())), made, kept)
+    return noted(document_of(aa_report(made, retained.alike(made), tool_version())), made, retained)
 
 
 def _accepted(
@@ -213,8 +213,8 @@ def _accepted(
     if bounds is None:
         return given
     learnt = learnt_before(system.name, system.workload(arm.profile), host_facts().cpu_model, bounds, store)
-    told = ", ".join(f"{metric} {units.plain_percent(margin, decimals=1)}" for metric, margin in learnt.items())
-    listener.tell(f"margins learnt from earlier runs: {told}")
+    text = ", ".join(f"{metric} {units.plain_percent(margin, decimals=1)}" for metric, margin in learnt.items())
+    listener.tell(f"margins learnt from earlier runs: {text}")
     return {**learnt, **given}
 
 
@@ -232,11 +232,11 @@ def aa_of_history(reference: str, *, store: Store | Path | str | None = None) ->
         >>> cm.aa_of_history("v1.0.1").kind
         'aa'
     """
-    kept = store_at(store)
-    run = kept.select(reference)[-1]
-    past = Past(read_notes(kept.root).epochs, BaselineKind.HISTORY)
-    history = kept.alike([run])
-    return noted(document_of(history_check(run, history, past, tool_version())), kept.series([run]), kept)
+    retained = store_at(store)
+    run = retained.select(reference)[-1]
+    past = Past(read_notes(retained.root).epochs, BaselineKind.HISTORY)
+    history = retained.alike([run])
+    return noted(document_of(history_check(run, history, past, tool_version())), retained.series([run]), retained)
 
 
 def _arms(
@@ -310,29 +310,29 @@ def _is_over(made: OpenExperiment, store: Store, listener: Relay) -> bool:
     if made.rounds < FIRST_LOOK or not made.record.length.stops_early or (is_added and made.rounds < made.most):
         return False
     baseline, candidate = made.sides()
-    found = decide(baseline, candidate, store.alike(made.runs), margins=made.record.margins)
-    return is_over(found, made.record.length.most, listener)
+    decided = decide(baseline, candidate, store.alike(made.runs), margins=made.record.margins)
+    return is_over(decided, made.record.length.most, listener)
 
 
-def is_over(found: Decided, most: int, listener: Relay) -> bool:
+def is_over(decided: Decided, most: int, listener: Relay) -> bool:
     """Say how far the decision is; whether it has fallen, or more runs will not bring it.
 
     Args:
-        found: of the runs so far.
+        decided: of the runs so far.
         most: runs per side that are planned at most.
         listener: who is told.
     """
-    if found.finding.verdict in {Verdict.PASS, Verdict.FAIL}:
+    if decided.finding.verdict in {Verdict.PASS, Verdict.FAIL}:
         return True
-    sides = found.baseline, found.candidate
+    sides = decided.baseline, decided.candidate
     rounds = min(sum(is_evidence(run.manifest) for run in side.runs) for side in sides)
-    lasting = [gate for gate in failed_gates(found.gates) if not more_runs_may_pass(gate)]
+    lasting = [gate for gate in failed_gates(decided.gates) if not more_runs_may_pass(gate)]
     if all(side.included for side in sides) and lasting:
         listener.tell("the two sides cannot be compared, and more runs would not change that")
         return True
-    chances = found.chances()
+    chances = decided.chances()
     by_the_end = chances.get(most, 0.0)
-    so_far = f"after {units.plural(rounds, 'run')} per side not decided: {enumerated(found.undecided)}"
+    so_far = f"after {units.plural(rounds, 'run')} per side not decided: {enumerated(decided.undecided)}"
     listener.tell(
         f"{so_far}; {units.plain_percent(by_the_end)} likely to be with {most} runs per side" if chances else so_far
     )

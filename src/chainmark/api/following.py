@@ -41,11 +41,11 @@ def block(
         >>> document.sentence.partition(";")[0]
         'block 3 was adopted on 6 of 6 hosts'
     """
-    kept = store_at(store)
-    sealed = open_run(run, kept).sealed
+    retained = store_at(store)
+    sealed = open_run(run, retained).sealed
     order = FollowRequest(str(key), trail, tuple(hosts), None if lines is None else Path(lines))
     document = followable(load_system(sealed.manifest.subject.system)).follow(sealed, order)
-    return noted(document, [sealed], kept)
+    return noted(document, [sealed], retained)
 
 
 def host(
@@ -73,8 +73,8 @@ def host(
         >>> cm.host(run).kind
         'host'
     """
-    kept = store_at(store)
-    sealed = open_run(run, kept).sealed
+    retained = store_at(store)
+    sealed = open_run(run, retained).sealed
     files = [None if path is None else Path(path) for path in (against, samples)]
     document = of_hosts(load_system(sealed.manifest.subject.system)).host(sealed, *files)
-    return noted(document, [sealed], kept)
+    return noted(document, [sealed], retained)

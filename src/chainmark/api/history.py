@@ -39,9 +39,9 @@ def history(reference: str, *, store: Store | Path | str | None = None) -> list[
         >>> cm.history("9.9.0")[0].sentence.split("; ")[1]
         'the level of 10 of 11 figures changed over 9 releases'
     """
-    kept = store_at(store).held()
-    noted = read_notes(kept.root)
-    return [document_of(_with_notes(group, kept.series(group), noted)) for group in kept.groups(reference)]
+    retained = store_at(store).held()
+    noted = read_notes(retained.root)
+    return [document_of(_with_notes(group, retained.series(group), noted)) for group in retained.groups(reference)]
 
 
 def _with_notes(group: Sequence[SealedRun], series: Sequence[SealedRun], noted: Notes) -> HistoryReport:
@@ -49,14 +49,16 @@ def _with_notes(group: Sequence[SealedRun], series: Sequence[SealedRun], noted: 
     report = history_report(group[-1], series, noted.epochs, tool_version())
     of_run = {run.run_id: noted_of(run.manifest) for run in series}
     releases = [
-        one.model_copy(update={"notes": [*one.notes, *_annotated([of_run[name] for name in one.run_ids], noted)]})
-        for one in report.releases
+        release.model_copy(
+            update={"notes": [*release.notes, *_annotated([of_run[name] for name in release.run_ids], noted)]}
+        )
+        for release in report.releases
     ]
     return report.model_copy(update={"releases": releases})
 
 
 def _annotated(runs: Sequence[Noted], noted: Notes) -> list[str]:
-    return [one.text for one in noted.annotations if any(map(one.is_about, runs))]
+    return [annotation.text for annotation in noted.annotations if any(map(annotation.is_about, runs))]
 
 
 def note(
@@ -92,7 +94,7 @@ def note(
     epoch = Epoch(system=system, since=_moment(since), text=text, metrics=tuple(metrics))
     root = store_at(store).root
     notes = read_notes(root)
-    if any((one.system, one.since) == (epoch.system, epoch.since) for one in notes.epochs):
+    if any((item.system, item.since) == (epoch.system, epoch.since) for item in notes.epochs):
         raise UsageError(
             f"there is already a note of a change at {since}",
             f"`chainmark history remove {system} {since}` removes it",
@@ -127,22 +129,22 @@ def annotate(
         >>> cm.annotate("v1.0.1", "the generator shared a host").version
         'v1.0.1'
     """
-    kept = store_at(store)
+    retained = store_at(store)
     if until is not None:
         if system is None:
             raise UsageError("a range of days applies to the runs of one system", "give the system")
-        found = Annotation(
+        annotation = Annotation(
             system=load_system(system).name, text=text, since=_moment(reference), until=_moment(until, is_end=True)
         )
     else:
-        run = kept.select(reference)[-1].manifest
+        run = retained.select(reference)[-1].manifest
         version = reference.removeprefix("version:")
         is_version = version in {run.subject.version, *run.subject.aliases}
         reach = {"version": version} if is_version else {"run": run.run_id}
-        found = Annotation(system=run.subject.system, text=text, **reach)
-    notes = read_notes(kept.root)
-    write_notes(kept.root, notes.model_copy(update={"annotations": [*notes.annotations, found]}))
-    return found
+        annotation = Annotation(system=run.subject.system, text=text, **reach)
+    notes = read_notes(retained.root)
+    write_notes(retained.root, notes.model_copy(update={"annotations": [*notes.annotations, annotation]}))
+    return annotation
 
 
 def _moment(text: str, *, is_end: bool = False) -> str:
@@ -162,13 +164,13 @@ def pin(system: str, version: str | None, *, store: Store | Path | str | None = 
         >>> cm.notes().anchors
         {'cometbft': 'v1.0.1'}
     """
-    kept = store_at(store)
-    notes = read_notes(kept.root)
-    anchors = {name: one for name, one in notes.anchors.items() if name != system}
+    retained = store_at(store)
+    notes = read_notes(retained.root)
+    anchors = {name: anchor for name, anchor in notes.anchors.items() if name != system}
     if version is not None:
-        kept.select(version)
+        retained.select(version)
         anchors[load_system(system).name] = version
-    write_notes(kept.root, notes.model_copy(update={"anchors": anchors}))
+    write_notes(retained.root, notes.model_copy(update={"anchors": anchors}))
 
 
 def unnote(system: str, since: str, *, store: Store | Path | str | None = None) -> None:
@@ -188,8 +190,12 @@ def unnote(system: str, since: str, *, store: Store | Path | str | None = None) 
     """
     root = store_at(store).root
     notes = read_notes(root)
-    left = [one for one in notes.epochs if not (one.system == system and one.since.startswith(since))]
-    others = [one for one in notes.annotations if not (one.system == system and one.reach.startswith(since))]
+    left = [epoch for epoch in notes.epochs if not (epoch.system == system and epoch.since.startswith(since))]
+    others = [
+        annotation
+        for annotation in notes.annotations
+        if not (annotation.system == system and annotation.reach.startswith(since))
+    ]
     if len(left) == len(notes.epochs) and len(others) == len(notes.annotations):
         raise UsageError(f"there is no note of a change of `{system}` at {since}", "`chainmark history list` shows all")
     write_notes(root, notes.model_copy(update={"epochs": left, "annotations": others}))

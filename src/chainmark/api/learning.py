@@ -46,10 +46,10 @@ def margins(
         >>> cm.margins("v1.0.1").kind
         'margins'
     """
-    kept = store_at(store)
+    retained = store_at(store)
     chosen = as_choice(accepted)
-    run = kept.select(reference)[-1]
-    bench, limits = _bench(run, kept), chosen.learnt or Bounds()
+    run = retained.select(reference)[-1]
+    bench, limits = _bench(run, retained), chosen.learnt or Bounds()
     catalogue = run.catalogue.with_margins(chosen.margins)
     if bench.releases is not None and chosen.widest is not None:
         catalogue = catalogue.with_widened(widened_margins(catalogue, bench, chosen.widest, chosen.margins))
@@ -77,18 +77,18 @@ def learnt_before(system: str, workload: object, cpu_model: str, bounds: Bounds,
         UsageError: there are none whose noise is known.
     """
     like = next((run for run in reversed(store.sealed()) if _is_like(run, system, workload, cpu_model)), None)
-    found = {} if like is None else learnt_margins(like.catalogue, _bench(like, store), bounds)
-    if not found:
+    result = {} if like is None else learnt_margins(like.catalogue, _bench(like, store), bounds)
+    if not result:
         raise UsageError(
             "margins cannot be learnt: the store has no re-runs of one build with this workload on this machine",
             "measure the noise with `chainmark aa`, or set margins: `--margin METRIC=15%`",
         )
-    return found
+    return result
 
 
 def _is_like(run: SealedRun, system: str, workload: object, cpu_model: str) -> bool:
-    one = run.manifest
-    return one.subject.system == system and one.workload == workload and one.host.cpu_model == cpu_model
+    manifest = run.manifest
+    return manifest.subject.system == system and manifest.workload == workload and manifest.host.cpu_model == cpu_model
 
 
 def _bench(run: SealedRun, store: Store) -> Bench:
@@ -103,8 +103,8 @@ def _sentence(chances: Sequence[float], inside: Sequence[bool]) -> str:
     if not chances:
         return "The noise of no gating figure is known: a margin can be learnt where one build was run again"
     able = sum(chance >= _SURE for chance in chances)
-    told = (
+    text = (
         f"By the margins in force one run per side calls an unchanged release equal with at least "
         f"{units.plain_percent(_SURE)} in {able} of {units.plural(len(chances), 'gating figure')}"
     )
-    return f"{told}; {units.plural(sum(inside), 'margin')} inside the noise" if any(inside) else told
+    return f"{text}; {units.plural(sum(inside), 'margin')} inside the noise" if any(inside) else text

@@ -148,11 +148,11 @@ def load(
         >>> result.documents[0].kind, result.documents[0].cases[0].label
         ('load', '/work (clients)')
     """
-    kept = store_at(store)
+    retained = store_at(store)
     system, resolved = resolve_profile(profile, settings)
     if require is not None:
         resolved = _requiring(served(system), resolved, require)
-    tester = Tester(kept, served(system), sources=sources)
+    tester = Tester(retained, served(system), sources=sources)
     tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
     chosen = targets_of(targets, tls, access)
     if sources.is_given and len(chosen) > 1:
@@ -161,7 +161,7 @@ def load(
             "processes, metrics and databases can be monitored for one server only, but several are tested", hint
         )
     reference = like if against is None else against
-    former = runs_of(reference, kept) if reference is not None else []
+    former = runs_of(reference, retained) if reference is not None else []
     if former:
         resolved = at_levels_of(tester.system, resolved, former[0])
     listener = relay(progress, cancel)
@@ -188,7 +188,7 @@ def load(
             made = _repeated(tester, resolved, orders, repeat=repeat, seed=seed, progress=listener)
     if any(test.interrupted for test in made):
         return LoadResult(made, [])
-    return LoadResult(made, _comparisons(made, former if against is not None else [], kept))
+    return LoadResult(made, _comparisons(made, former if against is not None else [], retained))
 
 
 def parse_target(text: str, index: int, tls: Tls, access: Access = NOBODY) -> Target:
@@ -259,8 +259,8 @@ def _repeated(
             # Every repetition asks the same, at the same levels.
             first = made[0].runs[0]
             profile = at_levels_of(tester.system, profile, first)
-            kept = recorded_corpus(first)
-            asked = [replace(order, corpus=kept or order.corpus, pinned=None) for order in orders]
+            path = recorded_corpus(first)
+            asked = [replace(order, corpus=path or order.corpus, pinned=None) for order in orders]
         made.append(tester.make(profile, asked, seed + repetition, progress, repetition=repetition + 1))
         if made[-1].interrupted:
             break

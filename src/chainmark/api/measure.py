@@ -74,7 +74,7 @@ def run(
     names = installed(system, [version], listener, resolved)
     arm = Arm(LONE_SIDE, names[version], resolved)
     made = Lab(store_at(store), system).repeat(arm, repeat, seed, listener, keep_homes=keep_homes, profiles=kinds)
-    return [Run(one) for one in made]
+    return [Run(item) for item in made]
 
 
 def attach(
@@ -117,7 +117,7 @@ def attach(
     there = attachable(system).attached(resolved, ExistingNetwork(tuple(nodes), tuple(metrics), label))
     arm = Arm(LONE_SIDE, there.install("").version, resolved)
     made = Lab(store_at(store), there).repeat(arm, repeat, seed, listener, keep_homes=False)
-    return [Run(one) for one in made]
+    return [Run(item) for item in made]
 
 
 def ingest(
@@ -197,4 +197,4 @@ def ingest(
         made = Importer(store_at(store), known).make_all(order, listener)
     if isinstance(known, ChoosingSystem) and (left := known.left_out(order)):
         listener.say(left)
-    return [Run(one.run, is_new=one.is_new) for one in made]
+    return [Run(item.run, is_new=item.is_new) for item in made]

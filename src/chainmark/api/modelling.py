@@ -62,13 +62,13 @@ def predict(
         >>> document.kind
         'prediction'
     """
-    system, found = model_source(source, version, settings, store)
+    system, result = model_source(source, version, settings, store)
     asked = tuple(WhatIf(key, amount) for key, amount in changes)
     listener = relay(progress, cancel)
     with machines_at(cluster_address(on), listener) as machines:
         order = ModelRequest(asked, together=together, blocks=blocks, seed=seed, threads=threads, machines=machines)
-        document = system.predict(found, order, listener)
-    return noted(document, _measured(found), store_at(store))
+        document = system.predict(result, order, listener)
+    return noted(document, _measured(result), store_at(store))
 
 
 def explain(
@@ -99,8 +99,8 @@ def explain(
     with machines_at(cluster_address(on), listener) as machines:
         order = ModelRequest(blocks=blocks, seed=seed, threads=threads, machines=machines)
         if len(sources) == 1 and not Path(str(sources[0])).is_dir():
-            system, found = model_source(sources[0], version, None, store)
-            return noted(system.explain(found, order, listener), _measured(found), store_at(store))
+            system, result = model_source(sources[0], version, None, store)
+            return noted(system.explain(result, order, listener), _measured(result), store_at(store))
         return _evidence(sources, version, order, listener)
 
 
@@ -247,11 +247,11 @@ def recognise(path: Path) -> ModelledSystem:
     """
     if not path.is_file():
         raise UsageError(f"there is no file `{path}`", SOURCES_HINT)
-    found = system_of(path)
-    if found is None:
+    system = system_of(path)
+    if system is None:
         names = ", ".join(f"`{system.name}`" for system in modelled_systems())
         raise UsageError(f"`{path}` is not a published report in a known format", f"known formats: {names}")
-    return found
+    return system
 
 
 def modelled_systems() -> list[ModelledSystem]:
@@ -266,20 +266,20 @@ def system_of(path: Path) -> ModelledSystem | None:
 
 def known_reports(references: Sequence[object]) -> tuple[list[tuple[Path, ModelledSystem]], list[str]]:
     """Every report that was named, and of a folder those that a system knows; and the names of the folder's others."""
-    found: list[tuple[Path, ModelledSystem]] = []
+    result: list[tuple[Path, ModelledSystem]] = []
     left: list[str] = []
     for reference in references:
         path = Path(str(reference))
         if not path.is_dir():
-            found.append((path, recognise(path)))
+            result.append((path, recognise(path)))
             continue
         for file in sorted(path.glob(f"*{REPORT_SUFFIX}")):
             system = system_of(file)
             if system is None:
                 left.append(file.name)
             else:
-                found.append((file, system))
-    return found, left
+                result.append((file, system))
+    return result, left
 
 
 def listed(names: Sequence[str]) -> str:

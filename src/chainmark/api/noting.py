@@ -34,8 +34,11 @@ def caveats_noted(manifests: Iterable[Manifest], store: Store) -> Caveats:
         store: whose notes.
     """
     notes, runs = read_notes(store.root), list(manifests)
-    told = [_about(one, [run for run in runs if one.is_about(noted_of(run))]) for one in notes.annotations]
-    return Caveats(sentences=tuple(filter(None, [*told, *_divided(notes, runs)])))
+    messages = [
+        _about(annotation, [run for run in runs if annotation.is_about(noted_of(run))])
+        for annotation in notes.annotations
+    ]
+    return Caveats(sentences=tuple(filter(None, [*messages, *_divided(notes, runs)])))
 
 
 def noted(document: Document, runs: Iterable[SealedRun], store: Store) -> Document:
@@ -46,12 +49,12 @@ def noted(document: Document, runs: Iterable[SealedRun], store: Store) -> Docume
         runs: all that it rests on.
         store: whose notes.
     """
-    found = caveats_noted([run.manifest for run in runs], store)
-    if not found.sentences:
+    caveats = caveats_noted([run.manifest for run in runs], store)
+    if not caveats.sentences:
         return document
-    joined = Caveats.joined([document.caveats, found])
-    told = "; ".join(found.sentences)
-    sections = [replace(one, blocks=with_chart_note(one.blocks, told)) for one in document.sections]
+    joined = Caveats.joined([document.caveats, caveats])
+    text = "; ".join(caveats.sentences)
+    sections = [replace(section, blocks=with_chart_note(section.blocks, text)) for section in document.sections]
     return replace(document, result=document.result.model_copy(update={"caveats": joined}), sections=sections)
 
 
@@ -68,9 +71,9 @@ def _divided(notes: Notes, runs: Sequence[Manifest]) -> list[str]:
     """The changes of the set-up that some of the runs were made before, and some after."""
     systems = {run.subject.system for run in runs}
     return [
-        f"noted: the set-up changed on {one.since[:10]} ({one.text}), between the runs that are compared"
-        for one in notes.epochs
-        if one.system in systems and len({run.started_at >= one.since for run in runs}) > 1
+        f"noted: the set-up changed on {epoch.since[:10]} ({epoch.text}), between the runs that are compared"
+        for epoch in notes.epochs
+        if epoch.system in systems and len({run.started_at >= epoch.since for run in runs}) > 1
     ]
 
 
@@ -85,9 +88,9 @@ def with_notes(comparison: Comparison, manifests: Iterable[Manifest], store: Sto
     noted = caveats_noted(manifests, store)
     if not noted.sentences:
         return comparison
-    told = "; ".join(noted.sentences)
+    text = "; ".join(noted.sentences)
     charts = [
-        chart.model_copy(update={"note": f"{chart.note}; {told}" if chart.note else told})
+        chart.model_copy(update={"note": f"{chart.note}; {text}" if chart.note else text})
         if chart.kind is ChartKind.SERIES
         else chart
         for chart in comparison.charts

@@ -42,10 +42,12 @@ def published(references: Sequence[Side], era: str | None, store: Store) -> Docu
     Raises:
         UsageError: the system's reports have no such style, or a reference is nothing that can be shown.
     """
-    files = [_file(one) if isinstance(one, str) and is_document(one) else None for one in references]
+    files = [
+        _file(reference) if isinstance(reference, str) and is_document(reference) else None for reference in references
+    ]
     parts: list[list[SealedRun] | PublishedFile]
     if any(files):
-        parts = [file or runs_of(one, store) for file, one in zip(files, references, strict=True)]
+        parts = [file or runs_of(reference, store) for file, reference in zip(files, references, strict=True)]
     else:
         parts = [*select(references, store)]
     publisher = _publisher(parts)
@@ -84,13 +86,13 @@ def publish(
         >>> [(table.cell["scenario"], table.printed is not None) for table in made.result.releases[0].tables]
         [('standard', True), ('Huge Address (~1.5M txs)', True)]
     """
-    publisher, kept = paged(load_system(system)), store_at(store)
-    chosen = [run for one in references or [f"system:{system}"] for run in _all_of(one, kept)]
+    publisher, retained = paged(load_system(system)), store_at(store)
+    chosen = [run for reference in references or [f"system:{system}"] for run in _all_of(reference, retained)]
     runs = list({run.run_id: run for run in chosen if run.manifest.subject.system == system}.values())
     tables = {} if stages is None else {run.run_id: stages_of(run) for run in runs if has_stages(run)}
     folder = Path(stages or "")
     names = {run_id: f"{folder.name}/{run_id}.csv" for run_id in tables}
-    page = noted(publisher.page(runs, names, tool_version()), runs, kept)
+    page = noted(publisher.page(runs, names, tool_version()), runs, retained)
     for run_id, table in tables.items():
         write_bytes(folder / f"{run_id}.csv", table.write_csv().encode())
     return page

@@ -116,7 +116,7 @@ def saturation(
     asked = [versions] if isinstance(versions, str) else list(versions)
     system, resolved = resolve_profile(profile, settings)
     lab = saturable(system)
-    shown = [_published(lab, str(one)) for one in published]
+    shown = [_published(lab, str(path)) for path in published]
     if not asked and not shown:
         raise UsageError("there is nothing to test", "name a version: `--version v1.0.1`")
     listener = relay(progress, cancel)
@@ -232,9 +232,9 @@ def qualify(
     if len(baselines) > 1:
         raise UsageError("a plan takes one baseline", f"{enumerated(baselines)} were given")
     before = baselines[0] if baselines else None
-    kept = store_at(store)
+    retained = store_at(store)
     listener = relay(progress, cancel)
-    qualifier = Qualifier(kept, lab)
+    qualifier = Qualifier(retained, lab)
     own = {"baseline": as_settings(baseline_settings), "candidate": as_settings(candidate_settings)}
     if resume is None:
         order = _order(lab, (before, candidate), plan, seed, as_settings(settings))
@@ -253,17 +253,17 @@ def qualify(
     lab.catalogue().with_margins(order.plan.margins)  # refuses what cannot be judged before anything runs
     qualifier = replace(
         qualifier,
-        is_settled=_IsSettled(kept, listener, order.plan.margins),
-        explains=_Explains(kept, lab, order.plan.margins),
+        is_settled=_IsSettled(retained, listener, order.plan.margins),
+        explains=_Explains(retained, lab, order.plan.margins),
     )
     names = installed(lab, [order.baseline, order.candidate], listener)
     order = replace(order, baseline=names[order.baseline], candidate=names[order.candidate])
     made = qualifier.resume(resume, listener, keep_homes=keep_homes) if resume else qualifier.make(order, listener)
     if made.interrupted:
         return Experiment(made.experiment, None, True)
-    runs = [run for one in made.scenarios for run in one.runs]
-    document = document_of(qa_report(_qa_runs(lab, made, kept), kept.alike(runs)))
-    return Experiment(made.experiment, noted(document, runs, kept), False)
+    runs = [run for scenario in made.scenarios for run in scenario.runs]
+    document = document_of(qa_report(_qa_runs(lab, made, retained), retained.alike(runs)))
+    return Experiment(made.experiment, noted(document, runs, retained), False)
 
 
 def _refuse(given: Mapping[str, object], why: str) -> None:
@@ -287,10 +287,10 @@ class _IsSettled:
 
     def __call__(self, baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], most: int) -> bool:
         runs = [*baseline, *candidate]
-        found = decide(baseline, candidate, self.store.alike(runs), margins=of_measured(self.margins, runs))
-        if is_over(found, most, self.listener):
+        decided = decide(baseline, candidate, self.store.alike(runs), margins=of_measured(self.margins, runs))
+        if is_over(decided, most, self.listener):
             counted = units.plural(min(len(baseline), len(candidate)), "run")
-            self.listener.tell(f"after {counted} per side: {found.finding.verdict}")
+            self.listener.tell(f"after {counted} per side: {decided.finding.verdict}")
             return True
         return False
 
@@ -307,8 +307,8 @@ class _Explains:
         runs = [*baseline, *candidate]
         if len({run.manifest.subject.version for run in runs}) == 1:
             return ()  # nobody could tell the profiles of one version apart
-        found = decide(baseline, candidate, self.store.alike(runs), margins=of_measured(self.margins, runs))
-        is_worse = any(one.gating and one.outcome is Outcome.WORSE for one in found.judgements)
+        decided = decide(baseline, candidate, self.store.alike(runs), margins=of_measured(self.margins, runs))
+        is_worse = any(judgement.gating and judgement.outcome is Outcome.WORSE for judgement in decided.judgements)
         return kinds_by_default(self.system) if is_worse else ()
 
 
@@ -337,14 +337,14 @@ def _resumed(qualifier: Qualifier, resume: str, versions: Mapping[str, str | Non
 
 
 def _qa_runs(system: QualifiableSystem, made: QaMade, store: Store) -> QaRuns:
-    hosts = [run.manifest.host for one in made.scenarios for run in one.runs]
+    hosts = [run.manifest.host for scenario in made.scenarios for run in scenario.runs]
     return QaRuns(
         plan=made.order.plan,
         experiment=made.experiment,
         seed=made.order.seed,
         baseline=made.subjects["baseline"],
         candidate=made.subjects["candidate"],
-        scenarios=[_scenario(system, one, made, store) for one in made.scenarios],
+        scenarios=[_scenario(system, scenario, made, store) for scenario in made.scenarios],
         commits=(system.commit(made.order.baseline), system.commit(made.order.candidate)),
         machine=machine_facts(hosts[0] if hosts else host_facts()),
         catalogue=system.catalogue(),
@@ -353,36 +353,36 @@ def _qa_runs(system: QualifiableSystem, made: QaMade, store: Store) -> QaRuns:
     )
 
 
-def _scenario(system: QualifiableSystem, one: ScenarioMade, made: QaMade, store: Store) -> ScenarioRuns:
-    sides = {side.id: found for side in one.plan.sides if (found := one.of_side(side.id))}
-    compared = one.plan.kind is ScenarioKind.COMPARISON and len(sides) > 1
-    described = next((str(getattr(profile, "description", "")) for profile in one.sides.values()), "")
+def _scenario(system: QualifiableSystem, scenario: ScenarioMade, made: QaMade, store: Store) -> ScenarioRuns:
+    sides = {side.id: runs for side in scenario.plan.sides if (runs := scenario.of_side(side.id))}
+    compared = scenario.plan.kind is ScenarioKind.COMPARISON and len(sides) > 1
+    described = next((str(getattr(profile, "description", "")) for profile in scenario.sides.values()), "")
     return ScenarioRuns(
-        plan=one.plan,
-        experiment=one.experiment,
+        plan=scenario.plan,
+        experiment=scenario.experiment,
         sides=sides,
-        lacking=one.lacking,
-        repeats=one.repeats,
-        failures=one.failures,
+        lacking=scenario.lacking,
+        repeats=scenario.repeats,
+        failures=scenario.failures,
         profile_description=described,
-        swept=_swept(saturable(system), one, made) if one.plan.kind is ScenarioKind.SWEEP else None,
+        swept=_swept(saturable(system), scenario, made) if scenario.plan.kind is ScenarioKind.SWEEP else None,
         profiled=explained_by([sides["baseline"], sides["candidate"]], store) if compared else None,
     )
 
 
-def _swept(system: SaturableSystem, one: ScenarioMade, made: QaMade) -> Attachment | None:
+def _swept(system: SaturableSystem, scenario: ScenarioMade, made: QaMade) -> Attachment | None:
     """The result of a sweep; None where a version has no run."""
-    sides = {side.id: one.of_side(side.id) for side in one.plan.sides}
+    sides = {side.id: scenario.of_side(side.id) for side in scenario.plan.sides}
     if not all(sides.values()):
         return None
-    versions = [system.swept_version(made.order.version(side.version), sides[side.id]) for side in one.plan.sides]
-    plan = system.sweep_plan(next(iter(one.sides.values())))
+    versions = [system.swept_version(made.order.version(side.version), sides[side.id]) for side in scenario.plan.sides]
+    plan = system.sweep_plan(next(iter(scenario.sides.values())))
     test = SweepTest(
-        title=one.plan.title,
+        title=scenario.plan.title,
         system=system.name,
-        profile_name=one.plan.profile,
-        experiment=one.experiment,
-        started_at=min(run.manifest.started_at for run in one.runs),
+        profile_name=scenario.plan.profile,
+        experiment=scenario.experiment,
+        started_at=min(run.manifest.started_at for run in scenario.runs),
         tool_version=tool_version(),
         seed=made.order.seed,
         tolerance=plan.tolerance,

@@ -62,11 +62,11 @@ class Signature:
             'Ada Lovelace'
         """
         try:
-            found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            parsed = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise UsageError(f"the page's file `{path}` cannot be read ({error})", _PAGE_HINT) from error
-        known = [one.name for one in fields(cls)]
-        texts = {key: value.isoformat() if isinstance(value, calendar_date) else value for key, value in found.items()}
+        known = [field.name for field in fields(cls)]
+        texts = {key: value.isoformat() if isinstance(value, calendar_date) else value for key, value in parsed.items()}
         wrong = next((key for key, value in texts.items() if key not in known or not isinstance(value, str)), None)
         if wrong is not None:
             raise UsageError(f"the page's file `{path}` has the unknown key `{wrong}`", _PAGE_HINT)
@@ -104,23 +104,23 @@ def release(
         ('Cardano 9.9.0 against 9.8.0', 'Ada Lovelace · 2026-02-16')
     """
     known = importable(load_system(system))
-    kept, signed = store_at(store), signature or Signature()
-    groups = _groups(kept, candidate, known.name)
-    names = list(baselines) or [_last_before(kept, candidate, groups, known.name)]
-    found = {name: _as_run(matched(_groups(kept, name, known.name), groups)) for name in names}
-    without = [name for name, one in found.items() if not one.pairs]
+    retained, signed = store_at(store), signature or Signature()
+    groups = _groups(retained, candidate, known.name)
+    names = list(baselines) or [_last_before(retained, candidate, groups, known.name)]
+    result = {name: _as_run(matched(_groups(retained, name, known.name), groups)) for name in names}
+    without = [name for name, item in result.items() if not item.pairs]
     if without:
         raise UsageError(
             f"{enumerated(without)} and {candidate} have no workload in common",
             "`chainmark runs list` shows which profiles each version was run under",
         )
-    days = _days([run for group in groups for run in group], found.values(), _checked(signed.date))
-    parts = _parts(known, list(found.values()), days) if isinstance(known, PublishingSystem) else []
+    days = _days([run for group in groups for run in group], result.values(), _checked(signed.date))
+    parts = _parts(known, list(result.values()), days) if isinstance(known, PublishingSystem) else []
     how = How(accepted=as_choice(margins))
-    results = [_result(one, parts, kept, how) for one in found.values()]
+    results = [_result(item, parts, retained, how) for item in result.values()]
     date = _checked(signed.date) or max(run.sealed_on for group in groups for run in group)
     page = _page(results, [part.published for part in parts], _alone(groups, results), signed, date)
-    noted = [list(caveats_noted(part.manifests, kept).sentences) for part in parts]
+    noted = [list(caveats_noted(part.manifests, retained).sentences) for part in parts]
     return document_of(page.model_copy(update={"noted": noted}))
 
 
@@ -137,9 +137,9 @@ def _groups(store: Store, version: str, system: str) -> list[list[SealedRun]]:
     return groups
 
 
-def _as_run(found: Matched) -> Matched:
+def _as_run(result: Matched) -> Matched:
     """The workloads in the order in which the candidate was run under them."""
-    return replace(found, pairs=sorted(found.pairs, key=lambda pair: pair.candidate[0].manifest.started_at))
+    return replace(result, pairs=sorted(result.pairs, key=lambda pair: pair.candidate[0].manifest.started_at))
 
 
 def _checked(day: str) -> str:
@@ -167,10 +167,10 @@ def _last_before(store: Store, candidate: str, groups: Groups, system: str) -> s
         and not names & set(entry.names)
         and (_numbers(entry.version) < own if own else entry.started_at < began)
     ]
-    found = {version: matched(store.groups(version), groups) for version in dict.fromkeys(earlier)}
-    partners = {version: len({id(pair.candidate) for pair in one.pairs}) for version, one in found.items()}
-    chosen = next((version for version in found if partners[version] == len(groups)), None)
-    chosen = chosen or next((version for version in found if partners[version]), None)
+    result = {version: matched(store.groups(version), groups) for version in dict.fromkeys(earlier)}
+    partners = {version: len({id(pair.candidate) for pair in item.pairs}) for version, item in result.items()}
+    chosen = next((version for version in result if partners[version] == len(groups)), None)
+    chosen = chosen or next((version for version in result if partners[version]), None)
     if chosen is None:
         raise UsageError(
             f"no run of a release before {candidate} has the same workloads",
@@ -181,8 +181,8 @@ def _last_before(store: Store, candidate: str, groups: Groups, system: str) -> s
 
 def _numbers(version: str) -> tuple[int, ...]:
     """10.5.4 is after 10.5, which is 10.5.0, and before 10.6-pre; a name without a number is before all."""
-    found = _NUMBERS.search(version)
-    parts = [int(part) for part in found[0].split(".")] if found else []
+    match = _NUMBERS.search(version)
+    parts = [int(part) for part in match[0].split(".")] if match else []
     while parts and parts[-1] == 0:
         parts.pop()
     return tuple(parts)
@@ -192,10 +192,10 @@ def _runs(groups: Groups) -> Iterable[SealedRun]:
     return (run for group in groups for run in group)
 
 
-def _days(candidates: Iterable[SealedRun], found: Iterable[Matched], date: str) -> dict[str, str]:
+def _days(candidates: Iterable[SealedRun], matches: Iterable[Matched], date: str) -> dict[str, str]:
     """When runs from logs were analysed: the candidate's on the page's day if that is told."""
     own = {run.run_id for run in candidates}
-    runs = [run for one in found for pair in one.pairs for run in sealed_runs([*pair.baseline, *pair.candidate])]
+    runs = [run for item in matches for pair in item.pairs for run in sealed_runs([*pair.baseline, *pair.candidate])]
     return {
         run.run_id: date if date and run.run_id in own else run.sealed_on for run in runs if not run.manifest.printed
     }
@@ -210,10 +210,10 @@ class WorkloadPart:
     manifests: Sequence[Manifest]
 
 
-def _parts(system: PublishingSystem, found: Sequence[Matched], days: Mapping[str, str]) -> list[WorkloadPart]:
+def _parts(system: PublishingSystem, matches: Sequence[Matched], days: Mapping[str, str]) -> list[WorkloadPart]:
     """What each workload of the candidate looks like in the published reports, with all baselines that have it."""
     sides: dict[str, list[list[SealedRun]]] = {}
-    for pair in (pair for one in found for pair in one.pairs):
+    for pair in (pair for item in matches for pair in item.pairs):
         runs = sealed_runs(pair.candidate)
         sides.setdefault(runs[0].run_id, [runs]).insert(-1, sealed_runs(pair.baseline))
     return [
@@ -224,26 +224,26 @@ def _parts(system: PublishingSystem, found: Sequence[Matched], days: Mapping[str
     ]
 
 
-def _result(found: Matched, parts: Sequence[WorkloadPart], store: Store, how: How) -> ByWorkload:
+def _result(result: Matched, parts: Sequence[WorkloadPart], store: Store, how: How) -> ByWorkload:
     """The comparisons with one baseline."""
     labels = {part.run_id: part.published.workload() for part in parts}
-    told = list(labels.values())
-    pairs = [_called(pair, labels, told) for pair in found.pairs]
+    reported = list(labels.values())
+    pairs = [_called(pair, labels, reported) for pair in result.pairs]
     comparisons = [
         pair_comparison(sealed_runs(pair.baseline), sealed_runs(pair.candidate), store, how) for pair in pairs
     ]
-    return joined(pairs, comparisons, found.alone)
+    return joined(pairs, comparisons, result.alone)
 
 
-def _called(pair: Pair, labels: Mapping[str, str], told: Sequence[str]) -> Pair:
+def _called(pair: Pair, labels: Mapping[str, str], reported: Sequence[str]) -> Pair:
     """The pair by what the reports call its workload, where that names one alone."""
     name = labels.get(sealed_runs(pair.candidate)[0].run_id, "")
-    return replace(pair, label=name) if name and told.count(name) == 1 else pair
+    return replace(pair, label=name) if name and reported.count(name) == 1 else pair
 
 
 def _alone(groups: Groups, results: Sequence[ByWorkload]) -> list[str]:
     """What the candidate was run under and no baseline was, by its profile."""
-    judged = {run.run_id for one in results for each in one.comparisons for run in each.candidate.runs}
+    judged = {run.run_id for by_workload in results for each in by_workload.comparisons for run in each.candidate.runs}
     return [group[0].manifest.profile_name for group in groups if not judged & {run.run_id for run in group}]
 
 
@@ -253,8 +253,8 @@ def _page(
     subject, label = results[0].comparisons[0].candidate.subject, results[0].comparisons[0].labels[1]
     versions = [result.comparisons[0].labels[0] for result in results]
     verdict = worst([*(result.verdict for result in results), *([Verdict.INCONCLUSIVE] if alone else [])])
-    told = [f"Against {version}: {result.sentence}" for version, result in zip(versions, results, strict=True)]
-    told += [f"No baseline was run under {enumerated(alone)}."] if alone else []
+    messages = [f"Against {version}: {result.sentence}" for version, result in zip(versions, results, strict=True)]
+    messages += [f"No baseline was run under {enumerated(alone)}."] if alone else []
     return ReleasePage(
         tool_version=results[0].tool_version,
         title=f"{subject.name} {label} against {enumerated(versions)}",
@@ -262,7 +262,7 @@ def _page(
         statement=signed.statement,
         date=date,
         verdict=verdict,
-        sentence=" ".join(told) if len(told) > 1 else capitalised(results[0].sentence),
+        sentence=" ".join(messages) if len(messages) > 1 else capitalised(results[0].sentence),
         against=results,
         text=narrative(results, [text for part in parts if (text := part.setting())]),
         published=parts,

@@ -153,9 +153,11 @@ def runs(store: Store | Path | str | None = None) -> pl.DataFrame:
     """
     columns = ("run_id", "system", "version", "profile", "experiment", "side", "started_at", "status", "badges")
     root = store_at(store).root
-    found, notes = Index(root).contents(), read_notes(root)
-    rows = [[*(getattr(one, name) for name in columns), "; ".join(notes.of(one.noted))] for one in found.sealed]
-    rows += [[name, *[""] * 6, "unfinished", "", ""] for name in found.unfinished]
+    contents, notes = Index(root).contents(), read_notes(root)
+    rows = [
+        [*(getattr(entry, name) for name in columns), "; ".join(notes.of(entry.noted))] for entry in contents.sealed
+    ]
+    rows += [[name, *[""] * 6, "unfinished", "", ""] for name in contents.unfinished]
     return pl.DataFrame(rows, schema=dict.fromkeys([*columns, "notes"], pl.String), orient="row")
 
 
@@ -188,11 +190,11 @@ def remove_run(reference: str, store: Store | Path | str | None = None) -> str:
         >>> cm.remove_run("cometbft-demo-v1.0.1-20260101T000000-0006")
         'cometbft-demo-v1.0.1-20260101T000000-0006'
     """
-    kept = store_at(store)
-    run = kept.find(reference)
+    retained = store_at(store)
+    run = retained.find(reference)
     if isinstance(run, UnfinishedRun) and (pid := run.maker()):
         raise UsageError(f"run `{run.run_id}` is still being made by process {pid}", "stop that process first")
-    kept.remove(run)
+    retained.remove(run)
     return run.run_id
 
 
@@ -268,12 +270,12 @@ def figures(reference: str | None = None, store: Store | Path | str | None = Non
         >>> cm.figures("v1.0.1").columns[-4:]
         ['n', 'statistic', 'value', 'standard_error']
     """
-    kept = store_at(store)
-    found = kept.sealed() if reference is None else kept.select(reference)
-    facts = {row["run_id"]: row for row in runs(kept).iter_rows(named=True)}
+    retained = store_at(store)
+    result = retained.sealed() if reference is None else retained.select(reference)
+    facts = {row["run_id"]: row for row in runs(retained).iter_rows(named=True)}
     frames = [
         metrics.select(*(pl.lit(text).alias(name) for name, text in facts[run.run_id].items()), pl.all())
-        for run in found
+        for run in result
         if (metrics := Run(run).metrics).height
     ]
     if not frames:
@@ -311,16 +313,16 @@ def export_figures(reference: str, path: Path | str, store: Store | Path | str |
     return target
 
 
-def only_run(found: Sequence[SealedRun], reference: str) -> SealedRun:
+def only_run(result: Sequence[SealedRun], reference: str) -> SealedRun:
     """The run that a reference names.
 
     Raises:
         UsageError: it names several.
     """
-    if len(found) > 1:
-        names = ", ".join(run.run_id for run in found[:_LISTED])
-        raise UsageError(f"`{reference}` names {len(found)} runs: {names} …", "give the ID of one run")
-    return found[0]
+    if len(result) > 1:
+        names = ", ".join(run.run_id for run in result[:_LISTED])
+        raise UsageError(f"`{reference}` names {len(result)} runs: {names} …", "give the ID of one run")
+    return result[0]
 
 
 def select(references: Sequence[RunReference | Sequence[RunReference]], store: Store) -> list[list[SealedRun]]:
@@ -331,7 +333,7 @@ def select(references: Sequence[RunReference | Sequence[RunReference]], store: S
     """
     if len(references) == 1 and isinstance(references[0], str):
         return _sides_of(references[0], store)
-    return [runs_of(one, store) for one in references]
+    return [runs_of(reference, store) for reference in references]
 
 
 def runs_of(reference: RunReference | Sequence[RunReference], store: Store) -> list[SealedRun]:
@@ -340,13 +342,13 @@ def runs_of(reference: RunReference | Sequence[RunReference], store: Store) -> l
         return list(store.select(reference))
     if isinstance(reference, Run | SealedRun):
         return [open_run(reference).sealed]
-    return [run for one in reference for run in runs_of(one, store)]
+    return [run for item in reference for run in runs_of(item, store)]
 
 
 def _sides_of(experiment: str, store: Store) -> list[list[SealedRun]]:
-    found = store.select(experiment)
+    frame = store.select(experiment)
     sides = [
-        [run for run in found if (place := run.manifest.experiment) and place.side == side]
+        [run for run in frame if (place := run.manifest.experiment) and place.side == side]
         for side in ("baseline", "candidate")
     ]
     if not all(sides):

@@ -59,4 +59,4 @@ def installed() -> list[tuple[Subject, Path]]:
         True
     """
     systems = [load_system(name) for name in system_names()]
-    return [pair for one in systems if isinstance(one, LaunchableSystem) for pair in one.installed()]
+    return [pair for system in systems if isinstance(system, LaunchableSystem) for pair in system.installed()]

@@ -80,24 +80,24 @@ def follow(
         genesis=genesis,
         keep_events=keep_events,
     )
-    kept = store_at(store)
+    retained = store_at(store)
     limit_s = None if lasts is None else nanoseconds_of_duration(lasts) / 1e9
     order = able.to_follow(order)
-    with FileTail(order.path) as tail, storage_errors(kept.root):
-        kept.root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="following-", dir=kept.root) as folder:
+    with FileTail(order.path) as tail, storage_errors(retained.root):
+        retained.root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="following-", dir=retained.root) as folder:
             # A log without a name of its own is called after its folder.
             spool = Path(folder) / order.path.resolve().parent.name / f"{order.path.name}.zst"
             spool.parent.mkdir()
             with ZstdWriter(spool) as writer:
                 _Follower(able, order, writer, Path(folder) / "window.log", show).run(tail, limit_s)
             try:
-                made = Importer(kept, able).make_all(replace(order, source=spool), relay(progress, cancel))
+                made = Importer(retained, able).make_all(replace(order, source=spool), relay(progress, cancel))
             except ChainmarkError as error:
                 kept_as = f"what was followed is not lost: `chainmark ingest {system} {_saved(spool)}` imports it"
                 error.hint = kept_as if error.hint is None else f"{error.hint}; {kept_as}"
                 raise
-    return [Run(one.run, is_new=one.is_new) for one in made]
+    return [Run(run.run, is_new=run.is_new) for run in made]
 
 
 def _saved(spool: Path) -> Path:

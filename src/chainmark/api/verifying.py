@@ -38,7 +38,7 @@ def verify_against(file: Path | str, run: RunReference, *, store: Store | Path |
     path = Path(file)
     if not path.is_file():
         raise UsageError(f"there is no file `{path}`", "give the file first, then the run")
-    kept = store_at(store)
-    sealed = open_run(run, kept).sealed
+    retained = store_at(store)
+    sealed = open_run(run, retained).sealed
     document = verified(load_system(sealed.manifest.subject.system)).verify(sealed, path, tool_version())
-    return noted(document, [sealed], kept)
+    return noted(document, [sealed], retained)

@@ -158,13 +158,13 @@ class Access:
     def described(self) -> str:
         """What every request carries, for a report; "" if that is nothing."""
         shown = [
-            f"{one.name}: {HIDDEN if one.command or is_secret_name(one.name) else self.hide(one.value)}"
-            for one in self._made
+            f"{header.name}: {HIDDEN if header.command or is_secret_name(header.name) else self.hide(header.value)}"
+            for header in self._made
         ]
         return ", ".join([*shown, *(["a client's certificate"] if self.certificate else [])])
 
     def _add(self, header: _Header) -> None:
-        if any(one.name.lower() == header.name.lower() for one in self._made):
+        if any(item.name.lower() == header.name.lower() for item in self._made):
             raise UsageError(f"the header `{header.name}` was given twice", "a request has each header once")
         self._made.append(header)
 
@@ -173,12 +173,12 @@ class Access:
             return _checked(_read(Path(template[1:])), f"the file `{template[1:]}`")
 
         def value(match: re.Match[str]) -> str:
-            found = self.environment.get(match[1])
-            if not found:
+            result = self.environment.get(match[1])
+            if not result:
                 raise UsageError(
                     f"the environment variable `{match[1]}`, which `{template}` uses, is not set", "export it first"
                 )
-            return found
+            return result
 
         return _checked(_VARIABLE.sub(value, template).strip(), "a header's value")
 

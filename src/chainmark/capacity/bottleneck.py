@@ -80,101 +80,101 @@ def bent_first(kind: Kind, levels: Sequence[LevelSeen], uses: Sequence[ResourceU
         levels: in any order.
         uses: of everything that was watched, the more telling first.
     """
-    seen = sorted(levels, key=lambda one: one.level)
-    limited = next((one.level for one in seen if one.limited), None)
-    missed = next((one.level for one in seen if one.missed), None)
-    told = [one for one in seen if missed is None or one.level <= missed]
+    seen = sorted(levels, key=lambda level: level.level)
+    limited = next((level.level for level in seen if level.limited), None)
+    missed = next((level.level for level in seen if level.missed), None)
+    reported = [level for level in seen if missed is None or level.level <= missed]
     # What is full is so, whoever made the load; what is not may be empty because too little load was made.
-    if found := _first_full(told, seen, uses):
-        return _exhausted(kind, *found, uses)
+    if result := _first_full(reported, seen, uses):
+        return _exhausted(kind, *result, uses)
     if missed is None and limited is None:
-        return _nothing(kind, missed, told, uses)
-    if waiting := _first_waiting(kind, told, seen, uses):
+        return _nothing(kind, missed, reported, uses)
+    if waiting := _first_waiting(kind, reported, seen, uses):
         return _held_up(kind, *waiting, uses)
     if limited is not None and (missed is None or limited <= missed):
         sentence = f"the load generator, not the server, was the limit from {level_text(kind, limited)} on"
         return BentEntry(kind=kind, finding="generator", level=limited, sentence=sentence)
     if missed is not None and (flat := _first_flat(seen, missed, uses)):
         return _stays(kind, flat, seen[-1].level, uses)
-    return _nothing(kind, missed, told, uses)
+    return _nothing(kind, missed, reported, uses)
 
 
 def _first_full(
-    told: Sequence[LevelSeen], seen: Sequence[LevelSeen], uses: Sequence[ResourceUse]
+    levels: Sequence[LevelSeen], seen: Sequence[LevelSeen], uses: Sequence[ResourceUse]
 ) -> tuple[ResourceUse, float] | None:
     """Which resource, and from which level on."""
-    found = []
+    results = []
     for place, use in enumerate(uses):
-        known = [one for one in told if one.level in use.shares]
-        for at, one in enumerate(known):
+        known = [entry for entry in levels if entry.level in use.shares]
+        for at, item in enumerate(known):
             stays = all(use.shares[later.level] >= _STAYS_SHARE for later in known[at:])
-            if use.shares[one.level] >= FULL_SHARE and stays:
-                if _no_more_answers(one, seen):
+            if use.shares[item.level] >= FULL_SHARE and stays:
+                if _no_more_answers(item, seen):
                     before = use.shares[known[at - 1].level] if at else 1.0
-                    found.append((one.level, -before, place, use))
+                    results.append((item.level, -before, place, use))
                 break
-    if not found:
+    if not results:
         return None
-    level, _, _, use = min(found, key=lambda one: one[:3])
+    level, _, _, use = min(results, key=lambda entry: entry[:3])
     return use, level
 
 
 def _no_more_answers(at: LevelSeen, levels: Iterable[LevelSeen]) -> bool:
     """Whether higher levels are answered no more than this one."""
-    return all(one.ok_per_s <= _MORE_ANSWERS * at.ok_per_s for one in levels if one.level > at.level)
+    return all(level.ok_per_s <= _MORE_ANSWERS * at.ok_per_s for level in levels if level.level > at.level)
 
 
 def _first_waiting(
-    kind: Kind, told: Sequence[LevelSeen], seen: Sequence[LevelSeen], uses: Sequence[ResourceUse]
+    kind: Kind, levels: Sequence[LevelSeen], seen: Sequence[LevelSeen], uses: Sequence[ResourceUse]
 ) -> tuple[ResourceUse, float] | None:
     """At which most of the load waits, where that is much of it, and from which level on."""
-    found = []
+    results = []
     for place, use in enumerate(uses):
         if use.sort != "waiting" or use.shares:
             continue
-        known = [one for one in told if one.level in use.used]
-        enough = [one for one in known if use.used[one.level] >= max(1.0, _WAITING_SHARE * _at_once(kind, one))]
+        known = [item for item in levels if item.level in use.used]
+        enough = [item for item in known if use.used[item.level] >= max(1.0, _WAITING_SHARE * _at_once(kind, item))]
         if enough and enough[-1] is known[-1] and _no_more_answers(enough[-1], seen):
-            found.append((-use.used[enough[-1].level], place, use, enough[0].level))
-    if not found:
+            results.append((-use.used[enough[-1].level], place, use, enough[0].level))
+    if not results:
         return None
-    _, _, use, level = min(found, key=lambda one: one[:2])
+    _, _, use, level = min(results, key=lambda item: item[:2])
     return use, level
 
 
-def _at_once(kind: Kind, one: LevelSeen) -> float:
+def _at_once(kind: Kind, level: LevelSeen) -> float:
     """Requests that are under way at a level: as many as clients; of a rate that is not known."""
-    return one.level if kind == "clients" else 0.0
+    return level.level if kind == "clients" else 0.0
 
 
 def _first_flat(
     levels: Sequence[LevelSeen], missed: float, uses: Sequence[ResourceUse]
 ) -> tuple[ResourceUse, float, float] | None:
     """What grew with the load, and then no more: from which level on, and at which value."""
-    found = []
+    results = []
     for place, use in enumerate(uses):
-        known = [one for one in levels if one.level in use.used]
+        known = [entry for entry in levels if entry.level in use.used]
         if not (use.is_cpu or _is_count(use)):
             continue
-        for at, one in enumerate(known[:-1]):
+        for at, item in enumerate(known[:-1]):
             values = [use.used[later.level] for later in known[at:]]
             middle = median(values)
             rose = at > 0 and use.used[known[0].level] <= _ROSE_FROM_SHARE * middle
-            grew = known[-1].level >= _LOAD_GREW * one.level
+            grew = known[-1].level >= _LOAD_GREW * item.level
             flat = all(abs(value - middle) <= _FLAT_WITHIN * middle for value in values)
             if (
                 rose
                 and grew
                 and flat
                 and _is_bounded(use, middle)
-                and one.level <= missed
-                and _no_more_answers(one, levels)
+                and item.level <= missed
+                and _no_more_answers(item, levels)
             ):
-                found.append((one.level, place, use, middle))
+                results.append((item.level, place, use, middle))
                 break
-    if not found:
+    if not results:
         return None
-    level, _, use, middle = min(found, key=lambda one: one[:2])
+    level, _, use, middle = min(results, key=lambda entry: entry[:2])
     return use, level, middle
 
 
@@ -201,20 +201,20 @@ def _exhausted(kind: Kind, use: ResourceUse, level: float, uses: Sequence[Resour
     amount = _amount(use.used[level], use.unit)
     if use.is_cpu:
         of = f"{amount} of {_amount(use.limit, use.unit)} {'core' if use.limit == 1.0 else 'cores'}"
-        told = f"{use.label} reached {of} from {where} on"
+        text = f"{use.label} reached {of} from {where} on"
     elif use.unit == "fraction":
-        told = f"{use.label} was busy {share} of the time from {where} on"
+        text = f"{use.label} was busy {share} of the time from {where} on"
     elif use.unit == "cores":
-        told = f"{use.label} ran {share} of the time, on one core, from {where} on"
+        text = f"{use.label} ran {share} of the time, on one core, from {where} on"
     else:
-        told = f"{use.label} was full ({amount} of {_amount(use.limit, use.unit)}) from {where} on"
-    return _bent(kind, "exhausted", use, level, told + _beside(use, level, uses))
+        text = f"{use.label} was full ({amount} of {_amount(use.limit, use.unit)}) from {where} on"
+    return _bent(kind, "exhausted", use, level, text + _beside(use, level, uses))
 
 
 def _held_up(kind: Kind, use: ResourceUse, level: float, uses: Sequence[ResourceUse]) -> BentEntry:
     waiting = _amount(use.used[max(use.used)], use.unit)
-    told = f"{use.label} held the server up from {level_text(kind, level)} on: {waiting} {use.unit} waited for it"
-    return _bent(kind, "waiting", use, level, told + _beside(use, level, uses))
+    text = f"{use.label} held the server up from {level_text(kind, level)} on: {waiting} {use.unit} waited for it"
+    return _bent(kind, "waiting", use, level, text + _beside(use, level, uses))
 
 
 def _stays(kind: Kind, flat: tuple[ResourceUse, float, float], last: float, uses: Sequence[ResourceUse]) -> BentEntry:
@@ -222,13 +222,13 @@ def _stays(kind: Kind, flat: tuple[ResourceUse, float, float], last: float, uses
     times = units.tidy(last / level, 2)
     of = f" of {_amount(use.limit, use.unit)}" if use.limit is not None else ""
     of = f"{of} {use.unit}".rstrip()
-    told = f"{use.label} stayed at {_amount(value, use.unit)}{of} from {level_text(kind, level)} on"
-    return _bent(kind, "flat", use, level, f"{told}, while the load grew {times}-fold" + _beside(use, level, uses))
+    text = f"{use.label} stayed at {_amount(value, use.unit)}{of} from {level_text(kind, level)} on"
+    return _bent(kind, "flat", use, level, f"{text}, while the load grew {times}-fold" + _beside(use, level, uses))
 
 
-def _nothing(kind: Kind, missed: float | None, told: Sequence[LevelSeen], uses: Sequence[ResourceUse]) -> BentEntry:
+def _nothing(kind: Kind, missed: float | None, levels: Sequence[LevelSeen], uses: Sequence[ResourceUse]) -> BentEntry:
     sentence = "nothing of what was watched was exhausted"
-    if missed is None and told:
+    if missed is None and levels:
         sentence = f"no level missed the agreement, and {sentence}"
     shares = [(share, use.label, level) for use in uses for level, share in use.shares.items()]
     if shares:
@@ -239,21 +239,21 @@ def _nothing(kind: Kind, missed: float | None, told: Sequence[LevelSeen], uses: 
 
 
 def _bent(
-    kind: Kind, finding: Literal["exhausted", "waiting", "flat"], use: ResourceUse, level: float, told: str
+    kind: Kind, finding: Literal["exhausted", "waiting", "flat"], use: ResourceUse, level: float, reported: str
 ) -> BentEntry:
-    return BentEntry(kind=kind, finding=finding, resource=use.label, level=level, sentence=told)
+    return BentEntry(kind=kind, finding=finding, resource=use.label, level=level, sentence=reported)
 
 
 def _beside(first: ResourceUse, level: float, uses: Sequence[ResourceUse]) -> str:
     """What else was used there: the processors, and what was fullest after the first."""
-    others = [one for one in uses if one is not first and one.label != first.label and level in one.shares]
-    fuller = sorted(others, key=lambda one: (not one.is_cpu, -one.shares[level]))
-    told = [
-        f"{one.label.removeprefix(_OWN)} {units.plain_percent(one.shares[level], decimals=0)}"
-        for one in fuller
-        if one.is_cpu or one.shares[level] >= _LEAST_BESIDE_SHARE
+    others = [use for use in uses if use is not first and use.label != first.label and level in use.shares]
+    fuller = sorted(others, key=lambda resource_use: (not resource_use.is_cpu, -resource_use.shares[level]))
+    messages = [
+        f"{resource_use.label.removeprefix(_OWN)} {units.plain_percent(resource_use.shares[level], decimals=0)}"
+        for resource_use in fuller
+        if resource_use.is_cpu or resource_use.shares[level] >= _LEAST_BESIDE_SHARE
     ]
-    return f"; {', '.join(told[:_LISTED_NEXT])}" if told else ""
+    return f"; {', '.join(messages[:_LISTED_NEXT])}" if messages else ""
 
 
 _OWN = "the server's "
@@ -269,13 +269,13 @@ def _amount(value: float | None, unit: str) -> str:
 
 def bent_entries(steps: Sequence[StepEntry], resources: Sequence[ResourceEntry]) -> list[BentEntry]:
     """What bent first under each kind of load of one endpoint; nothing where nothing was watched."""
-    found = []
+    bents = []
     for kind in dict.fromkeys(step.kind for step in steps):
         chosen = _clean(step for step in steps if step.kind == kind and not step.partial)
-        uses = [use for one in resources if (use := _use_of(one, chosen)).used]
+        uses = [use for resource in resources if (use := _use_of(resource, chosen)).used]
         if uses:
-            found.append(bent_first(kind, list(_levels_of(chosen)), uses))
-    return found
+            bents.append(bent_first(kind, list(_levels_of(chosen)), uses))
+    return bents
 
 
 def _clean(steps: Iterable[StepEntry]) -> dict[float, list[StepEntry]]:
@@ -297,14 +297,14 @@ def _levels_of(chosen: Mapping[float, Sequence[StepEntry]]) -> Iterator[LevelSee
 
 def _use_of(resource: ResourceEntry, chosen: Mapping[float, Sequence[StepEntry]]) -> ResourceUse:
     """The medians of each level's steps."""
-    uses = {one.step: one for one in resource.uses}
+    uses = {use.step: use for use in resource.uses}
     used, shares, limit = {}, {}, None
     for level, steps in chosen.items():
         here = [uses[step.number] for step in steps if step.number in uses]
         if here:
-            used[level] = median(one.mean for one in here)
-            limit = next((one.limit for one in here if one.limit is not None), limit)
-        if told := [one.share for one in here if one.share is not None]:
-            shares[level] = median(told)
-    highest = max((one.highest for one in resource.uses), default=0.0)
+            used[level] = median(use.mean for use in here)
+            limit = next((use.limit for use in here if use.limit is not None), limit)
+        if reported := [use.share for use in here if use.share is not None]:
+            shares[level] = median(reported)
+    highest = max((use.highest for use in resource.uses), default=0.0)
     return ResourceUse(resource.label, resource.unit, resource.sort, used, shares, limit, resource.is_cpu, highest)

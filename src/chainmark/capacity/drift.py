@@ -86,7 +86,7 @@ def _of_step(step: Step, sla: Sla) -> Iterator[Drift]:
         yield _relative(what, step, trend, sla.drift_share)
     asked = [sum(series.ok[at] + series.failed[at] for at in places) for places in stretches]
     failed = [sum(series.failed[at] for at in places) for places in stretches]
-    shares = [one / whole for one, whole in zip(failed, asked, strict=True) if whole]
+    shares = [item / whole for item, whole in zip(failed, asked, strict=True) if whole]
     trend = trend_of(shares) if len(shares) == len(stretches) else None
     limit = None if sla.drift_share is None else sla.error_share
     yield _drift(Drifting.ERRORS, step, trend, 1.0, limit)

@@ -24,17 +24,19 @@ _WORDS = {Drifting.P50: "median latency", Drifting.P99: "p99 latency", Drifting.
 Drifts = Mapping[str, Sequence[Drift]]
 
 
-def with_drifts(catalogue: Catalogue, found: Iterable[EndpointResult], drifts: Drifts) -> Catalogue:
+def with_drifts(catalogue: Catalogue, endpoint_results: Iterable[EndpointResult], drifts: Drifts) -> Catalogue:
     """The catalogue with the metrics of these drifts, which are given by the endpoint's id.
 
     What the agreement limits decides a comparison; the rest is shown.
     """
     populations, metrics = [], []
-    for one in found:
-        for level, whats in _measured(drifts[one.endpoint.id]).items():
-            name = _population_id(one.endpoint.id, level)
-            populations.append(Population(id=name, label=f"soaks of {one.endpoint.label} at {level}", keys=[ATTEMPT]))
-            metrics += [_metric(one.endpoint, level, what, is_limited=limited) for what, limited in whats.items()]
+    for endpoint in endpoint_results:
+        for level, whats in _measured(drifts[endpoint.endpoint.id]).items():
+            name = _population_id(endpoint.endpoint.id, level)
+            populations.append(
+                Population(id=name, label=f"soaks of {endpoint.endpoint.label} at {level}", keys=[ATTEMPT])
+            )
+            metrics += [_metric(endpoint.endpoint, level, what, is_limited=limited) for what, limited in whats.items()]
     return catalogue.model_copy(
         update={
             "populations": [*catalogue.populations, *populations],
@@ -43,29 +45,29 @@ def with_drifts(catalogue: Catalogue, found: Iterable[EndpointResult], drifts: D
     )
 
 
-def drift_samples(found: Iterable[EndpointResult], drifts: Drifts) -> dict[str, pl.DataFrame]:
+def drift_samples(endpoint_results: Iterable[EndpointResult], drifts: Drifts) -> dict[str, pl.DataFrame]:
     """One row a long step; null of what is not known well enough to be compared."""
     samples = {}
-    for one in found:
-        own = drifts[one.endpoint.id]
+    for endpoint in endpoint_results:
+        own = drifts[endpoint.endpoint.id]
         for level, whats in _measured(own).items():
             rows: dict[int, dict[str, float | None]] = {}
             for drift in own:
                 if drift.level == level:
                     row = rows.setdefault(drift.started_ns, {ATTEMPT: len(rows) + 1})
-                    row[_metric_id(one.endpoint.id, level, drift.what)] = _value(drift)
-            columns = {_metric_id(one.endpoint.id, level, what): pl.Float64 for what in whats}
+                    row[_metric_id(endpoint.endpoint.id, level, drift.what)] = _value(drift)
+            columns = {_metric_id(endpoint.endpoint.id, level, what): pl.Float64 for what in whats}
             schema: dict[str, Any] = {ATTEMPT: pl.Int64, **columns}
-            samples[_population_id(one.endpoint.id, level)] = pl.DataFrame(list(rows.values()), schema=schema)
+            samples[_population_id(endpoint.endpoint.id, level)] = pl.DataFrame(list(rows.values()), schema=schema)
     return samples
 
 
 def _measured(drifts: Iterable[Drift]) -> dict[LoadLevel, dict[Drifting, bool]]:
     """What drifted at each level, and whether that is limited, in a total order."""
-    found: dict[LoadLevel, dict[Drifting, bool]] = {}
-    for one in drifts:
-        found.setdefault(one.level, {})[one.what] = one.limit is not None
-    return {level: dict(sorted(found[level].items())) for level in sorted(found)}
+    results: dict[LoadLevel, dict[Drifting, bool]] = {}
+    for drift in drifts:
+        results.setdefault(drift.level, {})[drift.what] = drift.limit is not None
+    return {level: dict(sorted(results[level].items())) for level in sorted(results)}
 
 
 def _value(drift: Drift) -> float | None:

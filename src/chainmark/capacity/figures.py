@@ -46,7 +46,11 @@ def figures_of(step: Step) -> StepFigures:
 
 def centiles_of_due(step: StepFigures, conditions: Sequence[ConditionEntry]) -> Centiles:
     """The centiles of all that was due: as their conditions measured them, or else of what ended."""
-    measured = {one.name: one.measured for one in conditions if one.measured is not None and not one.part}
+    measured = {
+        condition.name: condition.measured
+        for condition in conditions
+        if condition.measured is not None and not condition.part
+    }
     return Centiles(
         p50=_of_due(step, 0.5, step.p50_s),
         p95=_of_due(step, 0.95, measured.get(StepCondition.P95.value, step.p95_s)),
@@ -65,12 +69,14 @@ def _of_due(step: StepFigures, fraction: float, found_s: float | None) -> Centil
 
 def fixed_levels(steps: Sequence[StepEntry]) -> list[FixedLevel]:
     """What the steps at fixed levels gave, level by level; what was interrupted or had to wait is left out."""
-    found: dict[tuple[Kind, float], list[StepEntry]] = {}
+    step_entries: dict[tuple[Kind, float], list[StepEntry]] = {}
     for step in steps:
         if step.phase == Phase.FIXED.value and not step.partial and step.reason != StepCondition.WAITED.value:
-            found.setdefault((step.kind, step.level), []).append(step)
+            step_entries.setdefault((step.kind, step.level), []).append(step)
     order = [kind.value for kind in LevelKind]
-    return [_fixed_level(found[key]) for key in sorted(found, key=lambda key: (order.index(key[0]), key[1]))]
+    return [
+        _fixed_level(step_entries[key]) for key in sorted(step_entries, key=lambda key: (order.index(key[0]), key[1]))
+    ]
 
 
 def _fixed_level(steps: Sequence[StepEntry]) -> FixedLevel:
@@ -89,5 +95,5 @@ def _fixed_level(steps: Sequence[StepEntry]) -> FixedLevel:
 def _median(centiles: Sequence[Centile]) -> Centile:
     if _NOT_ESTIMABLE in centiles:
         return _NOT_ESTIMABLE
-    middle_s = median(math.inf if one.value_s is None else one.value_s for one in centiles)
+    middle_s = median(math.inf if centile.value_s is None else centile.value_s for centile in centiles)
     return Centile(value_s=middle_s) if math.isfinite(middle_s) else _NEVER_ANSWERED

@@ -36,4 +36,4 @@ def fixed_asks(levels: Iterable[LoadLevel], times: int) -> tuple[Ask, ...]:
     """The levels, measured so often each, there and back: a drift of the server meets all of them alike."""
     upwards = tuple(levels)
     rounds = (upwards if turn % 2 == 0 else upwards[::-1] for turn in range(times))
-    return tuple(Ask(level, Phase.FIXED) for one in rounds for level in one)
+    return tuple(Ask(level, Phase.FIXED) for item in rounds for level in item)

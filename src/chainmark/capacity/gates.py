@@ -16,7 +16,7 @@ def load_gates(result: ServerResult, *, broken_off: str = "") -> list[Gate]:
         result: what one server gave.
         broken_off: what ended the test before its end; "" if nothing did.
     """
-    done = sum(len(found.steps()) for found in result.found)
+    done = sum(len(endpoint.steps()) for endpoint in result.found)
     gates = [
         Gate(
             id="complete",
@@ -27,7 +27,7 @@ def load_gates(result: ServerResult, *, broken_off: str = "") -> list[Gate]:
         )
     ]
     gates.append(_waited_gate(result))
-    fixed = [step for found in result.found for step in found.fixed if not step.waited]
+    fixed = [step for endpoint in result.found for step in endpoint.fixed if not step.waited]
     lags = [step.result.lag.p99_s for step in fixed if step.result.lag.p99_s is not None]
     limited = sum(step.outcome.value == "generator-limited" for step in fixed)
     gates.append(
@@ -45,12 +45,14 @@ def load_gates(result: ServerResult, *, broken_off: str = "") -> list[Gate]:
 
 def _waited_gate(result: ServerResult) -> Gate:
     """Whether what decides was measured while others left the processors to the generator and the server."""
-    answers = [answer for found in result.found for answer in found.answers.values()]
+    answers = [answer for endpoint in result.found for answer in endpoint.answers.values()]
     hindered = sum(answer.stopped_by is StoppedBy.WAITED and answer.capacity is None for answer in answers)
-    levels = {(found.endpoint.id, step.level) for found in result.found for step in found.fixed}
-    clean = {(found.endpoint.id, step.level) for found in result.found for step in found.fixed if not step.waited}
+    levels = {(endpoint.endpoint.id, step.level) for endpoint in result.found for step in endpoint.fixed}
+    clean = {
+        (endpoint.endpoint.id, step.level) for endpoint in result.found for step in endpoint.fixed if not step.waited
+    }
     hindered += len(levels - clean)
-    steps = [step for found in result.found for step in found.steps()]
+    steps = [step for endpoint in result.found for step in endpoint.steps()]
     shares = [worst[0] for step in steps if step.waits and (worst := step.waits.worst())]
     waited = sum(step.waited for step in steps)
     measured = f"{waited} of {units.plural(len(steps), 'step')} waited"

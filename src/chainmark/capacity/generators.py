@@ -179,10 +179,10 @@ class Elsewhere:
         try:
             if not self.is_there(self.address):
                 raise GeneratorLost(f"the worker {self.address} is gone")
-            found = self.run(answer_here, [self.address], key=self._key, command=command, argument=argument)
+            completed = self.run(answer_here, [self.address], key=self._key, command=command, argument=argument)
         except ChainmarkError as error:
             raise GeneratorLost(f"the worker {self.address} cannot be asked: {error.message}") from error
-        reply = found.get(self.address)
+        reply = completed.get(self.address)
         if not isinstance(reply, dict):
             raise GeneratorLost(f"the worker {self.address} does not answer ({reply or 'it is gone'})")
         return reply
@@ -321,14 +321,14 @@ class _ManyEngines:
 
     def progress(self) -> str:
         """As :meth:`running` saw it last."""
-        seen = [one for one in self._seen if one]
-        told = {name: sum(one[name] for one in seen) for name in _SUMMED}
+        seen = [item for item in self._seen if item]
+        reported = {name: sum(item[name] for item in seen) for name in _SUMMED}
         for name in _PER_SECOND:
-            known = [one[name] for one in seen if one[name] is not None]
-            told[name] = sum(known) if known else None
-        alive = [one for index, one in enumerate(self._seen) if one and index not in self._lost]
-        phase = next((one["phase"] for one in alive if one["phase"] != "done"), "done")
-        return json.dumps({**told, "phase": phase, "elapsed_s": self._elapsed_s(), "planned_s": self._planned_s})
+            known = [item[name] for item in seen if item[name] is not None]
+            reported[name] = sum(known) if known else None
+        alive = [item for index, item in enumerate(self._seen) if item and index not in self._lost]
+        phase = next((item["phase"] for item in alive if item["phase"] != "done"), "done")
+        return json.dumps({**reported, "phase": phase, "elapsed_s": self._elapsed_s(), "planned_s": self._planned_s})
 
     def stop(self) -> None:
         """Start nothing more; wait for what is under way."""

@@ -56,14 +56,14 @@ def kept_access(access: Access) -> KeptAccess:
     )
 
 
-def restored(kept: KeptAccess, given: Access, experiment: str) -> Access:
+def restored(retained: KeptAccess, given: Access, experiment: str) -> Access:
     """The access that a plan began with; what is given now comes first.
 
     Raises:
         UsageError: something that was not stored is not given, or what is stored names a variable that is not set.
     """
     filled = set(_filled(given))
-    if missing := [option for name, option in kept.missing.items() if name not in filled]:
+    if missing := [option for name, option in retained.missing.items() if name not in filled]:
         options = " and ".join(f"`{option}`" for option in missing)
         raise UsageError(
             f"the plan was started with {options}, which is not stored because it is secret",
@@ -71,11 +71,11 @@ def restored(kept: KeptAccess, given: Access, experiment: str) -> Access:
         )
     return replace(
         given,
-        headers=[*given.headers, *(text for text in kept.headers if _name(text) not in filled)],
-        user=given.user or (None if _AUTHORIZATION in filled else kept.user),
-        certificate=given.certificate or _path(kept.certificate),
-        key=given.key or (None if given.certificate else _path(kept.key)),
-        proxy=given.proxy or kept.proxy,
+        headers=[*given.headers, *(text for text in retained.headers if _name(text) not in filled)],
+        user=given.user or (None if _AUTHORIZATION in filled else retained.user),
+        certificate=given.certificate or _path(retained.certificate),
+        key=given.key or (None if given.certificate else _path(retained.key)),
+        proxy=given.proxy or retained.proxy,
     )
 
 

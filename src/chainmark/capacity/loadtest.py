@@ -77,7 +77,7 @@ class EndpointResult:
 
     def steps(self) -> list[Step]:
         """All steps, in the order in which they were run."""
-        return self.level_steps() + [one.step for one in self.courses]
+        return self.level_steps() + [course.step for course in self.courses]
 
     def level_steps(self) -> list[Step]:
         """Those at one level each; they come first."""
@@ -134,7 +134,7 @@ def run_load_test(
         UsageError, EnvironmentFailure: a step could not be run.
     """
     result = LoadTestResult([ServerResult(server) for server in servers])
-    endpoints = {one.id: one for server in servers for one in server.endpoints}
+    endpoints = {endpoint.id: endpoint for server in servers for endpoint in server.endpoints}
     listener = _Whole(progress or Silent(), len(endpoints))
     recovery = Recovery()
     for number, endpoint_id in enumerate(endpoints):
@@ -164,17 +164,17 @@ def _sharing(recovery: Recovery, make_runner: MakeRunner, watching: Watch | None
 def _in_words(answer: SearchResult, kind: LevelKind) -> str:
     """What a search found, for whoever follows it."""
     if answer.capacity is None:
-        found = f"nothing was decided ({kind})"
+        result = f"nothing was decided ({kind})"
     else:
-        found = str(LoadLevel(kind, answer.capacity)) if answer.capacity else f"no level passed ({kind})"
-    return f"{found}, stopped by {answer.stopped_by}, {units.plural(len(answer.steps), 'step')}"
+        result = str(LoadLevel(kind, answer.capacity)) if answer.capacity else f"no level passed ({kind})"
+    return f"{result}, stopped by {answer.stopped_by}, {units.plural(len(answer.steps), 'step')}"
 
 
-def _measure_unhindered(runner: StepRunner, ask: Ask, found: list[Step]) -> None:
+def _measure_unhindered(runner: StepRunner, ask: Ask, steps: list[Step]) -> None:
     """Measure a fixed level, again where others had the processors, as often as is worth while."""
     for _ in range(1 + REPETITIONS):
-        found.append(runner.measure(ask))
-        if not found[-1].waited:
+        steps.append(runner.measure(ask))
+        if not steps[-1].waited:
             return
 
 
@@ -215,12 +215,12 @@ class _EndpointTest:
         self.progress = progress
         self.make_runner = make_runner
         self.parts: list[tuple[Target, EndpointResult]] = []
-        for one in result.servers:
-            endpoint = next((each for each in one.server.endpoints if each.id == endpoint_id), None)
+        for server in result.servers:
+            endpoint = next((each for each in server.server.endpoints if each.id == endpoint_id), None)
             if endpoint is not None:
-                found = EndpointResult(endpoint, plan.agreement(endpoint_id))
-                one.found.append(found)
-                self.parts.append((one.server.target, found))
+                endpoint_result = EndpointResult(endpoint, plan.agreement(endpoint_id))
+                server.found.append(endpoint_result)
+                self.parts.append((server.server.target, endpoint_result))
 
     def run(self) -> None:
         """Measure it.
@@ -229,11 +229,11 @@ class _EndpointTest:
             Interrupted: it ended before its end; what was measured is in what was found.
         """
         for search_plan in self.plan.searches:
-            for target, found in self.parts:
-                runner = self._runner(target, found)
+            for target, part in self.parts:
+                runner = self._runner(target, part)
                 answer = search(runner.measure, runner.fitted(search_plan))
-                found.answers[search_plan.kind] = answer
-                tell(self.progress, f"{found.endpoint.label}: {_in_words(answer, search_plan.kind)}")
+                part.answers[search_plan.kind] = answer
+                tell(self.progress, f"{part.endpoint.label}: {_in_words(answer, search_plan.kind)}")
                 if answer.stopped_by in {StoppedBy.INTERRUPTED, StoppedBy.GONE}:
                     raise Interrupted(gone=answer.gone)
         self._fixed()
@@ -243,9 +243,9 @@ class _EndpointTest:
     def _course(self, course: Course) -> None:
         """The servers take turns, as they do at fixed levels; each begins with a runner that knows no other load."""
         ask = Ask(course.peak, course.phase, course=course)
-        runners = [(self._runner(target, found), found) for target, found in self.parts]
+        runners = [(self._runner(target, part), part) for target, part in self.parts]
         for turn in range(course.times):
-            for runner, found in runners if turn % 2 == 0 else runners[::-1]:
+            for runner, result in runners if turn % 2 == 0 else runners[::-1]:
                 steps: list[Step] = []
                 try:
                     _measure_unhindered(runner, ask, steps)
@@ -253,22 +253,24 @@ class _EndpointTest:
                     steps += [interrupted.step] if interrupted.step else []
                     raise
                 finally:
-                    found.courses += [CourseStep(course, step) for step in steps]
+                    result.courses += [CourseStep(course, step) for step in steps]
 
-    def _runner(self, target: Target, found: EndpointResult, settings: StepSettings | None = None) -> StepRunner:
+    def _runner(
+        self, target: Target, endpoint_result: EndpointResult, settings: StepSettings | None = None
+    ) -> StepRunner:
         settings = settings or self.plan.settings
-        runner = self.make_runner(target, found.endpoint, found.agreement, settings, self.progress)
-        return replace(runner, looks=found.looks)
+        runner = self.make_runner(target, endpoint_result.endpoint, endpoint_result.agreement, settings, self.progress)
+        return replace(runner, looks=endpoint_result.looks)
 
     def _fixed(self) -> None:
         settings = replace(self.plan.settings, duration_s=self.plan.fixed.duration_s)
-        runners = [(self._runner(target, found, settings), found) for target, found in self.parts]
+        runners = [(self._runner(target, part, settings), part) for target, part in self.parts]
         for turn, ask in enumerate(fixed_asks(self._levels(), self.plan.fixed.times)):
-            for runner, found in runners if turn % 2 == 0 else runners[::-1]:
+            for runner, result in runners if turn % 2 == 0 else runners[::-1]:
                 try:
-                    _measure_unhindered(runner, ask, found.fixed)
+                    _measure_unhindered(runner, ask, result.fixed)
                 except Interrupted as interrupted:
-                    found.fixed += [interrupted.step] if interrupted.step else []
+                    result.fixed += [interrupted.step] if interrupted.step else []
                     raise
 
     def _levels(self) -> tuple[LoadLevel, ...]:
@@ -277,7 +279,7 @@ class _EndpointTest:
         if endpoint_id in self.plan.fixed.levels:
             return self.plan.fixed.levels[endpoint_id]
         for kind in (LevelKind.RATE, LevelKind.CLIENTS):
-            answers = [found.answers.get(kind) for _, found in self.parts]
+            answers = [part.answers.get(kind) for _, part in self.parts]
             capacities = [answer.capacity for answer in answers if answer and answer.capacity]
             if capacities and len(capacities) == len(self.parts):
                 return fixed_levels(kind, capacities, self.plan.fixed.shares)

@@ -71,9 +71,9 @@ def course_id(endpoint_id: str, course: Course) -> str:
     return f"{endpoint_id}_{course.phase}_{levels}"
 
 
-def courses_of(found: EndpointResult) -> tuple[Course, ...]:
+def courses_of(endpoint_result: EndpointResult) -> tuple[Course, ...]:
     """Ramps and spikes at an endpoint, each once."""
-    return tuple(dict.fromkeys(one.course for one in found.courses))
+    return tuple(dict.fromkeys(course.course for course in endpoint_result.courses))
 
 
 def capacity_id(endpoint_id: str, kind: LevelKind) -> str:
@@ -81,17 +81,19 @@ def capacity_id(endpoint_id: str, kind: LevelKind) -> str:
     return f"{endpoint_id}_capacity_{_CAPACITY[kind][0]}"
 
 
-def levels_of(found: EndpointResult) -> tuple[LoadLevel, ...]:
+def levels_of(endpoint_result: EndpointResult) -> tuple[LoadLevel, ...]:
     """The fixed levels at which an endpoint was measured."""
-    return tuple(sorted({step.level for step in found.fixed}))
+    return tuple(sorted({step.level for step in endpoint_result.fixed}))
 
 
-def load_catalogue_of(system: str, title: str, found: Sequence[EndpointResult]) -> Catalogue:
+def load_catalogue_of(system: str, title: str, endpoint_results: Sequence[EndpointResult]) -> Catalogue:
     """The catalogue of a load test that found this."""
-    measured = [(one.endpoint, tuple(one.answers), levels_of(one)) for one in found]
-    parts = [(part, (), levels_of(one)) for one in found for part, _ in parts_of(one.endpoint)]
+    measured = [(endpoint.endpoint, tuple(endpoint.answers), levels_of(endpoint)) for endpoint in endpoint_results]
+    parts = [
+        (part, (), levels_of(endpoint)) for endpoint in endpoint_results for part, _ in parts_of(endpoint.endpoint)
+    ]
     catalogue = _catalogue(system, title, [*measured, *parts])
-    courses = [(one.endpoint, course) for one in found for course in courses_of(one)]
+    courses = [(endpoint.endpoint, course) for endpoint in endpoint_results for course in courses_of(endpoint)]
     populations = [_course_population(endpoint, course) for endpoint, course in courses]
     metrics = [metric for endpoint, course in courses for metric in _course_metrics(endpoint, course)]
     return catalogue.model_copy(
@@ -104,12 +106,12 @@ def load_catalogue_of(system: str, title: str, found: Sequence[EndpointResult]) 
 
 def parts_of(mix: Endpoint) -> list[tuple[Endpoint, range]]:
     """The endpoints of a mix as they are measured within it, and the places of their requests in its order."""
-    found, begin = [], 0
+    result, begin = [], 0
     for part in mix.parts:
         own = Endpoint(f"{mix.id}_{part.id}", f"{part.label} within the mix", ())
-        found.append((own, range(begin, begin + part.requests)))
+        result.append((own, range(begin, begin + part.requests)))
         begin += part.requests
-    return found
+    return result
 
 
 def typical_catalogue(system: str, title: str, endpoints: Sequence[Endpoint]) -> Catalogue:

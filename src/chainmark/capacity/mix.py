@@ -39,7 +39,7 @@ def mixed(endpoints: Sequence[Endpoint], weights: Mapping[str, float], agreement
     Raises:
         UsageError: a weight's endpoint is not there.
     """
-    by_id = {one.id: one for one in endpoints}
+    by_id = {endpoint.id: endpoint for endpoint in endpoints}
     stranger = next((name for name in weights if name not in by_id), None)
     if stranger is not None:
         raise UsageError(
@@ -47,12 +47,15 @@ def mixed(endpoints: Sequence[Endpoint], weights: Mapping[str, float], agreement
             f"endpoints: {', '.join(sorted(by_id))}",
         )
     chosen = [by_id[name] for name in weights]
-    parts = [MixPart(one.id, one.label, weights[one.id], len(one.requests), agreement(one.id)) for one in chosen]
+    parts = [
+        MixPart(endpoint.id, endpoint.label, weights[endpoint.id], len(endpoint.requests), agreement(endpoint.id))
+        for endpoint in chosen
+    ]
     return Endpoint(
         id=MIX,
         label=f"mix of {units.plural(len(parts), 'endpoint')}",
-        requests=tuple(request for one in chosen for request in one.requests),
-        error_pointers=tuple(dict.fromkeys(pointer for one in chosen for pointer in one.error_pointers)),
+        requests=tuple(request for endpoint in chosen for request in endpoint.requests),
+        error_pointers=tuple(dict.fromkeys(pointer for endpoint in chosen for pointer in endpoint.error_pointers)),
         # Of a single endpoint the whole says everything.
         parts=tuple(parts) if len(parts) > 1 else (),
     )
@@ -64,10 +67,10 @@ def loosest(parts: Iterable[MixPart]) -> Sla:
     if not slas:
         return Sla()
     return Sla(
-        p99_s=max(one.p99_s for one in slas),
-        error_share=max(one.error_share for one in slas),
-        achieved_share=min(one.achieved_share for one in slas),
-        min_requests=max(one.min_requests for one in slas),
+        p99_s=max(sla.p99_s for sla in slas),
+        error_share=max(sla.error_share for sla in slas),
+        achieved_share=min(sla.achieved_share for sla in slas),
+        min_requests=max(sla.min_requests for sla in slas),
     )
 
 
@@ -90,8 +93,8 @@ class Learnt:
     def in_words(self) -> str:
         """What was left out, in a sentence; "" if nothing."""
         left = sum(self.others.values())
-        told = ", ".join(f"{path} ({count})" for path, count in self.others.most_common(_MOST_STATED))
-        parts = [f"{units.count(left)} of {units.plural(self.requests, 'request')} are of no endpoint: {told}"] * bool(
+        text = ", ".join(f"{path} ({count})" for path, count in self.others.most_common(_MOST_STATED))
+        parts = [f"{units.count(left)} of {units.plural(self.requests, 'request')} are of no endpoint: {text}"] * bool(
             left
         )
         parts += [f"{units.plural(self.unread, 'line')} without a request"] * bool(self.unread)
@@ -121,12 +124,12 @@ def learnt(path: Path, endpoints: Sequence[Endpoint]) -> Learnt:
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise UsageError(f"the access log {path} cannot be read: {error}", "text or gzip, in UTF-8") from error
     if not counts:
-        told = ", ".join(name for name, _ in others.most_common(_MOST_STATED)) or "no request at all"
+        reported = ", ".join(name for name, _ in others.most_common(_MOST_STATED)) or "no request at all"
         raise UsageError(
-            f"the access log {path} has no request to an endpoint: it has {told}",
-            f"endpoints: {', '.join(one.label for one in endpoints)}",
+            f"the access log {path} has no request to an endpoint: it has {reported}",
+            f"endpoints: {', '.join(endpoint.label for endpoint in endpoints)}",
         )
-    weights = {one.id: float(counts[one.id]) for one in endpoints if counts[one.id]}
+    weights = {endpoint.id: float(counts[endpoint.id]) for endpoint in endpoints if counts[endpoint.id]}
     return Learnt(weights, counts.total() + others.total(), others, unread)
 
 
@@ -154,8 +157,8 @@ def _asked(line: str) -> tuple[str, str] | None:
 
 
 def _of_text(text: str) -> tuple[str, str] | None:
-    found = _REQUEST.search(text)
-    return (found["method"], found["path"]) if found else None
+    match = _REQUEST.search(text)
+    return (match["method"], match["path"]) if match else None
 
 
 def _field(entry: Mapping[str, Any], names: Sequence[str]) -> str | None:
@@ -170,10 +173,10 @@ def _by_path(endpoints: Sequence[Endpoint]) -> Callable[[str, str], str | None]:
     """Whose request this is: what is asked as it is comes first, then a path without its query, then templates."""
     exact: dict[tuple[str, str], str] = {}
     for path_of in (str, _bare):
-        for one in endpoints:
-            for request in one.requests:
-                exact.setdefault((request.method, path_of(request.path)), one.id)
-    templates = [(method, re.compile(pattern), one.id) for one in endpoints for method, pattern in _patterns(one)]
+        for endpoint in endpoints:
+            for request in endpoint.requests:
+                exact.setdefault((request.method, path_of(request.path)), endpoint.id)
+    templates = [(method, re.compile(pattern), item.id) for item in endpoints for method, pattern in _patterns(item)]
 
     def known(method: str, path: str) -> str | None:
         for form in (path, _bare(path)):

@@ -279,9 +279,9 @@ class StepResult(Finished):
         asked = {"endpoint": order.endpoint.id, "level": order.level, "warm_up_s": order.warm_up_s}
         # A server may repeat what it was asked with in its errors.
         repeated = ("classes", "warm_up_classes", "server")
-        told = {key: order.target.access.hide_in(finished[key]) for key in repeated}
+        reported = {key: order.target.access.hide_in(finished[key]) for key in repeated}
         try:
-            result = cls.model_validate({**finished, **told, **asked})
+            result = cls.model_validate({**finished, **reported, **asked})
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"])
@@ -344,7 +344,7 @@ class StepResult(Finished):
     @property
     def generator_cpu_share(self) -> float:
         """Processor time of the generator's threads over the time they had; of the busiest of several generators."""
-        return max((one.cpu_share for one in self.generators), default=0.0)
+        return max((generator.cpu_share for generator in self.generators), default=0.0)
 
     def achieved_share(self) -> float | None:
         """What was answered in the window's whole seconds over what was due in as many; None if nothing was due.
@@ -416,12 +416,12 @@ class Waits:
 
     def worst(self) -> tuple[float, str] | None:
         """The largest share, and whose it is."""
-        told = [
+        messages = [
             (self.generator, "the generator's threads"),
             (self.server, "the server's processes"),
             (self.stolen, "the whole machine, by its hypervisor"),
         ]
-        return max(((share, whose) for share, whose in told if share is not None), default=None)
+        return max(((share, whose) for share, whose in messages if share is not None), default=None)
 
 
 @dataclass(frozen=True)
@@ -467,8 +467,8 @@ class Step:
     @property
     def waited(self) -> bool:
         """Whether others had too much of the processor time that it needed: then it says nothing about the server."""
-        found = self.condition(StepCondition.WAITED)
-        return found is not None and not found.met
+        matching = self.condition(StepCondition.WAITED)
+        return matching is not None and not matching.met
 
     @property
     def level(self) -> LoadLevel:

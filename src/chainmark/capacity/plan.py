@@ -123,7 +123,7 @@ class SearchPlan:
         levels = self.ladder or (self.first, self.last, self.floor)
         if self.kind is LevelKind.CLIENTS and any(value != math.floor(value) for value in levels):
             raise UsageError("a level of the search is not a whole number of clients")
-        if any(one >= other for one, other in pairwise(self.ladder)):
+        if any(item >= other for item, other in pairwise(self.ladder)):
             raise UsageError("the levels of the search must increase")
 
 

@@ -58,18 +58,18 @@ class Presence:
         """A step begins."""
         self._answered = -1
 
-    def is_lost(self, told: Mapping[str, Any]) -> bool:
+    def is_lost(self, reported: Mapping[str, Any]) -> bool:
         """Whether nothing is answered any more, and connections are refused every time.
 
         Args:
-            told: the engine's progress.
+            reported: the engine's progress.
         """
-        answered = told["ok"] + told["failed"] - told["unanswered"]
+        answered = reported["ok"] + reported["failed"] - reported["unanswered"]
         if answered != self._answered:
             self._answered, self._since_s, self._refusals = answered, self.clock(), 0
             return False
         due_s = SILENCE_S + self._refusals * BETWEEN_S
-        if not told["unanswered"] or self.clock() - self._since_s < due_s:
+        if not reported["unanswered"] or self.clock() - self._since_s < due_s:
             return False
         self._refusals = 0 if self.listens(self.server.connected_url) else self._refusals + 1
         if not self._refusals:

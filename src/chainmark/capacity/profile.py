@@ -171,11 +171,11 @@ class _Changing(BaseModel):
 
     def endpoints(self) -> dict[str, list[tuple[LevelKind, float, float]]]:
         """Kind, from and to, by the endpoint's id."""
-        found: dict[str, list[tuple[LevelKind, float, float]]] = {}
+        level_kinds: dict[str, list[tuple[LevelKind, float, float]]] = {}
         for kind, named in ((LevelKind.CLIENTS, self.clients), (LevelKind.RATE, self.rates)):
             for id_, pair in named.items():
-                found.setdefault(id_, []).append((kind, float(pair[0]), float(pair[1])))
-        return found
+                level_kinds.setdefault(id_, []).append((kind, float(pair[0]), float(pair[1])))
+        return level_kinds
 
 
 class RampSection(_Changing):
@@ -271,24 +271,26 @@ class LoadProfile(BaseModel):
 
     def fixed_levels(self) -> dict[str, tuple[LoadLevel, ...]]:
         """The given levels by the endpoint's id; an endpoint without any is not in it."""
-        found: dict[str, set[LoadLevel]] = {}
+        load_levels: dict[str, set[LoadLevel]] = {}
         for endpoint, clients in self.fixed.clients.items():
-            found.setdefault(endpoint, set()).update(LoadLevel(LevelKind.CLIENTS, float(one)) for one in clients)
+            load_levels.setdefault(endpoint, set()).update(
+                LoadLevel(LevelKind.CLIENTS, float(client)) for client in clients
+            )
         for endpoint, rates in self.fixed.rates.items():
-            found.setdefault(endpoint, set()).update(LoadLevel(LevelKind.RATE, float(one)) for one in rates)
-        return {endpoint: tuple(sorted(levels)) for endpoint, levels in found.items() if levels}
+            load_levels.setdefault(endpoint, set()).update(LoadLevel(LevelKind.RATE, float(rate)) for rate in rates)
+        return {endpoint: tuple(sorted(levels)) for endpoint, levels in load_levels.items() if levels}
 
     def courses(self) -> dict[str, tuple[Course, ...]]:
         """Loads that change while they run, by the endpoint's id."""
-        found: dict[str, list[Course]] = {}
+        result: dict[str, list[Course]] = {}
         for id_, ramps in self.ramp.endpoints().items():
-            found.setdefault(id_, []).extend(
+            result.setdefault(id_, []).extend(
                 Ramp(kind, low, high, self.ramp.duration_s, self.ramp.times) for kind, low, high in ramps
             )
         shape = self.spike.model_dump(exclude={"rates", "clients"})
         for id_, spikes in self.spike.endpoints().items():
-            found.setdefault(id_, []).extend(Spike(kind, low, high, **shape) for kind, low, high in spikes)
-        return {id_: tuple(courses) for id_, courses in found.items()}
+            result.setdefault(id_, []).extend(Spike(kind, low, high, **shape) for kind, low, high in spikes)
+        return {id_: tuple(courses) for id_, courses in result.items()}
 
     def step_settings(self, seed: int) -> StepSettings:
         """What all steps have in common."""

@@ -81,11 +81,11 @@ class _Requests:
         return len(self.due_s)
 
 
-def result_of(one: CourseStep, sla: Sla) -> CourseResult:
+def result_of(step: CourseStep, sla: Sla) -> CourseResult:
     """What a ramp or a spike shows of the server."""
-    if isinstance(one.course, Ramp):
-        return _ramp(one.course, one.step, sla)
-    return _spike(one.course, one.step, sla)
+    if isinstance(step.course, Ramp):
+        return _ramp(step.course, step.step, sla)
+    return _spike(step.course, step.step, sla)
 
 
 def _spike(course: Spike, step: Step, sla: Sla) -> CourseResult:
@@ -103,7 +103,7 @@ def _spike(course: Spike, step: Step, sla: Sla) -> CourseResult:
     p99_s, least_s, most_s = p99s
     # A higher limit is met earlier.
     measured, low, high = (
-        _back_after(after, course, one * (1.0 + course.recovery_share)) for one in (p99_s, most_s, least_s)
+        _back_after(after, course, item * (1.0 + course.recovery_share)) for item in (p99_s, most_s, least_s)
     )
     peak = requests.between(course.before_s + course.rise_s, course.over_s)
     at_peak = _p99_with_limits(peak) if len(peak) >= WINDOW else None

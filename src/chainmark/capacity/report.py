@@ -47,48 +47,53 @@ FRACTIONS = (*(n / 50 for n in range(1, 45)), *(0.88 + n / 200 for n in range(1,
 
 
 def endpoint_entry(
-    found: EndpointResult,
+    endpoint_result: EndpointResult,
     strata: Mapping[str, int],
     notes: Sequence[str] = (),
     read_histogram: ReadHistogram = native_histogram,
 ) -> EndpointEntry:
     """One endpoint of one server."""
-    steps = found.level_steps()
+    steps = endpoint_result.level_steps()
     numbers = {id(step): number for number, step in enumerate(steps)}
-    entries = [_step(number, step, found.endpoint, read_histogram) for number, step in enumerate(steps)]
+    entries = [_step(number, step, endpoint_result.endpoint, read_histogram) for number, step in enumerate(steps)]
     return EndpointEntry(
-        id=found.endpoint.id,
-        label=found.endpoint.label,
-        requests=len(found.endpoint.requests),
+        id=endpoint_result.endpoint.id,
+        label=endpoint_result.endpoint.label,
+        requests=len(endpoint_result.endpoint.requests),
         strata=dict(strata),
-        agreement=_agreement(found.agreement),
-        capacities=[_capacity(answer, numbers, found.endpoint) for answer in found.answers.values() if answer.steps],
+        agreement=_agreement(endpoint_result.agreement),
+        capacities=[
+            _capacity(answer, numbers, endpoint_result.endpoint)
+            for answer in endpoint_result.answers.values()
+            if answer.steps
+        ],
         steps=entries,
         fixed=fixed_levels(entries),
-        drifts=[drift_entry(one) for one in drifts_of(steps, found.agreement)],
+        drifts=[drift_entry(drift) for drift in drifts_of(steps, endpoint_result.agreement)],
         courses=[
-            _course(number, one, found, read_histogram) for number, one in enumerate(found.courses, start=len(steps))
+            _course(number, course, endpoint_result, read_histogram)
+            for number, course in enumerate(endpoint_result.courses, start=len(steps))
         ],
         seconds=[second for number, step in enumerate(steps) for second in _seconds(number, step)],
         notes=list(notes),
     )
 
 
-def notes_of(found: EndpointResult) -> list[str]:
+def notes_of(endpoint_result: EndpointResult) -> list[str]:
     """What to know before believing the figures of an endpoint."""
-    return _limit_notes(found) + _repetition_notes(found) + recovery_notes(found.looks)
+    return _limit_notes(endpoint_result) + _repetition_notes(endpoint_result) + recovery_notes(endpoint_result.looks)
 
 
-def _repetition_notes(found: EndpointResult) -> list[str]:
+def _repetition_notes(endpoint_result: EndpointResult) -> list[str]:
     """What it cost that the server ended connections between requests."""
-    results = [step.result for step in found.steps()]
-    told = units.plural(sum(result.connections.told_to_go for result in results), "HTTP/2 connection")
+    results = [step.result for step in endpoint_result.steps()]
+    reported = units.plural(sum(result.connections.told_to_go for result in results), "HTTP/2 connection")
     closed = units.plural(sum(result.connections.idle_closed for result in results), "connection")
     notes = []
     if any(result.connections.told_to_go for result in results):
         notes.append(
-            f"the server told {told} to go away (GOAWAY without an error): what it had not begun was sent once more on "
-            "a new one"
+            f"the server told {reported} to go away (GOAWAY without an error): what it had not begun was sent once "
+            "more on a new one"
         )
     if any(result.connections.idle_closed for result in results):
         repeated = units.plural(sum(result.connections.repeated for result in results), "request")
@@ -101,32 +106,32 @@ def _repetition_notes(found: EndpointResult) -> list[str]:
     return notes
 
 
-def _limit_notes(found: EndpointResult) -> list[str]:
+def _limit_notes(endpoint_result: EndpointResult) -> list[str]:
     """A sentence for each lost generator, and for each limit of the generator's machine, with what raises it."""
     lowest: dict[tuple[str, LevelKind], LoadLevel] = {}
     lost = []
-    for step in found.steps():
+    for step in endpoint_result.steps():
         limits = machine_limits(step.result)
-        if limits and any(one.lost for one in step.result.generators):
+        if limits and any(generator.lost for generator in step.result.generators):
             lost.append(f"{step.level}: {limits}; its part of the requests counts as not made")
         elif limits:
             key = limits, step.level.kind
             lowest[key] = min(step.level, lowest.get(key, step.level))
     return lost + [
-        f"the load generator's machine was a limit from {level} on: {one}" for (one, _), level in lowest.items()
+        f"the load generator's machine was a limit from {level} on: {item}" for (item, _), level in lowest.items()
     ]
 
 
 def recovery_notes(looks: HealthProbes) -> list[str]:
     """A sentence for each wait between steps that was in vain."""
     notes = []
-    for one in looks.unrecovered:
+    for endpoint in looks.unrecovered:
         seen = "most requests of one client failed"
-        if one.p50_s is not None:
-            seen = f"the median at one client was {units.quantity(one.p50_s, 's')}"
+        if endpoint.p50_s is not None:
+            seen = f"the median at one client was {units.quantity(endpoint.p50_s, 's')}"
         notes.append(
-            f"the server had not recovered {units.duration(one.waited_s)} after a step at {one.level}: "
-            f"{seen}, {units.quantity(one.reference_s, 's')} before"
+            f"the server had not recovered {units.duration(endpoint.waited_s)} after a step at {endpoint.level}: "
+            f"{seen}, {units.quantity(endpoint.reference_s, 's')} before"
         )
     return notes
 
@@ -187,42 +192,48 @@ def _step(number: int, step: Step, endpoint: Endpoint, read_histogram: ReadHisto
         of_due=centiles_of_due(figures, conditions),
         conditions=conditions,
         errors=[_error(error) for error in step.result.errors],
-        parts=[_part(one, figures, step) for one, figures in zip(endpoint.parts, step.result.parts, strict=True)],
+        parts=[_part(part, figures, step) for part, figures in zip(endpoint.parts, step.result.parts, strict=True)],
         curve=[(fraction, histogram.quantile(fraction)) for fraction in FRACTIONS] if histogram else [],
     )
 
 
-def _course(number: int, one: CourseStep, found: EndpointResult, read_histogram: ReadHistogram) -> CourseEntry:
-    result = result_of(one, found.agreement)
+def _course(
+    number: int, step: CourseStep, endpoint_result: EndpointResult, read_histogram: ReadHistogram
+) -> CourseEntry:
+    result = result_of(step, endpoint_result.agreement)
     same = {
         name: getattr(result, name)
         for name in ("unit", "measured", "low", "high", "before_s", "peak_s", "limit", "note")
     }
     return CourseEntry(
-        what="ramp" if one.course.phase is Phase.RAMP else "spike",
-        kind=one.course.kind.value,
-        first=one.course.start.value,
-        last=one.course.peak.value,
-        step=_step(number, one.step, found.endpoint, read_histogram),
-        seconds=_seconds(number, one.step),
-        is_asked=one.course.phase is Phase.SPIKE and found.agreement.recovery_s is not None,
+        what="ramp" if step.course.phase is Phase.RAMP else "spike",
+        kind=step.course.kind.value,
+        first=step.course.start.value,
+        last=step.course.peak.value,
+        step=_step(number, step.step, endpoint_result.endpoint, read_histogram),
+        seconds=_seconds(number, step.step),
+        is_asked=step.course.phase is Phase.SPIKE and endpoint_result.agreement.recovery_s is not None,
         outcome=result.outcome.value,
         **same,
     )
 
 
-def drift_entry(one: Drift) -> DriftEntry:
+def drift_entry(drift: Drift) -> DriftEntry:
     """As the document tells it."""
-    same = {name: getattr(one, name) for name in ("window_s", "begin", "rise", "low", "high", "limit")}
-    kind, outcome = one.level.kind.value, one.outcome.value
-    return DriftEntry(what=one.what.value, kind=kind, level=one.level.value, outcome=outcome, **same)
+    same = {name: getattr(drift, name) for name in ("window_s", "begin", "rise", "low", "high", "limit")}
+    kind, outcome = drift.level.kind.value, drift.outcome.value
+    return DriftEntry(what=drift.what.value, kind=kind, level=drift.level.value, outcome=outcome, **same)
 
 
 def _part(part: MixPart, figures: PartFigures, step: Step) -> PartEntry:
     limits = [limit for limit in step.limits if limit.part == part.id]
     errors = next(limit for limit in limits if limit.name is StepCondition.ERRORS)
     worst = next(
-        (one for one in (StepOutcome.FAIL, StepOutcome.INCONCLUSIVE) if one in {limit.outcome for limit in limits}),
+        (
+            step_outcome
+            for step_outcome in (StepOutcome.FAIL, StepOutcome.INCONCLUSIVE)
+            if step_outcome in {limit.outcome for limit in limits}
+        ),
         None,
     )
     books, latency = figures.books, figures.latency

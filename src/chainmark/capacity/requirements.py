@@ -34,20 +34,20 @@ def requirements(reports: Sequence[LoadReport]) -> Required:
     Args:
         reports: of repetitions of one test; of several servers the first counts.
     """
-    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    results: dict[tuple[str, str], list[float]] = defaultdict(list)
     for report in reports:
         for endpoint in report.targets[0].endpoints:
             for entry in endpoint.capacities:
-                found[endpoint.id, entry.kind].append(entry.capacity or 0.0)
+                results[endpoint.id, entry.kind].append(entry.capacity or 0.0)
     required: Required = {}
-    for (endpoint_id, kind), capacities in found.items():
+    for (endpoint_id, kind), capacities in results.items():
         if min(capacities) > 0.0:
             required.setdefault(endpoint_id, {})[kind] = _rounded_down(_bound(capacities), kind)
     return required
 
 
 def _bound(capacities: Sequence[float]) -> float:
-    logs = [math.log(one) for one in capacities]
+    logs = [math.log(capacity) for capacity in capacities]
     count, confidence = len(logs), 1.0 - MISSED_BY_CHANCE
     if count < _FEWEST_FOR_NOISE:
         spread = CAPACITY_NOISE * normal_quantile(confidence)

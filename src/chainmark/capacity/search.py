@@ -175,9 +175,9 @@ def search(measure: Measure, plan: SearchPlan, done: Iterable[Step] = ()) -> Sea
         try:
             steps.append(measure(ask))
         except Interrupted as interrupted:
-            kept = [*steps, interrupted.step] if interrupted.step else steps
+            retained = [*steps, interrupted.step] if interrupted.step else steps
             ended_by = StoppedBy.GONE if interrupted.gone else StoppedBy.INTERRUPTED
-            return replace(answer(kept, plan, ended_by), gone=interrupted.gone)
+            return replace(answer(retained, plan, ended_by), gone=interrupted.gone)
     stopped = None if next_ask(steps, plan) is None else StoppedBy.BUDGET
     return answer(steps, plan, stopped)
 
@@ -222,16 +222,16 @@ def _next_level(votes: _Votes, plan: SearchPlan) -> tuple[LoadLevel, Phase] | No
 
 def _deciding(steps: Iterable[Step]) -> list[Step]:
     """Those that decide. A step whose processes waited does so when it was repeated as often as is worth while."""
-    found = []
+    result = []
     repeated: list[Step] = []
     for step in steps:
         if not step.waited:
             repeated = []
-            found += [step] if _decides(step) else []
+            result += [step] if _decides(step) else []
             continue
-        repeated = [*(one for one in repeated if one.level == step.level), step]
-        found += [step] if len(repeated) > REPETITIONS else []
-    return found
+        repeated = [*(item for item in repeated if item.level == step.level), step]
+        result += [step] if len(repeated) > REPETITIONS else []
+    return result
 
 
 def _decides(step: Step) -> bool:
@@ -283,8 +283,11 @@ class _Votes:
         at = self.confirmation(level)
         if at.agree:
             return None
-        lower = [one for one in self.by_level if one < level]
-        agreed = max((one for one in lower if self.confirmation(one).passed == self.count(one)), default=None)
+        lower = [load_level for load_level in self.by_level if load_level < level]
+        agreed = max(
+            (load_level for load_level in lower if self.confirmation(load_level).passed == self.count(load_level)),
+            default=None,
+        )
         return Contested(at, agreed.value, self.median(agreed)) if agreed else Contested(at, 0.0, None)
 
     def clear(self) -> tuple[float, float | None]:
@@ -356,7 +359,8 @@ def answer(steps: Sequence[Step], plan: SearchPlan, ended_by: StoppedBy | None =
         high=high,
         steps=tuple(steps),
         confirmations=confirmations,
-        confirmed=bool(confirmations) and all(one.agree and len(one.outcomes) >= plan.times for one in confirmations),
+        confirmed=bool(confirmations)
+        and all(confirmation.agree and len(confirmation.outcomes) >= plan.times for confirmation in confirmations),
         contested=contested,
     )
 

@@ -160,9 +160,11 @@ def judge(
         limited = waited and outcome is StepOutcome.GENERATOR_LIMITED
         reason = StepCondition.WAITED if limited else _reason(shown or missed, evidence)
         decided = [
-            one for one in judged if one.name is reason and (one.outcome is StepOutcome.FAIL if shown else not one.met)
+            condition
+            for condition in judged
+            if condition.name is reason and (condition.outcome is StepOutcome.FAIL if shown else not condition.met)
         ]
-        reason_part = next((one.part for one in decided if one.part), "")
+        reason_part = next((condition.part for condition in decided if condition.part), "")
     return Step(result, phase, limits, outcome, leaning, reason, lengthened, partial, waits, reason_part)
 
 
@@ -170,14 +172,14 @@ def _of_parts(
     result: StepResult, parts: Sequence[MixPart], read_histogram: ReadHistogram
 ) -> tuple[ConditionResult, ...]:
     """Latencies and errors of each endpoint of a mix; one that nobody asked decides nothing."""
-    found: list[ConditionResult] = []
+    conditions: list[ConditionResult] = []
     for part, figures in zip(parts, result.parts, strict=True) if parts else ():
         evidence = _PartEvidence(result, read_histogram(figures.latency.hdr), part.sla, figures)
         limits = [_centile(evidence, StepCondition.P99, 0.99, part.sla.p99_s), _errors(evidence)]
         if part.sla.p95_s is not None:
             limits.insert(1, _centile(evidence, StepCondition.P95, 0.95, part.sla.p95_s))
-        found += [replace(one, part=part.id, met=one.met or not evidence.asked) for one in limits]
-    return tuple(found)
+        conditions += [replace(limit, part=part.id, met=limit.met or not evidence.asked) for limit in limits]
+    return tuple(conditions)
 
 
 def _waited(waits: Waits | None) -> tuple[ConditionResult, ...]:
@@ -213,13 +215,13 @@ def _reason(against: list[StepCondition], evidence: _Evidence) -> StepCondition:
 
 def _conditions(evidence: _Evidence) -> tuple[ConditionResult, ...]:
     sla = evidence.sla
-    found = [_centile(evidence, StepCondition.P99, 0.99, sla.p99_s)]
+    conditions = [_centile(evidence, StepCondition.P99, 0.99, sla.p99_s)]
     if sla.p95_s is not None:
-        found.append(_centile(evidence, StepCondition.P95, 0.95, sla.p95_s))
-    found.append(_errors(evidence))
+        conditions.append(_centile(evidence, StepCondition.P95, 0.95, sla.p95_s))
+    conditions.append(_errors(evidence))
     if evidence.open_loop:
-        found.append(_achieved(evidence))
-    return (*found, _samples(evidence), _generator(evidence))
+        conditions.append(_achieved(evidence))
+    return (*conditions, _samples(evidence), _generator(evidence))
 
 
 def _separated(low: float, high: float, limit: float) -> StepOutcome:

@@ -141,13 +141,13 @@ def _started(order: StepRequest, make_engine: MakeEngine) -> Engine:
 
 
 def _figures(engine: Engine) -> LiveFigures:
-    told = json.loads(engine.progress())
-    started, under_way, failed = told["started"], told["in_flight"], told["failed"]
-    offered = started + told["queued"]
-    is_warm = told["phase"] == "window"
+    parsed = json.loads(engine.progress())
+    started, under_way, failed = parsed["started"], parsed["in_flight"], parsed["failed"]
+    offered = started + parsed["queued"]
+    is_warm = parsed["phase"] == "window"
     return LiveFigures(
-        offered=offered, sent=started, accepted=told["ok"], failed=failed, in_flight=under_way,
-        p50_s=told.get("p50_s") if is_warm else None, p99_s=told.get("p99_s") if is_warm else None,
+        offered=offered, sent=started, accepted=parsed["ok"], failed=failed, in_flight=under_way,
+        p50_s=parsed.get("p50_s") if is_warm else None, p99_s=parsed.get("p99_s") if is_warm else None,
     )  # fmt: skip
 
 
@@ -157,13 +157,13 @@ def _watch(
     if presence:
         presence.begin()
     while engine.running():
-        told = json.loads(engine.progress())
-        if presence and presence.is_lost(told):
+        parsed = json.loads(engine.progress())
+        if presence and presence.is_lost(parsed):
             engine.stop()
             presence = None
-        said = f"{told['phase']}, {units.count(told['ok'])} answered"
-        failed = f", {units.count(told['failed'])} failed" if told["failed"] else ""
-        progress.update(min(1.0, told["elapsed_s"] / told["planned_s"]), said + failed)
+        said = f"{parsed['phase']}, {units.count(parsed['ok'])} answered"
+        failed = f", {units.count(parsed['failed'])} failed" if parsed["failed"] else ""
+        progress.update(min(1.0, parsed["elapsed_s"] / parsed["planned_s"]), said + failed)
         pause(_LOOK_EVERY_S)
 
 
@@ -338,8 +338,8 @@ class StepRunner:
     def _count(self, engine: Engine) -> None:
         """Until a look has enough answers."""
         while engine.running():
-            told = json.loads(engine.progress())
-            if told["ok"] + told["failed"] >= LOOK_REQUESTS:
+            parsed = json.loads(engine.progress())
+            if parsed["ok"] + parsed["failed"] >= LOOK_REQUESTS:
                 return
             self.pause(_COUNT_EVERY_S)
 

@@ -15,7 +15,7 @@ MOST_BINS = 400  # of a time line: more cannot be told apart
 
 def non_2xx(step: StepEntry) -> int:
     """Requests that failed by their HTTP status."""
-    return sum(one.count for one in step.errors if one.status is not None and not 200 <= one.status < 300)
+    return sum(error.count for error in step.errors if error.status is not None and not 200 <= error.status < 300)
 
 
 def error_share(step: StepEntry) -> float | None:
@@ -32,12 +32,12 @@ def medians_by_level(steps: Sequence[StepEntry], centile: str) -> dict[float, fl
         steps: of one endpoint and one kind of load.
         centile: "p50", "p95" or "p99".
     """
-    found: dict[float, list[float]] = {}
+    results: dict[float, list[float]] = {}
     for step in steps:
         value_s: float | None = getattr(step.of_due, centile).value_s
         if value_s is not None and value_s > 0.0:
-            found.setdefault(step.level, []).append(value_s)
-    return {level: median(values) for level, values in sorted(found.items())}
+            results.setdefault(step.level, []).append(value_s)
+    return {level: median(values) for level, values in sorted(results.items())}
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,14 @@ class Failures:
 
 def failures_of(endpoint: EndpointEntry) -> list[Failures]:
     """Every kind once, the most frequent first."""
-    found: dict[tuple[object, ...], Failures] = {}
+    all_failures: dict[tuple[object, ...], Failures] = {}
     for step in endpoint.steps:
         for entry in step.errors:
             key = (entry.kind, entry.status, tuple(sorted(entry.told.items())), entry.detail)
-            known = found.setdefault(key, Failures(entry, step))
+            known = all_failures.setdefault(key, Failures(entry, step))
             known.count += entry.count
             known.steps += 1
-    return sorted(found.values(), key=lambda one: -one.count)
+    return sorted(all_failures.values(), key=lambda failures: -failures.count)
 
 
 @dataclass(frozen=True)
@@ -122,45 +122,49 @@ class BinnedSeconds:
 def seconds_of(endpoint: EndpointEntry, kind: Kind) -> BinnedSeconds:
     """Of the steps of one kind of load, joined so that there are about `MOST_BINS` bins at the most."""
     by_step: dict[int, list[SecondEntry]] = {}
-    for entry in sorted(endpoint.seconds, key=lambda one: one.second):
+    for entry in sorted(endpoint.seconds, key=lambda second: second.second):
         by_step.setdefault(entry.step, []).append(entry)
     steps = [step for step in endpoint.steps if step.number in by_step and step.kind == kind]
     lengths = {number: seconds[-1].second - seconds[0].second + 1 for number, seconds in by_step.items()}
     size = max(1, -(-sum(lengths[step.number] for step in steps) // MOST_BINS))
-    found = BinnedSeconds([], [], size)
+    binned_seconds = BinnedSeconds([], [], size)
     offset = 0
     for step in steps:
         seconds, length = by_step[step.number], lengths[step.number]
         first = seconds[0].second
-        found.spans.append(StepSpan(step, offset, offset + min(max(0.0, step.warm_up_s - first), length), length))
+        binned_seconds.spans.append(
+            StepSpan(step, offset, offset + min(max(0.0, step.warm_up_s - first), length), length)
+        )
         for start in range(0, length, size):
-            together = [one for one in seconds if start <= one.second - first < start + size]
-            found.bins.append(_bin(step, offset + start, min(offset + start + size, offset + length), together))
+            together = [second for second in seconds if start <= second.second - first < start + size]
+            binned_seconds.bins.append(
+                _bin(step, offset + start, min(offset + start + size, offset + length), together)
+            )
         offset += length
-    return found
+    return binned_seconds
 
 
 def _bin(step: StepEntry, begin: float, end: float, seconds: Sequence[SecondEntry]) -> Bin:
     together: dict[str, float | None] = {
-        "p50": _over([one.p50_s for one in seconds], median),
-        "p99": _over([one.p99_s for one in seconds], max),
-        "max": _over([one.max_s for one in seconds], max),
+        "p50": _over([item.p50_s for item in seconds], median),
+        "p99": _over([item.p99_s for item in seconds], max),
+        "max": _over([item.max_s for item in seconds], max),
     }
     failed: Counter[str] = Counter()
-    for one in seconds:
-        known = {kind: count for kind, count in one.errors.items() if count > 0}
+    for second in seconds:
+        known = {kind: count for kind, count in second.errors.items() if count > 0}
         failed.update(known)
-        failed["failed"] += max(0, one.failed - sum(known.values()))
-    told = {name: value for name, value in together.items() if value is not None and value > 0.0}
+        failed["failed"] += max(0, second.failed - sum(known.values()))
+    reported = {name: value for name, value in together.items() if value is not None and value > 0.0}
     lost = {
-        "generator": _over([one.generator_lost_share for one in seconds], max),
-        "server": _over([one.server_lost_share for one in seconds], max),
-        "stolen": _over([one.stolen_share for one in seconds], max),
+        "generator": _over([item.generator_lost_share for item in seconds], max),
+        "server": _over([item.server_lost_share for item in seconds], max),
+        "stolen": _over([item.stolen_share for item in seconds], max),
     }
     known_lost = {whose: share for whose, share in lost.items() if share is not None}
-    return Bin(step, begin, end, told, dict(sorted((+failed).items())), known_lost)
+    return Bin(step, begin, end, reported, dict(sorted((+failed).items())), known_lost)
 
 
 def _over(values: Sequence[float | None], together: Callable[[list[float]], float]) -> float | None:
-    told = [value for value in values if value is not None and math.isfinite(value)]
-    return together(told) if told else None
+    messages = [value for value in values if value is not None and math.isfinite(value)]
+    return together(messages) if messages else None

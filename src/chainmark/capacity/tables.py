@@ -51,12 +51,12 @@ ERROR_SCHEMA: Schema = {
 }
 
 
-def numbered(found: Sequence[EndpointResult]) -> Iterator[tuple[int, EndpointResult, Step]]:
+def numbered(endpoint_results: Sequence[EndpointResult]) -> Iterator[tuple[int, EndpointResult, Step]]:
     """All steps with their numbers, counted over all endpoints."""
     number = 0
-    for one in found:
-        for step in one.steps():
-            yield number, one, step
+    for endpoint in endpoint_results:
+        for step in endpoint.steps():
+            yield number, endpoint, step
             number += 1
 
 
@@ -85,18 +85,18 @@ SECOND_SCHEMA: Schema = {
 }
 
 
-def steps_frame(found: Sequence[EndpointResult]) -> pl.DataFrame:
+def steps_frame(endpoint_results: Sequence[EndpointResult]) -> pl.DataFrame:
     """One row a step: what was asked, the books, latencies in seconds, the judgement, the histogram."""
-    rows = [dict(_step_row(number, one, step)) for number, one, step in numbered(found)]
+    rows = [dict(_step_row(number, endpoint, step)) for number, endpoint, step in numbered(endpoint_results)]
     return pl.DataFrame(rows, schema=dict(STEP_SCHEMA))
 
 
-def _step_row(number: int, found: EndpointResult, step: Step) -> StepRow:
+def _step_row(number: int, endpoint_result: EndpointResult, step: Step) -> StepRow:
     result = step.result
     return StepRow(
         **dict(figures_of(step)),
         step=number,
-        endpoint=found.endpoint.id,
+        endpoint=endpoint_result.endpoint.id,
         started_ns=result.started_ns,
         sent=result.books.sent,
         warm_up_due=result.warm_up.due,
@@ -115,18 +115,18 @@ def _condition(limit: Any) -> dict[str, Any]:
     return {"name": limit.name.value, "outcome": limit.outcome.value, **{key: getattr(limit, key) for key in names}}
 
 
-def seconds_frame(found: Sequence[EndpointResult]) -> pl.DataFrame:
+def seconds_frame(endpoint_results: Sequence[EndpointResult]) -> pl.DataFrame:
     """One row a step and second, from the begin of its warm-up on."""
     schema = dict(SECOND_SCHEMA)
     frames = []
-    for number, _, step in numbered(found):
+    for number, _, step in numbered(endpoint_results):
         series = step.result.series
         columns = {"step": [number] * len(series.second)} | {name: getattr(series, name) for name in _SERIES}
         frames.append(pl.DataFrame(columns, schema=schema))
     return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
 
 
-def errors_frame(found: Sequence[EndpointResult]) -> pl.DataFrame:
+def errors_frame(endpoint_results: Sequence[EndpointResult]) -> pl.DataFrame:
     """One row a step and kind of error."""
     rows = [
         {
@@ -138,41 +138,43 @@ def errors_frame(found: Sequence[EndpointResult]) -> pl.DataFrame:
             "count": error.count,
             "first_s": error.first_s,
         }
-        for number, _, step in numbered(found)
+        for number, _, step in numbered(endpoint_results)
         for error in step.result.errors
     ]
     return pl.DataFrame(rows, schema=dict(ERROR_SCHEMA))
 
 
-def samples_of(found: Sequence[EndpointResult]) -> dict[str, pl.DataFrame]:
+def samples_of(endpoint_results: Sequence[EndpointResult]) -> dict[str, pl.DataFrame]:
     """The samples of the metrics by population."""
     searched = {
-        capacity_id(one.endpoint.id, kind): [answer.capacity] for one in found for kind, answer in one.answers.items()
+        capacity_id(entry.endpoint.id, kind): [answer.capacity]
+        for entry in endpoint_results
+        for kind, answer in entry.answers.items()
     }
     columns: dict[str, Any] = {ATTEMPT: [1], **searched}
     schema = {ATTEMPT: pl.Int64, **dict.fromkeys(searched, pl.Float64)}
     samples = {SEARCHES: pl.DataFrame(columns, schema=schema)}
-    for one in found:
-        for level in levels_of(one):
-            steps = [step for step in one.fixed if step.level == level and not (step.partial or step.waited)]
-            for endpoint, places in [(one.endpoint, None), *parts_of(one.endpoint)]:
+    for item in endpoint_results:
+        for level in levels_of(item):
+            steps = [step for step in item.fixed if step.level == level and not (step.partial or step.waited)]
+            for endpoint, places in [(item.endpoint, None), *parts_of(item.endpoint)]:
                 frame = _request_samples(endpoint.id, level_name(level), steps, places)
                 samples[population_id(endpoint.id, level)] = frame
-        samples |= {course_id(one.endpoint.id, course): _course_samples(one, course) for course in courses_of(one)}
+        samples |= {course_id(item.endpoint.id, course): _course_samples(item, course) for course in courses_of(item)}
     return samples
 
 
-def _course_samples(found: EndpointResult, course: Course) -> pl.DataFrame:
+def _course_samples(endpoint_result: EndpointResult, course: Course) -> pl.DataFrame:
     """One row a run of a ramp or a spike; null of what says nothing about the server."""
-    name = course_id(found.endpoint.id, course)
+    name = course_id(endpoint_result.endpoint.id, course)
     measured = f"{name}_{KEPT_UP_TO if isinstance(course, Ramp) else RECOVERY}"
     rows: list[dict[str, float]] = []
-    for one in found.courses:
-        result = result_of(one, found.agreement)
-        if one.course != course or result.note:
+    for item in endpoint_result.courses:
+        result = result_of(item, endpoint_result.agreement)
+        if item.course != course or result.note:
             continue
-        books = one.step.result.books
-        failed = books.failed - one.step.result.closed_idle
+        books = item.step.result.books
+        failed = books.failed - item.step.result.closed_idle
         # What had not come back, or was never missed, counts with the end.
         end = course.last if isinstance(course, Ramp) else course.after_s
         value = end if result.measured is None else result.measured
@@ -215,7 +217,7 @@ def _records(
     due_s = np.frombuffer(records.due_ns, dtype="<i8") / NS - step.result.warm_up_s
     latency_s = np.frombuffer(records.latency_ns, dtype="<i8") / NS
     classes = np.frombuffer(records.classes, dtype="u1")
-    right, no_error = (classes == RECORD_CLASSES.index(one) for one in (RIGHT, IDLE_CLOSE))
+    right, no_error = (classes == RECORD_CLASSES.index(item) for item in (RIGHT, IDLE_CLOSE))
     failed = ~right & ~no_error
     rows, due = len(due_s) + step.result.records_left_out, step.result.books.due
     if rows != due:

@@ -63,9 +63,9 @@ class Ruling:
         return f"{self.label} ({self.kind})" if self.kind else self.label
 
 
-def said(found: Verdict) -> str:
+def said(result: Verdict) -> str:
     """A verdict in the words of an agreement: it is met or missed."""
-    return {Verdict.PASS: "met", Verdict.FAIL: "missed"}.get(found, found.value)
+    return {Verdict.PASS: "met", Verdict.FAIL: "missed"}.get(result, result.value)
 
 
 def level_text(kind: str | None, value: float) -> str:
@@ -91,7 +91,7 @@ def rulings(report: LoadReport) -> list[Ruling]:
     ruled = [ruling for number in range(len(report.targets)) for ruling in _of_target(report, number)]
     if not report.required:
         return ruled
-    return [replace(one, gates=one.required is not None or _makes_invalid(one)) for one in ruled]
+    return [replace(ruling, gates=ruling.required is not None or _makes_invalid(ruling)) for ruling in ruled]
 
 
 def verdict(report: LoadReport, ruled: Sequence[Ruling] | None = None) -> tuple[Verdict, list[str]]:
@@ -101,8 +101,8 @@ def verdict(report: LoadReport, ruled: Sequence[Ruling] | None = None) -> tuple[
         report: the document.
         ruled: its rulings, where they are known already.
     """
-    ruled = [one for one in (rulings(report) if ruled is None else ruled) if one.gates]
-    found = {ruling.verdict for ruling in ruled}
+    ruled = [ruling for ruling in (rulings(report) if ruled is None else ruled) if ruling.gates]
+    verdicts = {ruling.verdict for ruling in ruled}
     several = len(report.targets) > 1
     reasons = [
         f"{f'{ruling.target}: ' if several else ''}{ruling.name}: {ruling.reason}."
@@ -115,14 +115,14 @@ def verdict(report: LoadReport, ruled: Sequence[Ruling] | None = None) -> tuple[
         reasons = [*reasons[:MOST_REASONS], f"{left} more are in the tables."]
     for target in report.targets:
         if target.gone:
-            found.add(Verdict.GONE)
+            verdicts.add(Verdict.GONE)
             reasons.insert(0, gone_text(target))
         elif target.interrupted:
-            found.add(Verdict.PARTIAL)
+            verdicts.add(Verdict.PARTIAL)
             reasons.insert(0, f"{target.name}: the test was interrupted; what was measured until then stands here.")
-    if not found:
+    if not verdicts:
         return Verdict.INCONCLUSIVE, ["Nothing was measured."]
-    return worst(found), reasons
+    return worst(verdicts), reasons
 
 
 def _of_target(report: LoadReport, number: int) -> Iterator[Ruling]:
@@ -143,7 +143,7 @@ def _of_target(report: LoadReport, number: int) -> Iterator[Ruling]:
             known = Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *drifted)
             yield replace(known, is_of_levels=True, is_of_drift=True)
         for course in dict.fromkeys(map(course_text, endpoint.courses)):
-            runs = [one for one in endpoint.courses if course_text(one) == course]
+            runs = [item for item in endpoint.courses if course_text(item) == course]
             known = Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *_of_course(runs))
             yield replace(known, is_of_levels=bool(endpoint.steps), course=course)
     for key in report.required:
@@ -153,56 +153,58 @@ def _of_target(report: LoadReport, number: int) -> Iterator[Ruling]:
 
 def _drifted(endpoint: EndpointEntry) -> tuple[Verdict, str] | None:
     """Whether it stayed as it was, where that was asked."""
-    judged = [one for one in endpoint.drifts if one.limit is not None]
-    for outcome, found in (("fail", Verdict.FAIL), ("inconclusive", Verdict.INCONCLUSIVE)):
-        here = [one for one in judged if one.outcome == outcome]
+    judged = [drift for drift in endpoint.drifts if drift.limit is not None]
+    for outcome, result in (("fail", Verdict.FAIL), ("inconclusive", Verdict.INCONCLUSIVE)):
+        here = [drift for drift in judged if drift.outcome == outcome]
         if here:
-            told = "; ".join(f"{one.what} {drift_text(one)} over {units.duration(one.window_s)}" for one in here)
-            return found, told
+            text = "; ".join(
+                f"{drift.what} {drift_text(drift)} over {units.duration(drift.window_s)}" for drift in here
+            )
+            return result, text
     return (Verdict.PASS, "stayed as it was") if judged else None
 
 
-def course_text(one: CourseEntry) -> str:
+def course_text(course: CourseEntry) -> str:
     """A ramp or a spike in words: "spike from 50 to 400 requests/s"."""
-    return f"{one.what} from {bare_level(one.first)} to {level_text(one.kind, one.last)}"
+    return f"{course.what} from {bare_level(course.first)} to {level_text(course.kind, course.last)}"
 
 
-def measured_text(one: CourseEntry) -> str:
+def measured_text(course: CourseEntry) -> str:
     """What a ramp or a spike showed: "4.2 s", "312 requests/s"."""
-    if one.note:
+    if course.note:
         return units.NOT_ESTIMABLE
-    if one.measured is None:
-        return "never" if one.what == "ramp" else "not recovered"
-    return course_figure(one, one.measured)
+    if course.measured is None:
+        return "never" if course.what == "ramp" else "not recovered"
+    return course_figure(course, course.measured)
 
 
-def course_figure(one: CourseEntry, value: float) -> str:
+def course_figure(course: CourseEntry, value: float) -> str:
     """A figure of a ramp or a spike with its unit."""
-    return units.duration(value) if one.unit == "s" else level_text(one.kind, value)
+    return units.duration(value) if course.unit == "s" else level_text(course.kind, value)
 
 
 def _of_course(runs: Sequence[CourseEntry]) -> tuple[Verdict, str]:
     """Of every run of a ramp or a spike; one that says nothing about the server decides nothing, unless all do."""
-    measured = [one for one in runs if not one.note]
+    measured = [run for run in runs if not run.note]
     if not measured:
-        hindered = _hindered([one.step for one in runs])
+        hindered = _hindered([run.step for run in runs])
         partial = Verdict.PARTIAL if runs[-1].step.partial else Verdict.INCONCLUSIVE
         return hindered or (partial, runs[-1].note)
     said_of = ", ".join(dict.fromkeys(map(measured_text, measured)))
-    outcomes = {one.outcome for one in measured}
+    outcomes = {course.outcome for course in measured}
     outcome = "fail" if "fail" in outcomes else "inconclusive" if "inconclusive" in outcomes else "pass"
-    found = {"fail": Verdict.FAIL, "pass": Verdict.PASS}.get(outcome, Verdict.INCONCLUSIVE)
+    result = {"fail": Verdict.FAIL, "pass": Verdict.PASS}.get(outcome, Verdict.INCONCLUSIVE)
     if runs[0].what == "ramp":
-        return found, "the agreement held up to its end" if found is Verdict.PASS else f"missed from {said_of}"
+        return result, "the agreement held up to its end" if result is Verdict.PASS else f"missed from {said_of}"
     limit = f", {units.duration(runs[0].limit)} allowed" if runs[0].is_asked else ""
-    return found, f"recovery after {said_of}{limit}"
+    return result, f"recovery after {said_of}{limit}"
 
 
-def drift_text(one: DriftEntry) -> str:
+def drift_text(drift_entry: DriftEntry) -> str:
     """By how much a figure changed, and its interval: "+12 % (+8 to +16 %)"."""
-    if one.rise is None:
+    if drift_entry.rise is None:
         return units.NOT_ESTIMABLE
-    return f"{units.percent(one.rise)} ({units.percent_interval(one.low, one.high)})"
+    return f"{units.percent(drift_entry.rise)} ({units.percent_interval(drift_entry.low, drift_entry.high)})"
 
 
 def _not_measured(report: LoadReport, number: int, key: str) -> Ruling:
@@ -214,42 +216,52 @@ def _not_measured(report: LoadReport, number: int, key: str) -> Ruling:
     reason = f"{level_text(kind, wanted)} required, but it was not measured"
     if id_ in target.skipped:
         reason += f" ({target.skipped[id_]})"
-    found = Verdict.PARTIAL if target.interrupted else Verdict.INCONCLUSIVE
-    return Ruling(number, target.name, id_, label, kind, wanted, found, reason)
+    result = Verdict.PARTIAL if target.interrupted else Verdict.INCONCLUSIVE
+    return Ruling(number, target.name, id_, label, kind, wanted, result, reason)
 
 
-def _rule(found: CapacityEntry, required: float | None, steps: Sequence[StepEntry]) -> tuple[Verdict, str]:
+def _rule(capacity_entry: CapacityEntry, required: float | None, steps: Sequence[StepEntry]) -> tuple[Verdict, str]:
     """Against what is required, or else against its lowest level."""
     if required is None:
-        return _lowest(found, steps)
-    wanted = f"{level_text(found.kind, required)} required"
-    if found.low >= required:
-        return Verdict.PASS, f"{wanted}, {level_text(found.kind, found.low)} passed clearly"
-    if found.high is not None and found.high <= required:
-        missed = f", missing {found.condition}" if found.condition else ""
-        return Verdict.FAIL, f"{wanted}, but {level_text(found.kind, found.high)} failed clearly{missed}"
-    passed = f"{level_text(found.kind, found.low)} passed clearly" if found.low > 0 else "no level passed clearly"
-    return _undecided(found), f"{wanted}, but {passed} and {_why(found, steps)}"
+        return _lowest(capacity_entry, steps)
+    wanted = f"{level_text(capacity_entry.kind, required)} required"
+    if capacity_entry.low >= required:
+        return Verdict.PASS, f"{wanted}, {level_text(capacity_entry.kind, capacity_entry.low)} passed clearly"
+    if capacity_entry.high is not None and capacity_entry.high <= required:
+        missed = f", missing {capacity_entry.condition}" if capacity_entry.condition else ""
+        return (
+            Verdict.FAIL,
+            f"{wanted}, but {level_text(capacity_entry.kind, capacity_entry.high)} failed clearly{missed}",
+        )
+    passed = (
+        f"{level_text(capacity_entry.kind, capacity_entry.low)} passed clearly"
+        if capacity_entry.low > 0
+        else "no level passed clearly"
+    )
+    return _undecided(capacity_entry), f"{wanted}, but {passed} and {_why(capacity_entry, steps)}"
 
 
-def _lowest(found: CapacityEntry, steps: Sequence[StepEntry]) -> tuple[Verdict, str]:
-    if found.low > 0.0:
-        return Verdict.PASS, f"{level_text(found.kind, found.low)} passed clearly"
-    if found.finding == "nothing passed" and found.high is not None:
-        missed = f", missing {found.condition}" if found.condition else ""
-        return Verdict.FAIL, f"the lowest level, {level_text(found.kind, found.high)}, failed clearly{missed}"
-    return _undecided(found), f"no level passed clearly: {_why(found, steps)}"
+def _lowest(capacity_entry: CapacityEntry, steps: Sequence[StepEntry]) -> tuple[Verdict, str]:
+    if capacity_entry.low > 0.0:
+        return Verdict.PASS, f"{level_text(capacity_entry.kind, capacity_entry.low)} passed clearly"
+    if capacity_entry.finding == "nothing passed" and capacity_entry.high is not None:
+        missed = f", missing {capacity_entry.condition}" if capacity_entry.condition else ""
+        return (
+            Verdict.FAIL,
+            f"the lowest level, {level_text(capacity_entry.kind, capacity_entry.high)}, failed clearly{missed}",
+        )
+    return _undecided(capacity_entry), f"no level passed clearly: {_why(capacity_entry, steps)}"
 
 
-def _undecided(found: CapacityEntry) -> Verdict:
-    if found.stopped_by in ("interrupted", "server gone"):
+def _undecided(capacity_entry: CapacityEntry) -> Verdict:
+    if capacity_entry.stopped_by in ("interrupted", "server gone"):
         return Verdict.PARTIAL
-    if found.stopped_by == "waited":
+    if capacity_entry.stopped_by == "waited":
         return Verdict.INVALID
-    return Verdict.GENERATOR_LIMITED if found.stopped_by == "generator-limited" else Verdict.INCONCLUSIVE
+    return Verdict.GENERATOR_LIMITED if capacity_entry.stopped_by == "generator-limited" else Verdict.INCONCLUSIVE
 
 
-def _why(found: CapacityEntry, steps: Sequence[StepEntry]) -> str:
+def _why(capacity_entry: CapacityEntry, steps: Sequence[StepEntry]) -> str:
     """What kept the search from an answer."""
     ends = {
         "interrupted": "the search was interrupted",
@@ -259,13 +271,17 @@ def _why(found: CapacityEntry, steps: Sequence[StepEntry]) -> str:
         "ladder end": "that is the ladder's end",
         "budget": "the search ran out of steps",
     }
-    if found.stopped_by in ends:
-        return ends[found.stopped_by]
-    failed = f"{level_text(found.kind, found.high)} failed clearly" if found.high is not None else ""
+    if capacity_entry.stopped_by in ends:
+        return ends[capacity_entry.stopped_by]
+    failed = (
+        f"{level_text(capacity_entry.kind, capacity_entry.high)} failed clearly"
+        if capacity_entry.high is not None
+        else ""
+    )
     between = [
         step for step in steps
-        if step.kind == found.kind and not step.partial and step.level > found.low
-        and (found.high is None or step.level < found.high)
+        if step.kind == capacity_entry.kind and not step.partial and step.level > capacity_entry.low
+        and (capacity_entry.high is None or step.level < capacity_entry.high)
     ]  # fmt: skip
     return "; ".join(part for part in (failed, *_what_happened(between)) if part) or "no level failed clearly"
 
@@ -278,7 +294,14 @@ def _what_happened(steps: Sequence[StepEntry]) -> Iterator[str]:
     here = [step for step in steps if step.level == lowest]
     level = level_text(here[0].kind, lowest)
     longest = max(here, key=lambda step: step.due)
-    wanted = next((one.limit for one in longest.conditions if one.name == "samples" and one.outcome != "pass"), None)
+    wanted = next(
+        (
+            condition.limit
+            for condition in longest.conditions
+            if condition.name == "samples" and condition.outcome != "pass"
+        ),
+        None,
+    )
     if wanted is not None:
         answers, took = units.plural(longest.due, "answer"), units.duration(longest.window_s)
         yield f"{level} gave {answers} in {took}, and {units.count(round(wanted))} are needed"
@@ -291,8 +314,8 @@ def _by_steps(endpoint: EndpointEntry) -> tuple[Verdict, str]:
     """Of an endpoint without a search: every whole step must pass."""
     whole = [step for step in endpoint.steps if not step.partial]
     if not whole:
-        found = Verdict.PARTIAL if endpoint.steps else Verdict.INCONCLUSIVE
-        return found, "no step was measured to its end"
+        result = Verdict.PARTIAL if endpoint.steps else Verdict.INCONCLUSIVE
+        return result, "no step was measured to its end"
     clean = [step for step in whole if step.reason != "waited"]
     if failed := _levels(step for step in clean if step.outcome == "fail"):
         return Verdict.FAIL, f"fail at {failed}"

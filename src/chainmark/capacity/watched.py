@@ -27,7 +27,7 @@ _MOST_STATEMENTS = 3
 WATCH_SCHEMA: Schema = {"step": pl.Int64, "second": pl.Int64, **SERVER_SCHEMA}
 
 
-def watch_frame(watched: Watched, found: Sequence[EndpointResult]) -> pl.DataFrame:
+def watch_frame(watched: Watched, endpoint_results: Sequence[EndpointResult]) -> pl.DataFrame:
     """Every reading, with the step and the second of it in which it was taken; null between the steps.
 
     Steps have the numbers that ``steps.parquet`` gives them.
@@ -35,7 +35,7 @@ def watch_frame(watched: Watched, found: Sequence[EndpointResult]) -> pl.DataFra
     frame = watched.frame()
     step, second = pl.lit(None, dtype=pl.Int64), pl.lit(None, dtype=pl.Int64)
     steps = pl.DataFrame(
-        [(number, *_whole(one)) for number, _, one in numbered(found)],
+        [(number, *_whole(item)) for number, _, item in numbered(endpoint_results)],
         schema={"step": pl.Int64, "begin_ns": pl.Int64, "end_ns": pl.Int64},
         orient="row",
     ).sort("begin_ns")
@@ -65,39 +65,44 @@ def _loaded(step: Step) -> tuple[float, float]:
 def source_entries(watched: Watched) -> list[SourceEntry]:
     """The sources, and how often each answered."""
     return [
-        SourceEntry(name=one.name, what=one.what, read=one.read, missed=one.missed, why=one.why)
-        for one in watched.sources
+        SourceEntry(name=source.name, what=source.what, read=source.read, missed=source.missed, why=source.why)
+        for source in watched.sources
     ]
 
 
-def with_watched(entry: EndpointEntry, found: EndpointResult, watched: Watched) -> EndpointEntry:
+def with_watched(entry: EndpointEntry, endpoint_result: EndpointResult, watched: Watched) -> EndpointEntry:
     """An endpoint with what the server used meanwhile, and what bent first."""
-    steps = found.level_steps()
-    known = [one for resource in watched.resources if (one := _resource(resource, steps, entry)).uses]
-    limited = [one for one in known if _is_telling(one)]
-    others = sorted((one for one in known if not _is_telling(one)), key=_change, reverse=True)
+    steps = endpoint_result.level_steps()
+    known = [item for resource in watched.resources if (item := _resource(resource, steps, entry)).uses]
+    limited = [resource for resource in known if _is_telling(resource)]
+    others = sorted((resource for resource in known if not _is_telling(resource)), key=_change, reverse=True)
     resources = [*limited, *others[:MOST_WITHOUT_LIMIT]]
     return entry.model_copy(
         update={
             "resources": resources,
             "series_left_out": len(others[MOST_WITHOUT_LIMIT:]),
-            "statements": [one for at, step in enumerate(steps) for one in _statements(at, step, watched.statements)],
+            "statements": [
+                statement for at, step in enumerate(steps) for statement in _statements(at, step, watched.statements)
+            ],
             "bent": bent_entries(entry.steps, resources),
-            "drifts": [*entry.drifts, *map(drift_entry, _memory_drifts(found, watched))],
+            "drifts": [*entry.drifts, *map(drift_entry, _memory_drifts(endpoint_result, watched))],
         }
     )
 
 
-def drifts_in(found: EndpointResult, watched: Watched) -> list[Drift]:
+def drifts_in(endpoint_result: EndpointResult, watched: Watched) -> list[Drift]:
     """Of everything that is looked at over an endpoint's long steps."""
-    return [*drifts_of(found.level_steps(), found.agreement), *_memory_drifts(found, watched)]
+    return [
+        *drifts_of(endpoint_result.level_steps(), endpoint_result.agreement),
+        *_memory_drifts(endpoint_result, watched),
+    ]
 
 
-def _memory_drifts(found: EndpointResult, watched: Watched) -> Iterator[Drift]:
+def _memory_drifts(endpoint_result: EndpointResult, watched: Watched) -> Iterator[Drift]:
     """Of the server's processes, or of its control group."""
-    for one in watched.series:
-        if one.name.source in {PROCESS, CGROUP} and one.name.series == MEMORY:
-            yield from memory_drifts_of(found.level_steps(), found.agreement, one)
+    for reading_series in watched.series:
+        if reading_series.name.source in {PROCESS, CGROUP} and reading_series.name.series == MEMORY:
+            yield from memory_drifts_of(endpoint_result.level_steps(), endpoint_result.agreement, reading_series)
 
 
 def _resource(resource: Resource, steps: Sequence[Step], entry: EndpointEntry) -> ResourceEntry:
@@ -115,7 +120,7 @@ def _resource(resource: Resource, steps: Sequence[Step], entry: EndpointEntry) -
 
 
 def _uses(resource: Resource, steps: Sequence[Step], entry: EndpointEntry) -> Iterator[UseEntry]:
-    for step, told in zip(steps, entry.steps, strict=True):
+    for step, reported in zip(steps, entry.steps, strict=True):
         stretch = _loaded(step)
         mean = resource.used.mean(*stretch)
         if mean is None:
@@ -123,10 +128,10 @@ def _uses(resource: Resource, steps: Sequence[Step], entry: EndpointEntry) -> It
         highest = resource.used.highest(*stretch)
         limit = resource.limit_over(*stretch)
         # Of the processors only what others left of them can be used up.
-        lost = told.server_lost_share or 0.0 if resource.is_cpu else 0.0
+        lost = reported.server_lost_share or 0.0 if resource.is_cpu else 0.0
         share = mean / (limit * (1.0 - lost)) if limit is not None and lost < 1.0 else None
         yield UseEntry(
-            step=told.number,
+            step=reported.number,
             mean=mean,
             highest=mean if highest is None else max(mean, highest),
             limit=limit,
@@ -134,14 +139,18 @@ def _uses(resource: Resource, steps: Sequence[Step], entry: EndpointEntry) -> It
         )
 
 
-def _is_telling(one: ResourceEntry) -> bool:
+def _is_telling(resource_entry: ResourceEntry) -> bool:
     """Whether it is always told: it has a limit, or is none of a page's many series."""
-    return any(use.limit is not None for use in one.uses) or not one.label.startswith("`") or one.is_cpu
+    return (
+        any(use.limit is not None for use in resource_entry.uses)
+        or not resource_entry.label.startswith("`")
+        or resource_entry.is_cpu
+    )
 
 
-def _change(one: ResourceEntry) -> float:
+def _change(resource_entry: ResourceEntry) -> float:
     """How much it changes over the steps, against its size."""
-    values = [use.mean for use in one.uses]
+    values = [use.mean for use in resource_entry.uses]
     size = max(map(abs, values))
     return (max(values) - min(values)) / size if size > 0.0 else 0.0
 
@@ -149,7 +158,7 @@ def _change(one: ResourceEntry) -> float:
 def _statements(number: int, step: Step, statements: Sequence[Statement]) -> Iterator[StatementEntry]:
     """The costliest of a step."""
     begin_ns, end_ns = _loaded(step)
-    known = [(one, seconds) for one in statements if (seconds := one.seconds.mean(begin_ns, end_ns))]
-    for one, busy in sorted(known, key=lambda each: (-each[1], each[0].text))[:_MOST_STATEMENTS]:
-        calls_per_s = one.calls.mean(begin_ns, end_ns) or 0.0
-        yield StatementEntry(step=number, text=one.text, busy=busy, calls_per_s=calls_per_s)
+    known = [(item, seconds) for item in statements if (seconds := item.seconds.mean(begin_ns, end_ns))]
+    for statement, busy in sorted(known, key=lambda each: (-each[1], each[0].text))[:_MOST_STATEMENTS]:
+        calls_per_s = statement.calls.mean(begin_ns, end_ns) or 0.0
+        yield StatementEntry(step=number, text=statement.text, busy=busy, calls_per_s=calls_per_s)

@@ -80,5 +80,5 @@ class _Account:
         """Lost in these seconds together."""
         if not seconds:
             return None
-        ran_s, waited_s, contended_s = (float(one[seconds].sum()) for one in (self.ran, self.waited, self.contended))
+        ran_s, waited_s, contended_s = (float(item[seconds].sum()) for item in (self.ran, self.waited, self.contended))
         return lost_share(ran_s, waited_s, contended_s, float(len(seconds)))

@@ -109,15 +109,15 @@ def _load(name: str, place: str) -> Any:
         place: ``module:attribute`` of its function, or of the app of a group; a function's ``command_class`` parses it.
     """
     module, _, attribute = place.partition(":")
-    found = getattr(import_module(f"chainmark.cli.{module}"), attribute)
+    result = getattr(import_module(f"chainmark.cli.{module}"), attribute)
     around = typer.Typer(rich_markup_mode="markdown")
     around.callback()(lambda: None)
-    if isinstance(found, typer.Typer):
-        for command in found.registered_commands:
+    if isinstance(result, typer.Typer):
+        for command in result.registered_commands:
             command.cls = Quick
-        around.add_typer(found, name=name, cls=QuickGroup)
+        around.add_typer(result, name=name, cls=QuickGroup)
     else:
-        around.command(name, cls=getattr(found, "command_class", Quick))(found)
+        around.command(name, cls=getattr(result, "command_class", Quick))(result)
     return typer.main.get_group(around).commands[name]
 
 
@@ -135,8 +135,8 @@ class Commands(QuickGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The chosen command itself, and the arguments behind its name."""
-        name, found, rest = super().resolve_command(ctx, args)
-        return name, found if name is None else _load(name, COMMANDS[name][0]), rest
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command if name is None else _load(name, COMMANDS[name][0]), rest
 
 
 app = typer.Typer(

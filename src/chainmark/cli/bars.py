@@ -54,12 +54,12 @@ class TerminalProgress:
         """Say how a run ended."""
         failed = run.manifest.deciding_gates
         how = run.manifest.status.value
-        told = how if not failed else f"{how}: {failed[0].label}: {failed[0].measured} ({failed[0].limit})"
+        reported = how if not failed else f"{how}: {failed[0].label}: {failed[0].measured} ({failed[0].limit})"
         name, place = run.manifest.profile_name, run.manifest.experiment
         heading = self._headings.pop((name, place.side, place.repetition, place.position), "") if place else ""
         mark = (" ✓ " if not failed else " ✗ ", "green" if not failed else "red")
         line = Text.assemble(mark, heading or self._heading, "  ")
-        (self._bars.console if self._bars else err()).print(line + Text(f"{run.run_id}  {told}", "dim"))
+        (self._bars.console if self._bars else err()).print(line + Text(f"{run.run_id}  {reported}", "dim"))
 
     def stage(self, name: str) -> None:
         """A new stage begins."""
@@ -149,8 +149,8 @@ class QaProgress:
     def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None:
         """Name a scenario; say what it lacks."""
         self._title = scenario.title
-        told = f": not run; it requires {'; '.join(lacking)}" if lacking else ""
-        self._bars.say(f"{scenario.title}{told}")
+        reported = f": not run; it requires {'; '.join(lacking)}" if lacking else ""
+        self._bars.say(f"{scenario.title}{reported}")
 
     def begin(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> None:
         """Announce a run."""

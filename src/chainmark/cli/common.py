@@ -398,18 +398,18 @@ def watches_server(command: Callable[..., None]) -> Callable[..., None]:
 
 def exit_if_not_valid(runs: Sequence[cm.Run], hint: str) -> None:
     """Say which gates runs failed, and exit accordingly: what its subject failed outweighs what was not measured."""
-    told = [run for run in runs if not run.is_valid]
-    for run in told:
+    reported = [run for run in runs if not run.is_valid]
+    for run in reported:
         for gate in run.manifest.failed_gates:
             detail = f": {gate.detail}" if gate.detail else ""
             missed = f"{gate.label}: measured {gate.measured}, required {gate.limit}{detail}"
             say(f"{run.id} {_HOW_ENDED[run.manifest.status.value]}: {missed}")
-    statuses = {run.manifest.status.value for run in told}
+    statuses = {run.manifest.status.value for run in reported}
     if "invalid" in statuses:
         say(f"hint: invalid runs are never compared; {hint}")
-    elif told:
+    elif reported:
         say(f"hint: a failed run counts against its side in a comparison; {hint}")
-    if told:
+    if reported:
         raise typer.Exit(ExitCode.FAIL if "failed" in statuses else ExitCode.INVALID)
 
 

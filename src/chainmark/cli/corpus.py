@@ -62,7 +62,7 @@ def _sampling(system: str) -> Callable[..., None]:
         connection: Connection,
     ) -> None:
         with progress() as listener:
-            kept = cm.corpus(
+            kept_corpus = cm.corpus(
                 system,
                 url,
                 path,
@@ -73,7 +73,7 @@ def _sampling(system: str) -> Callable[..., None]:
                 **connection.arguments(),
                 progress=listener,
             )
-        _show(kept, path, as_json)
+        _show(kept_corpus, path, as_json)
 
     return sample
 
@@ -110,7 +110,7 @@ def import_(
 ) -> None:
     """Take the requests of other tools' load tests; the help above says of which."""
     with progress() as listener:
-        kept = cm.corpus(
+        kept_corpus = cm.corpus(
             system,
             target,
             path,
@@ -120,7 +120,7 @@ def import_(
             **connection.arguments(),
             progress=listener,
         )
-    _show(kept, path, as_json)
+    _show(kept_corpus, path, as_json)
 
 
 @app.command("check", epilog="Example: `chainmark corpus check corpus.json --target http://127.0.0.1:8083`")
@@ -136,12 +136,14 @@ def check(
 ) -> None:
     """Send every request of a corpus to a server once. Exit code 0: all answers are correct; 1: some are not."""
     with progress() as listener:
-        kept, wrong = cm.check_corpus(
+        kept_corpus, wrong = cm.check_corpus(
             system, path, target, http_version=_version(http2=http2), **connection.arguments(), progress=listener
         )
-    total = sum(sum(counts.values()) for counts in kept.requests.values())
+    total = sum(sum(counts.values()) for counts in kept_corpus.requests.values())
     if as_json:
-        print_json({"hash": kept.hash, "requests": total, "wrong": [asdict(one) for one in wrong]})
+        print_json(
+            {"hash": kept_corpus.hash, "requests": total, "wrong": [asdict(wrong_request) for wrong_request in wrong]}
+        )
     else:
         out().print(
             f"{units.count(total - len(wrong))} of {units.count(total)} requests were answered correctly", markup=False
@@ -150,26 +152,26 @@ def check(
     raise typer.Exit(ExitCode.FAIL if wrong else ExitCode.DONE)
 
 
-def _show(kept: KeptCorpus, path: Path, as_json: bool) -> None:
+def _show(kept_corpus: KeptCorpus, path: Path, as_json: bool) -> None:
     if as_json:
-        print_json({"path": str(path), **asdict(kept)})
+        print_json({"path": str(path), **asdict(kept_corpus)})
         return
     table = Table("endpoint", Column("requests", justify="right"), Column("kinds", overflow="fold"), box=None)
-    for endpoint, counts in kept.requests.items():
+    for endpoint, counts in kept_corpus.requests.items():
         kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items() if len(counts) > 1)
         table.add_row(endpoint, units.count(sum(counts.values())), kinds)
-    for endpoint, reason in kept.skipped.items():
+    for endpoint, reason in kept_corpus.skipped.items():
         table.add_row(endpoint, "–", reason)
     out().print(table)
-    if kept.refused:
-        out().print(f"\n{units.count(len(kept.refused))} were not answered correctly and are not in the corpus:")
-        _list(kept.refused)
-    out().print(f"\nnetwork {kept.network}\nhash    {kept.hash}", markup=False)
+    if kept_corpus.refused:
+        out().print(f"\n{units.count(len(kept_corpus.refused))} were not answered correctly and are not in the corpus:")
+        _list(kept_corpus.refused)
+    out().print(f"\nnetwork {kept_corpus.network}\nhash    {kept_corpus.hash}", markup=False)
     say(f"corpus  {path}")
 
 
 def _list(wrong: Sequence[WrongRequest]) -> None:
-    for one in wrong[:_LISTED]:
-        out().print(f"  {one.endpoint}: {one.reason}", markup=False)
+    for wrong_request in wrong[:_LISTED]:
+        out().print(f"  {wrong_request.endpoint}: {wrong_request.reason}", markup=False)
     if len(wrong) > _LISTED:
         out().print(f"  and {units.count(len(wrong) - _LISTED)} more; `--json` lists all of them", markup=False)

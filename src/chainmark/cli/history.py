@@ -68,8 +68,8 @@ def note(
             raise UsageError(
                 "`--metric` applies only to a change of the set-up", "give the day on which the change took effect"
             )
-        found = cm.annotate(since, text, system=system, until=until)
-        out().print(f"noted: {found.system} {found.reach}: {found.text}", markup=False)
+        annotation = cm.annotate(since, text, system=system, until=until)
+        out().print(f"noted: {annotation.system} {annotation.reach}: {annotation.text}", markup=False)
         return
     epoch = cm.note(system, since, text, metrics=metrics or [])
     out().print(f"noted: {epoch.system} since {epoch.since}: {epoch.text}", markup=False)
@@ -109,16 +109,16 @@ def margins(
 @app.command("list", epilog="Example: `chainmark history list`")
 def list_notes(as_json: AsJson = False) -> None:
     """List all notes and anchors."""
-    found = cm.notes()
+    notes = cm.notes()
     if as_json:
-        print_json(found.model_dump(mode="json"))
+        print_json(notes.model_dump(mode="json"))
         return
     table = Table("system", "since", "what", "metrics", box=None, padding=(0, 2, 0, 0))
-    for one in found.epochs:
-        table.add_row(one.system, one.since, one.text, ", ".join(one.metrics) or "any")
-    for note_ in found.annotations:
+    for epoch in notes.epochs:
+        table.add_row(epoch.system, epoch.since, epoch.text, ", ".join(epoch.metrics) or "any")
+    for note_ in notes.annotations:
         table.add_row(note_.system, note_.reach, note_.text, "")
-    for system, version in found.anchors.items():
+    for system, version in notes.anchors.items():
         table.add_row(system, "", f"anchor {version}", "")
     out().print(table)
 

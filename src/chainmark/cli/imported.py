@@ -53,11 +53,11 @@ def print_imported(made: Sequence[cm.Run]) -> None:
 def _print_list(made: Sequence[cm.Run]) -> None:
     """What was imported where the source held several runs, for people."""
     table = Table("run", "version", "what", box=None, padding=(0, 2, 0, 0))
-    for one in made:
-        facts = [fact.value for fact in one.manifest.facts[:_FACTS_SHOWN]]
-        table.add_row(one.id, one.manifest.subject.version, "; ".join(facts))
+    for run in made:
+        facts = [fact.value for fact in run.manifest.facts[:_FACTS_SHOWN]]
+        table.add_row(run.id, run.manifest.subject.version, "; ".join(facts))
     out().print(table)
-    fresh = sum(one.is_new for one in made)
+    fresh = sum(item.is_new for item in made)
     out().print(f"\n{len(made)} runs, {fresh} of them new", markup=False)
 
 
@@ -74,8 +74,8 @@ def _print_summary(made: cm.Run) -> None:
     table.add_row("time", f"{manifest.started_at} to {manifest.ended_at}")
     table.add_row("sources", f"{len(manifest.sources)}, {_size(manifest)}")
     for account, classes in in_short(manifest.counts).items():
-        told = ", ".join(f"{label} {units.count(count)}" for label, count in classes.items() if count)
-        table.add_row(account, f"{units.count(sum(classes.values()))}: {told}")
+        text = ", ".join(f"{label} {units.count(count)}" for label, count in classes.items() if count)
+        table.add_row(account, f"{units.count(sum(classes.values()))}: {text}")
     out().print(table)
     _print_gates(manifest)
     _print_notes(manifest)

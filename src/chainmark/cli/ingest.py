@@ -153,7 +153,7 @@ def ingest(
 def finish(made: Sequence[cm.Run], as_json: bool) -> None:
     """Show what was imported, and exit by it."""
     if as_json:
-        entries = [{"is_new": one.is_new, **one.manifest.model_dump(mode="json")} for one in made]
+        entries = [{"is_new": run.is_new, **run.manifest.model_dump(mode="json")} for run in made]
         print_json(entries[0] if len(entries) == 1 else entries)
     else:
         print_imported(made)

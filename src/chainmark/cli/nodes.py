@@ -35,11 +35,11 @@ def install(
 @app.command("list", epilog="Example: `chainmark nodes list`")
 def list_nodes(as_json: AsJson = False) -> None:
     """List the cached node binaries."""
-    found = cm.installed()
+    result = cm.installed()
     if as_json:
-        print_json([{**subject.model_dump(mode="json"), "path": str(path)} for subject, path in found])
+        print_json([{**subject.model_dump(mode="json"), "path": str(path)} for subject, path in result])
         return
     table = Table("system", "version", "built by", "sha256", Column("path", overflow="fold"), box=None)
-    for subject, path in found:
+    for subject, path in result:
         table.add_row(subject.name, subject.version, subject.build or "", (subject.binary_sha256 or "")[:16], str(path))
     out().print(table)

@@ -53,33 +53,36 @@ def commands_page() -> str:
         options = [parameter for parameter in command.params if parameter.name != "help"]
         if options:
             lines += ["| option | meaning |", "|---|---|"]
-            lines += [f"| `{' '.join(one.opts) or one.name}` | {getattr(one, 'help', None) or ''} |" for one in options]
+            lines += [
+                f"| `{' '.join(option.opts) or option.name}` | {getattr(option, 'help', None) or ''} |"
+                for option in options
+            ]
             lines += [""]
     return "\n".join(lines)
 
 
 def _walk(path: str, command: Any) -> list[tuple[str, Any]]:
-    found = [(path, command)]
+    results = [(path, command)]
     for name, child in sorted(getattr(command, "commands", {}).items()):
-        found += _walk(f"{path} {name}", child)
-    return found
+        results += _walk(f"{path} {name}", child)
+    return results
 
 
 def commands_of() -> list[tuple[str, str]]:
     """Every command's path and the text of its help."""
-    found = _walk("chainmark", all_commands())
-    return [(path, f"{command.help or ''}\n{command.epilog or ''}") for path, command in found]
+    result = _walk("chainmark", all_commands())
+    return [(path, f"{command.help or ''}\n{command.epilog or ''}") for path, command in result]
 
 
 def api_page() -> str:
     """Every public name of the library with its description and example, as Markdown."""
     lines = ["# Library", "", "`import chainmark as cm`. Generated from the docstrings by `make docs`.", ""]
     for name in chainmark.__all__:
-        found = getattr(chainmark, name)
-        shown = _signature(name, found) if inspect.isfunction(found) else f"class {name}"
-        lines += [f"## `{name}`", "", "```python", shown, "```", "", *_described(inspect.getdoc(found) or ""), ""]
-        if inspect.isclass(found):
-            lines += [*_members(found), ""]
+        result = getattr(chainmark, name)
+        shown = _signature(name, result) if inspect.isfunction(result) else f"class {name}"
+        lines += [f"## `{name}`", "", "```python", shown, "```", "", *_described(inspect.getdoc(result) or ""), ""]
+        if inspect.isclass(result):
+            lines += [*_members(result), ""]
     return "\n".join(lines)
 
 
@@ -88,13 +91,13 @@ def _signature(name: str, function: Any) -> str:
     signature = inspect.signature(function)
     lines: list[str] = []
     starred = False
-    for one in signature.parameters.values():
-        if one.kind is one.KEYWORD_ONLY and not starred:
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             lines.append("*")
-        starred = starred or one.kind in {one.KEYWORD_ONLY, one.VAR_POSITIONAL}
-        star = "*" if one.kind is one.VAR_POSITIONAL else ""
-        default = "" if one.default is one.empty else f" = {one.default!r}"
-        lines.append(f"{star}{one.name}: {one.annotation}{default}")
+        starred = starred or parameter.kind in {parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL}
+        star = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
+        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+        lines.append(f"{star}{parameter.name}: {parameter.annotation}{default}")
     inside = "".join(f"\n    {line}," for line in lines)
     return f"cm.{name}({inside}{chr(10) if inside else ''}) -> {signature.return_annotation}"
 
@@ -118,13 +121,15 @@ def _described(text: str) -> list[str]:
     return [*lines, "```"] if in_code else lines
 
 
-def _members(found: type) -> list[str]:
+def _members(result: type) -> list[str]:
     """What an object of a class offers, a line each."""
-    if not found.__module__.startswith(("chainmark.api", "chainmark.report")):
+    if not result.__module__.startswith(("chainmark.api", "chainmark.report")):
         return []
-    public = {name: member for name, member in vars(found).items() if not name.startswith("_")}
-    told = {name: (inspect.getdoc(member) or "").partition("\n")[0] for name, member in public.items()}
-    return [f"- `{name}`: {line}" for name, line in told.items() if line and not isinstance(public[name], str | bool)]
+    public = {name: member for name, member in vars(result).items() if not name.startswith("_")}
+    reported = {name: (inspect.getdoc(member) or "").partition("\n")[0] for name, member in public.items()}
+    return [
+        f"- `{name}`: {line}" for name, line in reported.items() if line and not isinstance(public[name], str | bool)
+    ]
 
 
 def pages() -> dict[str, str]:

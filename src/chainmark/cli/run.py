@@ -56,10 +56,10 @@ def run(
         else:
             made = cm.run(profile, version, profiles=profiles, **common)
     if as_json:
-        print_json([one.manifest.model_dump(mode="json") for one in made])
+        print_json([entry.manifest.model_dump(mode="json") for entry in made])
     else:
-        for one in made:
-            out().print(one.id, markup=False)
+        for item in made:
+            out().print(item.id, markup=False)
     exit_if_not_valid(made, "`chainmark runs show RUN` shows the measurements")
 
 

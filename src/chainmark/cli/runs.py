@@ -51,29 +51,29 @@ def list_runs(
     """List runs, oldest first, with unfinished runs at the end."""
     from chainmark.store.notes import read_notes
 
-    found, notes = Index(data_directory()).contents(), read_notes(data_directory())
+    contents, notes = Index(data_directory()).contents(), read_notes(data_directory())
     if selector is not None:
-        found = Contents(Selection(found).all_of(selector), [])
+        contents = Contents(Selection(contents).all_of(selector), [])
     if status is not None or since is not None:
-        sealed = [run for run in found.sealed if status in {None, run.status} and run.started_at >= (since or "")]
-        found = Contents(sealed, [])
-    summaries = [_summary(entry, notes) for entry in found.sealed]
+        sealed = [run for run in contents.sealed if status in {None, run.status} and run.started_at >= (since or "")]
+        contents = Contents(sealed, [])
+    summaries = [_summary(entry, notes) for entry in contents.sealed]
     if as_json:
         rows = [
-            {"run_id": entry.run_id, **told, **({"labels": labels} if (labels := entry.known_labels) else {})}
-            for entry, told in zip(found.sealed, summaries, strict=True)
+            {"run_id": entry.run_id, **reported, **({"labels": labels} if (labels := entry.known_labels) else {})}
+            for entry, reported in zip(contents.sealed, summaries, strict=True)
         ]
-        print_json([*rows, *({"run_id": name, "status": "unfinished"} for name in found.unfinished)])
+        print_json([*rows, *({"run_id": name, "status": "unfinished"} for name in contents.unfinished)])
         return
-    for entry, told in zip(found.sealed, summaries, strict=True):
-        told["date"] = entry.started_at[:10]
-        told["cell"] = " · ".join(cell_of(entry.known_labels).values())
-    extra = [name for name in ("cell", "badges", "notes") if any(told[name] for told in summaries)]
+    for entry, summary in zip(contents.sealed, summaries, strict=True):
+        summary["date"] = entry.started_at[:10]
+        summary["cell"] = " · ".join(cell_of(entry.known_labels).values())
+    extra = [name for name in ("cell", "badges", "notes") if any(reported[name] for reported in summaries)]
     columns = ("date", "version", "profile", "side", "status", *extra)
     lines: list[tuple[str, ...]] = [("run", *columns)]
-    named = zip(found.sealed, summaries, strict=True)
-    lines += [(entry.run_id, *map(told.__getitem__, columns)) for entry, told in named]
-    lines += [(name, "", "", "", "", "unfinished", *([""] * len(extra))) for name in found.unfinished]
+    named = zip(contents.sealed, summaries, strict=True)
+    lines += [(entry.run_id, *map(reported.__getitem__, columns)) for entry, reported in named]
+    lines += [(name, "", "", "", "", "unfinished", *([""] * len(extra))) for name in contents.unfinished]
     # Not a table of rich's: laying out thousands of rows takes it a second.
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:

@@ -30,12 +30,12 @@ class _Metrics(BaseModel):
 def profile_models() -> dict[str, type[BaseModel]]:
     """By system, the model that its profiles are checked against; of systems that ship a profile."""
     shipped = shipped_profiles()
-    found = {}
+    result = {}
     for system in system_names():
         first = next((name for name in shipped if name.startswith(f"{system}/")), None)
         if first is not None:
-            found[system] = type(load_system(system).profile(read_profile(first)))
-    return found
+            result[system] = type(load_system(system).profile(read_profile(first)))
+    return result
 
 
 def profiles_page() -> str:
@@ -91,17 +91,17 @@ def _rows(
 def _section(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for one in get_args(annotation) if (found := _section(one)) is not None), None)
+    return next((result for argument in get_args(annotation) if (result := _section(argument)) is not None), None)
 
 
 def _meanings(model: type[BaseModel]) -> dict[str, str]:
     """What the docstrings of a model and of its bases say of each attribute."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for each in reversed(model.__mro__):
         _, _, attributes = (inspect.cleandoc(each.__doc__ or "")).partition("Attributes:\n")
         for names, text in re.findall(r"^ {4}(\w[\w, ]*): (.*(?:\n {8}.*)*)", attributes, re.MULTILINE):
-            found |= dict.fromkeys(re.split(r",\s*", names), " ".join(text.split()))
-    return found
+            results |= dict.fromkeys(re.split(r",\s*", names), " ".join(text.split()))
+    return results
 
 
 def _default(field: FieldInfo) -> str:
@@ -120,7 +120,7 @@ def _shown(shape: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
         return _shown(schema["$defs"][str(shape["$ref"]).rpartition("/")[2]], schema)
     choices = shape.get("anyOf") or shape.get("oneOf")
     if choices:
-        return " or ".join(dict.fromkeys(_shown(one, schema) for one in choices if one.get("type") != "null"))
+        return " or ".join(dict.fromkeys(_shown(choice, schema) for choice in choices if choice.get("type") != "null"))
     values = shape.get("enum") or ([shape["const"]] if "const" in shape else [])
     if values:
         return ", ".join(f"`{value}`" for value in values)

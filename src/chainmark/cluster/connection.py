@@ -143,8 +143,8 @@ class Cluster:
             known = self._client.scheduler_info(n_workers=-1)["workers"]
         return sorted(
             (
-                Worker(address, str(one["name"]), one["nthreads"], one["memory_limit"] or 0, one["local_directory"])
-                for address, one in known.items()
+                Worker(address, str(item["name"]), item["nthreads"], item["memory_limit"] or 0, item["local_directory"])
+                for address, item in known.items()
             ),
             key=lambda worker: (worker.machine, worker.name),
         )
@@ -164,8 +164,8 @@ class Cluster:
     def run(self, function: Callable[..., Answer], workers: Sequence[str], **arguments: Any) -> dict[str, Any]:
         """What a function returns on workers, at once and beside their work, by their addresses; or its exception."""
         with self._failures():
-            found: dict[str, Any] = self._client.run(function, workers=list(workers), on_error="return", **arguments)
-        return found
+            results: dict[str, Any] = self._client.run(function, workers=list(workers), on_error="return", **arguments)
+        return results
 
     def check_alike(self) -> None:
         """That every worker has this version of chainmark, so that a part is the same wherever it is worked on.
@@ -189,7 +189,7 @@ class Cluster:
     def ask_each(self, function: Callable[[Part], Result], question: Part) -> dict[str, Result]:
         """See `Machines`."""
         machines = sorted({worker.machine for worker in self.workers()})
-        found = self.map(
+        result = self.map(
             partial(_ask, function, question),
             machines,
             at=lambda machine: [machine],
@@ -197,7 +197,7 @@ class Cluster:
             weight=lambda _: 0.0,
             watch=lambda _: None,
         )
-        return dict(zip(machines, found, strict=True))
+        return dict(zip(machines, result, strict=True))
 
     def map(
         self,
@@ -366,5 +366,5 @@ def _reason(error: BaseException) -> str:
     reasons = [error]
     while (inner := reasons[-1].__cause__ or reasons[-1].__context__) is not None:
         reasons.append(inner)
-    told = [" ".join(str(one).split()) for one in reasons if isinstance(one, OSError)]
-    return next((text for text in reversed(told) if text), str(error) or type(error).__name__)
+    messages = [" ".join(str(reason).split()) for reason in reasons if isinstance(reason, OSError)]
+    return next((text for text in reversed(messages) if text), str(error) or type(error).__name__)

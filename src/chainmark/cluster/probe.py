@@ -55,7 +55,7 @@ async def measure(targets: Sequence[str], exchanges: int, payload_bytes: int, da
     from distributed.protocol.pickle import dumps  # noqa: PLC0415 - an extra, which every worker has
 
     clock, size = dumps(time.time_ns), dumps(len)
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for target in targets:
         peer = dask_worker.rpc(target)
         try:
@@ -70,7 +70,7 @@ async def measure(targets: Sequence[str], exchanges: int, payload_bytes: int, da
                 begun = time.perf_counter()
                 await peer.run(function=size, args=payload)
                 speeds.append(payload_bytes / (time.perf_counter() - begun))
-            found[target] = Passed(times=times, bytes_per_s=max(speeds))
+            results[target] = Passed(times=times, bytes_per_s=max(speeds))
         except OSError as error:
-            found[target] = str(error) or type(error).__name__
-    return found
+            results[target] = str(error) or type(error).__name__
+    return results

@@ -39,7 +39,7 @@ def survey(cluster: Cluster, nodes: dict[str, list[str]], progress: Progress) ->
     known, own = cluster.workers(), about()
     answers = cluster.run(about, [worker.address for worker in known])
     workers = [_worker(worker, answers.get(worker.address), own, nodes.get(worker.machine, [])) for worker in known]
-    usable = [one for one, found in zip(known, workers, strict=True) if found.chainmark]
+    usable = [worker for worker, result in zip(known, workers, strict=True) if result.chainmark]
     ends = _ends(usable)
     progress.stage("measuring clocks and ways")
     passed: _Ways = {}
@@ -63,7 +63,7 @@ def survey(cluster: Cluster, nodes: dict[str, list[str]], progress: Progress) ->
         scheduler=cluster.address,
         workers=workers,
         clocks=_clocks(cluster, ends, passed),
-        links=[_link(source, target, found) for (source, target), found in passed.items()],
+        links=[_link(source, target, result) for (source, target), result in passed.items()],
         warnings=cluster.warnings(),
     )
 
@@ -72,14 +72,15 @@ def _sentence(workers: Sequence[ClusterWorker], unusable: Sequence[ClusterWorker
     if not workers:
         return f"the scheduler has no workers: {START_HINT}"
     if unusable:
-        one = unusable[0]
-        return f"{len(unusable)} of {units.plural(len(workers), 'worker')} cannot be used: {one.name} {one.problems[0]}"
+        cluster_worker = unusable[0]
+        count = f"{len(unusable)} of {units.plural(len(workers), 'worker')}"
+        return f"{count} cannot be used: {cluster_worker.name} {cluster_worker.problems[0]}"
     threads = sum(worker.threads for worker in workers)
     return f"every worker can be used; {units.plural(threads, 'part')} are worked on at the same time"
 
 
 def _worker(worker: Worker, answer: About | Exception | None, own: About, nodes: list[str]) -> ClusterWorker:
-    told: dict[str, Any] = {}
+    reported: dict[str, Any] = {}
     problems: list[str] = []
     remarks: list[str] = []
     if isinstance(answer, ImportError | AttributeError):
@@ -87,7 +88,7 @@ def _worker(worker: Worker, answer: About | Exception | None, own: About, nodes:
     elif answer is None or isinstance(answer, Exception):
         problems.append(f"does not answer ({answer or 'it is gone'})")
     else:
-        told = dict(answer)
+        reported = dict(answer)
         problems, remarks = _differences(answer, own)
         if 0 < worker.memory_bytes < FREE_MIN_BYTES:
             remarks.append(f"may use {units.byte_size(worker.memory_bytes)} of memory only")
@@ -102,7 +103,7 @@ def _worker(worker: Worker, answer: About | Exception | None, own: About, nodes:
         nodes=nodes,
         problems=problems,
         remarks=remarks,
-        **told,
+        **reported,
     )
 
 
@@ -134,8 +135,10 @@ def _ways(ends: Sequence[Worker]) -> list[tuple[str, list[str]]]:
     """Whom each worker measures: all others, or the next one; and the first one all others, for their clocks."""
     addresses = [worker.address for worker in ends]
     if len(addresses) <= ALL_PAIRS_MAX:
-        return [(one, [other for other in addresses if other != one]) for one in addresses if len(addresses) > 1]
-    following = [(one, [other]) for one, other in itertools.pairwise([*addresses, addresses[0]])]
+        return [
+            (address, [other for other in addresses if other != address]) for address in addresses if len(addresses) > 1
+        ]
+    following = [(item, [other]) for item, other in itertools.pairwise([*addresses, addresses[0]])]
     return [(addresses[0], addresses[1:]), *following[1:]]
 
 
@@ -145,7 +148,7 @@ def offset(times: Sequence[tuple[int, int, int]]) -> tuple[float, float]:
     The exchange with the shortest round trip counts: the other clock was read at some moment of it, so the middle is
     wrong by half of it at most.
     """
-    sent, there, received = min(times, key=lambda one: one[2] - one[0])
+    sent, there, received = min(times, key=lambda time_item: time_item[2] - time_item[0])
     return (2 * there - sent - received) / 2e9, (received - sent) / 2e9
 
 
@@ -155,10 +158,10 @@ def _clocks(
     if not ends:
         return []
     reference, clocks = ends[0], []
-    for (source, target), found in passed.items():
+    for (source, target), result in passed.items():
         is_another = machine_of(target) != reference.machine
-        if source == reference.address and is_another and not isinstance(found, str):
-            clocks.append(_clock(machine_of(target), reference.machine, found["times"]))
+        if source == reference.address and is_another and not isinstance(result, str):
+            clocks.append(_clock(machine_of(target), reference.machine, result["times"]))
     times = []
     for _ in range(EXCHANGES):
         sent = time.time_ns()
@@ -174,14 +177,14 @@ def _clock(machine: str, reference: str, times: Sequence[tuple[int, int, int]]) 
     return ClusterClock(machine=machine, reference=reference, offset_s=offset_s, error_s=error_s, exchanges=len(times))
 
 
-def _link(source: str, target: str, found: Passed | str) -> ClusterLink:
-    if isinstance(found, str):
-        return ClusterLink(source=source, target=target, problem=found)
-    trips = [(received - sent) / 1e9 for sent, _, received in found["times"]]
+def _link(source: str, target: str, passed: Passed | str) -> ClusterLink:
+    if isinstance(passed, str):
+        return ClusterLink(source=source, target=target, problem=passed)
+    trips = [(received - sent) / 1e9 for sent, _, received in passed["times"]]
     return ClusterLink(
         source=source,
         target=target,
         round_trip_s=min(trips),
         median_s=median(trips),
-        bytes_per_s=found["bytes_per_s"],
+        bytes_per_s=passed["bytes_per_s"],
     )

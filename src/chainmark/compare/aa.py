@@ -45,12 +45,12 @@ def aa_report(runs: Sequence[RunData], history: Sequence[RunData], tool_version:
             f"only {len(side.included)} of {len(side.runs)} runs are valid; the noise between runs needs {LEAST_RUNS}",
             "; ".join(side.excluded.values()) or "make more runs: `--repeat 8`",
         )
-    valid = [run for run in runs if run.manifest.run_id in {one.run_id for one in side.included}]
+    valid = [run for run in runs if run.manifest.run_id in {item.run_id for item in side.included}]
     valid.sort(key=lambda run: (run.manifest.started_at, run.manifest.run_id))
     splits = dict.fromkeys((Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.FAIL), 0)
     for left, right in _halves(valid):
-        found = decide(left, right, history).finding.verdict
-        splits[found] = splits.get(found, 0) + 1
+        verdict = decide(left, right, history).finding.verdict
+        splits[verdict] = splits.get(verdict, 0) + 1
     judged = [(metric, name) for metric in side.included[0].catalogue.ordered() for name in metric.judged_by]
     rows = [row for metric, name in judged if metric.gating and (row := _noise(metric, name, side.included))]
     manifest, total = side.first, sum(splits.values())
@@ -135,9 +135,9 @@ def _verdict(splits: dict[Verdict, int], total: int, runs: int) -> Verdict:
 def _sentence(splits: dict[Verdict, int], total: int, runs: int, rows: Sequence[NoiseRow]) -> str:
     counts = enumerated([f"{count} {verdict.value}" for verdict, count in splits.items() if count])
     noisy = max(rows, key=lambda row: row.deviation / row.margin if row.margin > 0.0 else 0.0)
-    told = (
+    text = (
         f"Of {total} ways to take these runs for two releases with {runs} runs per side, {counts}; "
         f"the noisiest figure against its margin is {noisy.label} ({noisy.statistic})"
     )
     all_pass = splits.get(Verdict.PASS) == total
-    return told if all_pass else f"{told}; reduce that noise first, or make more runs per side"
+    return text if all_pass else f"{text}; reduce that noise first, or make more runs per side"

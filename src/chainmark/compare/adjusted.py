@@ -43,14 +43,14 @@ def sides_of(
         return plain
     population = catalogue.population(metric.population)
     covariates = covariates_of(metric, population)
-    named = [population.time_key, metric.id, *(one.column for one in covariates)]
+    named = [population.time_key, metric.id, *(covariate.column for covariate in covariates)]
     columns = list(dict.fromkeys(name for name in named if name is not None))
     runs = [*baseline, *candidate]
     frames = [_samples(run, metric, columns) for run in runs]
     if any(frame.is_empty() for frame in frames):
         return plain
     is_candidate = np.arange(len(runs)) >= len(baseline)
-    labels = enumerated([one.label for one in covariates])
+    labels = enumerated([covariate.label for covariate in covariates])
     unlike = _unlike_hours(frames, is_candidate, covariates)
     if unlike:
         return replace(plain, unlike=unlike)
@@ -64,7 +64,7 @@ def sides_of(
 
 def covariates_of(metric: Metric, population: Population) -> list[Covariate]:
     """What a metric is adjusted for."""
-    return [one for one in population.covariates if one.column in metric.adjusted_for]
+    return [covariate for covariate in population.covariates if covariate.column in metric.adjusted_for]
 
 
 def _samples(run: LoadedRun, metric: Metric, columns: Sequence[str]) -> pl.DataFrame:
@@ -97,17 +97,17 @@ def _adjusted(
     values = np.concatenate([frame[metric.id].to_numpy() for frame in frames])
     groups = np.repeat(np.arange(len(frames)), [frame.height for frame in frames])
     design = np.concatenate([_design(frame, covariates) for frame in frames])
-    found = adjusted_means(values, groups, design, _clusters(frames, population.time_key))
-    if found is None:
+    result = adjusted_means(values, groups, design, _clusters(frames, population.time_key))
+    if result is None:
         return None
     weights = np.where(is_candidate, 1.0 / is_candidate.sum(), -1.0 / (~is_candidate).sum())
-    exact = float(weights @ found.covariance @ weights)
-    apart = float(np.square(weights) @ np.diag(found.covariance))
+    exact = float(weights @ result.covariance @ weights)
+    apart = float(np.square(weights) @ np.diag(result.covariance))
     # Sides are joined as if their errors were independent; where unlike conditions make them opposite, that is too few.
     factor = np.sqrt(max(1.0, exact / apart)) if apart > 0.0 else 1.0
-    errors = np.sqrt(np.diag(found.covariance)) * factor
+    errors = np.sqrt(np.diag(result.covariance)) * factor
     sides = [
-        _side(side, metric, found.means[is_candidate == place], errors[is_candidate == place])
+        _side(side, metric, result.means[is_candidate == place], errors[is_candidate == place])
         for place, side in enumerate((plain.baseline, plain.candidate))
     ]
     return Sides(sides[0], sides[1])
@@ -137,7 +137,7 @@ def _design(frame: pl.DataFrame, covariates: Sequence[Covariate]) -> FloatArray:
 
 def _clusters(frames: Sequence[pl.DataFrame], time_key: str | None) -> IntArray:
     """Stretches of time, numbered over all runs."""
-    found, before = [], 0
+    result, before = [], 0
     for frame in frames:
         if time_key is None:
             own = np.arange(frame.height)
@@ -145,6 +145,6 @@ def _clusters(frames: Sequence[pl.DataFrame], time_key: str | None) -> IntArray:
             times = frame[time_key].to_numpy()
             span = float(times.max() - times.min())
             own = ((times - times.min()) // max(min(_CLUSTER_S, span / _CLUSTERS), 1e-9)).astype(np.int64)
-        found.append(own + before)
+        result.append(own + before)
         before += int(own.max()) + 1
-    return np.concatenate(found)
+    return np.concatenate(result)

@@ -50,10 +50,10 @@ Follow = Callable[[Sequence[SelectedRuns], Catalogue], Followed | None]
 
 def _mean(metric: Metric, population: Population, samples: SideSamples) -> float:
     """The mean of the runs' means, each by its population's weighting, weighted by their samples."""
-    found = [(run.knots.n, _run_mean(metric, population, run)) for run in samples.present]
-    if len(found) == 1:
-        return found[0][1]
-    return math.fsum(n * mean for n, mean in found) / sum(n for n, _ in found)
+    results = [(run.knots.n, _run_mean(metric, population, run)) for run in samples.present]
+    if len(results) == 1:
+        return results[0][1]
+    return math.fsum(n * mean for n, mean in results) / sum(n for n, _ in results)
 
 
 def _run_mean(metric: Metric, population: Population, run: RunSamples) -> float:
@@ -64,13 +64,13 @@ def _run_mean(metric: Metric, population: Population, run: RunSamples) -> float:
 
 def _deviation(samples: SideSamples) -> float | None:
     """The pooled samples' standard deviation about their plain mean."""
-    found = [(run.knots.n, run.described.mean, run.described.squares) for run in samples.present]
-    n = sum(one for one, _, _ in found)
+    results = [(run.knots.n, run.described.mean, run.described.squares) for run in samples.present]
+    n = sum(item for item, _, _ in results)
     if n < 2:
         return None
-    mean = math.fsum(one * own for one, own, _ in found) / n
-    apart = math.fsum(one * (own - mean) ** 2 for one, own, _ in found) if len(found) > 1 else 0.0
-    return math.sqrt((math.fsum(squares for _, _, squares in found) + apart) / (n - 1))
+    mean = math.fsum(item * own for item, own, _ in results) / n
+    apart = math.fsum(item * (own - mean) ** 2 for item, own, _ in results) if len(results) > 1 else 0.0
+    return math.sqrt((math.fsum(squares for _, _, squares in results) + apart) / (n - 1))
 
 
 def _distribution_row(metric: Metric, population: Population, side: ChartSide) -> DistributionRow:
@@ -158,8 +158,8 @@ def _alarms(decided: Decided, history: Sequence[RunData], past: Past | None) -> 
     if decided.releases is None:
         return None
     like = (decided.candidate.included or decided.candidate.runs)[0]
-    found = re_run_alarms(like.data, history, past or Past())
-    return found if found.figures else None
+    false_alarms = re_run_alarms(like.data, history, past or Past())
+    return false_alarms if false_alarms.figures else None
 
 
 def compare(
@@ -240,8 +240,8 @@ def compare(
         gates=decided.gates,
         condition_differences=decided.condition_differences,
         configuration_differences=differences,
-        changed_from_default={side: found.changed for side, found in configuration.items()},
-        changed_per_node={side: found.changed_per_node for side, found in configuration.items()},
+        changed_from_default={side: result.changed for side, result in configuration.items()},
+        changed_per_node={side: result.changed_per_node for side, result in configuration.items()},
         facts=[(row.label, row.values[0], row.values[1]) for row in facts_beside([left.first, right.first])],
         judgements=judgements,
         distributions=described.distributions,

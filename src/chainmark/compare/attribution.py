@@ -27,11 +27,11 @@ def located(judgements: Sequence[Judgement], breakdowns: Sequence[Breakdown], ca
         By metric a sentence: "RSS per node, host by host and by means alone: seed0 (+142 %) changed by more than the
         margin of 10 %, the other 5 by −4.2 … +1.1 %". The means have no interval, so this decides nothing.
     """
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for judgement, item in _changed(judgements, breakdowns, catalogue):
-        if item.metric_id not in found and (sentence := _sentence(judgement, item, catalogue)):
-            found[item.metric_id] = sentence
-    return found
+        if item.metric_id not in results and (sentence := _sentence(judgement, item, catalogue)):
+            results[item.metric_id] = sentence
+    return results
 
 
 def apart(judgement: Judgement, breakdowns: Sequence[Breakdown], catalogue: Catalogue) -> str:

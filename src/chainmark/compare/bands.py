@@ -68,7 +68,7 @@ class Resampler:
     def _counts(self) -> tuple[IntArray, IntArray]:
         """Values at or below some, of the sample (points,) and of its resamples (resamples, points)."""
         rng = generator(*self._purpose)
-        values = np.unique(np.concatenate([np.empty(0), *(_known(*one) for one in self._drawn)]))
+        values = np.unique(np.concatenate([np.empty(0), *(_known(*item) for item in self._drawn)]))
         times = _times_drawn(rng, len(self._drawn))
         sums = np.zeros((BAND_RESAMPLES, len(values)), dtype=np.int64)
         for index, (run, replicates) in enumerate(self._drawn):

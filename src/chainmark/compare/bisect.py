@@ -60,10 +60,10 @@ class SearchTarget:
         status = run.manifest.status
         if self.metric is None:
             return None if status is Status.INVALID else float(status is Status.FAILED)
-        found = LoadedRun(run).value(self.metric.id, self.statistic) if status is Status.VALID else None
-        if found is None or not math.isfinite(found) or (self.working is Working.LOG and found <= 0.0):
+        result = LoadedRun(run).value(self.metric.id, self.statistic) if status is Status.VALID else None
+        if result is None or not math.isfinite(result) or (self.working is Working.LOG and result <= 0.0):
             return None
-        return self.sign * scaled([found], self.working)[0]
+        return self.sign * scaled([result], self.working)[0]
 
     def told(self, value: float) -> float:
         """A change on the working scale as it is told: a share of the good side's value, or in the unit."""
@@ -91,7 +91,7 @@ def followed_of(decided: Decided, asked: str | None) -> SearchTarget | None:
     worse = [item for item in gating if is_failure(item)] or [gating[place] for place in decided.family.together]
     if not worse:
         return SearchTarget()  # it is its runs that fail
-    return _followed(decided, max(worse, key=lambda one: _clearness(decided, one)))
+    return _followed(decided, max(worse, key=lambda item: _clearness(decided, item)))
 
 
 def judgement_of(decided: Decided, asked: str) -> Judgement:
@@ -159,11 +159,11 @@ def archived(made: Bisection, followed: SearchTarget, history: Sequence[RunData]
         return None
     ids = {run.run_id for run in made.runs.values()}
     like = next(iter(made.runs.values())).manifest
-    found = Archive(ids, like, history).spread(followed.metric.id, followed.statistic, followed.working)
+    spread = Archive(ids, like, history).spread(followed.metric.id, followed.statistic, followed.working)
     ends = [[value for run in made.of(place) if (value := followed.value(run)) is not None] for place in (0, made.last)]
-    if found is None or min(map(len, ends)) == 0 or differs_more(own_spread(*ends), found):
+    if spread is None or min(map(len, ends)) == 0 or differs_more(own_spread(*ends), spread):
         return None
-    return Spread(found.squares, found.degrees_of_freedom)
+    return Spread(spread.squares, spread.degrees_of_freedom)
 
 
 @dataclass(frozen=True)
@@ -185,13 +185,13 @@ class Known:
             archive: from `archived`.
             visits: None: all.
         """
-        told = [
+        messages = [
             (made.place_of(run), visit, value)
             for position, run in made.counted()
             if (visits is None or made.visit_of(position) < visits) and (value := followed.value(run)) is not None
             for visit in [made.visit_of(position)]
         ]
-        places, numbers, values = (np.array([one[column] for one in told]) for column in range(3))
+        places, numbers, values = (np.array([item[column] for item in messages]) for column in range(3))
         seen = SearchedRuns(places, numbers, values.astype(float))
         skipped = frozenset(made.record.skipped)
         equal = tuple(pair for pair in made.equal if not skipped & set(pair))
@@ -223,8 +223,8 @@ class Known:
         """Of every measured revision but the good one its change against it."""
         if self.row.fails:
             return {}
-        found = changes(self.seen, self.row.archive)
-        return {place: self._level(place, contrast) for place, contrast in found.items()}
+        result = changes(self.seen, self.row.archive)
+        return {place: self._level(place, contrast) for place, contrast in result.items()}
 
     def _level(self, place: int, contrast: Contrast) -> RevisionLevel:
         low, high = sorted((self.followed.told(contrast.low), self.followed.told(contrast.high)))

@@ -172,16 +172,16 @@ class _Words:
         made, known = self.searched.made, self.searched.known
         if known is None:
             return [f"{self.searched.ends.sentence}", *self.searched.ends.reasons]
-        told = [self.searched.ends.sentence]
+        messages = [self.searched.ends.sentence]
         level = known.levels().get(made.last)
         how = f"{known.followed.name}, {_said(level, known)} on the bad side" if level else known.followed.name
         chosen = "as asked for" if made.record.order.metric else "the gating metric that is worse most clearly"
-        told.append(f"followed is {how}; {chosen if known.followed.metric else 'the bad side fails its runs'}")
+        messages.append(f"followed is {how}; {chosen if known.followed.metric else 'the bad side fails its runs'}")
         if made.record.skipped:
-            told.append(
+            messages.append(
                 f"left out, because it cannot be measured: {units.plural(len(made.record.skipped), 'revision')}"
             )
-        return [*told, *self._rest(known)]
+        return [*messages, *self._rest(known)]
 
     def _rest(self, known: Known) -> list[str]:
         """That the revision found brings only a part of the change, where that is so."""

@@ -83,10 +83,10 @@ def _spread(means: Means, metric: Metric, group_of: Mapping[str, str] | None = N
     if len(means.of) < _FEWEST:
         return _Spread(median, {}, set(), medians)
     distances = {name: abs(mean - medians[name]) for name, (mean, _) in means.of.items()}
-    told = [names for names in groups.values() if len(names) >= _FEWEST_IN_GROUP]
-    common = _scale([distances[name] for names in told for name in names])
+    messages = [names for names in groups.values() if len(names) >= _FEWEST_IN_GROUP]
+    common = _scale([distances[name] for names in messages for name in names])
     scores: dict[str, float] = {}
-    for names in told:
+    for names in messages:
         scale = _scale([distances[name] for name in names]) if len(names) >= _FEWEST else common
         scores |= {name: distances[name] / scale if scale > 0.0 else 0.0 for name in names}
     outlying = {
@@ -107,17 +107,17 @@ def _scale(distances: Sequence[float]) -> float:
 
 def _grouping(side: ChartSide, key: str) -> Grouping | None:
     """By which groups a key's values are held against each other: those of the side's first run that tells."""
-    return next((found for run in side.runs if (found := run.manifest.groups.get(key))), None)
+    return next((grouping for run in side.runs if (grouping := run.manifest.groups.get(key))), None)
 
 
 def _breakdown(metric: Metric, key: str, sides: Sequence[ChartSide], means: tuple[Means, Means]) -> Breakdown:
     left, right = means
     groupings = [_grouping(side, key) for side in sides]
-    one, other = (
-        _spread(found, metric, grouping.of if grouping else None)
-        for found, grouping in zip(means, groupings, strict=True)
+    spread, other = (
+        _spread(mean, metric, grouping.of if grouping else None)
+        for mean, grouping in zip(means, groupings, strict=True)
     )
-    spreads = (one, other)
+    spreads = (spread, other)
     label = next((grouping.label for grouping in groupings if grouping), "")
     names = sorted({*left.of, *right.of})
     score = {name: max((spread.scores[name] for spread in spreads if name in spread.scores), default=None)
@@ -144,7 +144,7 @@ def _breakdown(metric: Metric, key: str, sides: Sequence[ChartSide], means: tupl
         median_baseline=_rounded(spreads[0].median),
         median_candidate=_rounded(spreads[1].median),
         group_label=label,
-        group_medians_baseline=[_rounded(one.medians.get(name)) for name in shown] if label else [],
+        group_medians_baseline=[_rounded(spread.medians.get(name)) for name in shown] if label else [],
         group_medians_candidate=[_rounded(other.medians.get(name)) for name in shown] if label else [],
         left_out=len(names) - len(shown),
     )

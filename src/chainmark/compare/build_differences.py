@@ -24,18 +24,20 @@ def build_differences(baseline: RunData, candidate: RunData) -> BuildDifferences
         return None
     names = sorted(left.modules.keys() | right.modules.keys())
     modules = [(name, left.modules.get(name, ""), right.modules.get(name, "")) for name in names]
-    different = [one for one in modules if one[1] != one[2]]
-    found = BuildDifferences(facts=_facts(left, right), modules=different, shared_modules=len(modules) - len(different))
-    return found.model_copy(update=_commits(left, right))
+    different = [module for module in modules if module[1] != module[2]]
+    result = BuildDifferences(
+        facts=_facts(left, right), modules=different, shared_modules=len(modules) - len(different)
+    )
+    return result.model_copy(update=_commits(left, right))
 
 
 def _build(run: RunData) -> Build | None:
-    kept = run.document(DOCUMENT) if isinstance(run, KeepsDocuments) else None
-    return None if kept is None else Build.model_validate(kept)
+    retained = run.document(DOCUMENT) if isinstance(run, KeepsDocuments) else None
+    return None if retained is None else Build.model_validate(retained)
 
 
 def _facts(left: Build, right: Build) -> list[tuple[str, str, str]]:
-    told = [
+    messages = [
         ("ordered as", left.ordered, right.ordered),
         ("calls itself", left.reported, right.reported),
         ("commit", _short(left.commit), _short(right.commit)),
@@ -45,8 +47,8 @@ def _facts(left: Build, right: Build) -> list[tuple[str, str, str]]:
         ("flags", " ".join(left.flags), " ".join(right.flags)),
     ]
     names = sorted(left.settings.keys() | right.settings.keys())
-    told += [(name, left.settings.get(name, ""), right.settings.get(name, "")) for name in names]
-    return [(label, one or units.UNSET, other or units.UNSET) for label, one, other in told if one or other]
+    messages += [(name, left.settings.get(name, ""), right.settings.get(name, "")) for name in names]
+    return [(label, item or units.UNSET, other or units.UNSET) for label, item, other in messages if item or other]
 
 
 def _short(value: str | None) -> str:
@@ -64,8 +66,8 @@ def _commits(left: Build, right: Build) -> dict[str, object]:
     known = {commit.id: commit for commit in [*left.commits, *right.commits]}
     ours, theirs = (_reached(build.commits[0].id, known) for build in (left, right))
     if not ours & theirs:
-        kept = max(len(left.commits), len(right.commits))
-        return {"untold": f"The commits between the two are not known: none of the last {kept} of each is common."}
+        retained = max(len(left.commits), len(right.commits))
+        return {"untold": f"The commits between the two are not known: none of the last {retained} of each is common."}
     added, removed = _only(right.commits, ours), _only(left.commits, theirs)
     # Every commit but those of one side alone is counted on both.
     is_sure = len(added) - len(removed) == right.ancestry - left.ancestry
@@ -86,13 +88,13 @@ _UNSURE = (
 
 def _reached(commit: str, known: Mapping[str, Commit]) -> set[str]:
     """All commits that lead to one, itself among them."""
-    found, waiting = set[str](), [commit]
+    result, waiting = set[str](), [commit]
     while waiting:
-        one = waiting.pop()
-        if one not in found and one in known:
-            found.add(one)
-            waiting += known[one].parents
-    return found
+        item = waiting.pop()
+        if item not in result and item in known:
+            result.add(item)
+            waiting += known[item].parents
+    return result
 
 
 def _only(commits: Sequence[Commit], others: set[str]) -> list[Commit]:

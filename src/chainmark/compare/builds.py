@@ -59,8 +59,11 @@ def may_be_one_build(manifests: Iterable[Manifest]) -> bool:
     """
     runs = list(manifests)
     subjects = [run.subject for run in runs]
-    known = [{one.binary_sha256 for one in subjects}, {(one.revision or "").strip("0") or None for one in subjects}]
-    is_alike = all(len(found - {None}) < 2 for found in known) and len({one.build for one in subjects}) == 1
+    known = [
+        {subject.binary_sha256 for subject in subjects},
+        {(subject.revision or "").strip("0") or None for subject in subjects},
+    ]
+    is_alike = all(len(result - {None}) < 2 for result in known) and len({subject.build for subject in subjects}) == 1
     return is_alike and common_version(runs) is not None
 
 
@@ -109,5 +112,5 @@ def title_of(name: str, labels: tuple[str, str], caveats: Caveats) -> str:
 
 def all_one_build(comparisons: Sequence[Comparison]) -> Caveats:
     """That every one of the comparisons is an A/A."""
-    are = bool(comparisons) and all(A_A in one.caveats.badges for one in comparisons)
+    are = bool(comparisons) and all(A_A in comparison.caveats.badges for comparison in comparisons)
     return Caveats(badges=(A_A,)) if are else Caveats()

@@ -115,11 +115,11 @@ def _shifts_by_runs(left: list[Knots], right: list[Knots], fractions: FloatArray
 
 def _shift_by_runs(left: list[float], right: list[float], *, ratio: bool) -> Shift:
     contrast = welch(left, right, Working.LOG if ratio else Working.DIFFERENCE)
-    found = (contrast.change, contrast.low, contrast.high)
+    result = (contrast.change, contrast.low, contrast.high)
     if not ratio:
-        return found
+        return result
     # Two runs per side can have an interval that no axis can hold; beyond e^20 it says "anything".
-    change, low, high = (math.expm1(min(max(value, -20.0), 20.0)) for value in found)
+    change, low, high = (math.expm1(min(max(value, -20.0), 20.0)) for value in result)
     return change, low, high
 
 

@@ -28,9 +28,9 @@ def costs_of(decided: Decided) -> VerdictFinding:
     moved = [item for item in gating if item.beyond_noise]
     more, less = ([item for item in moved if _is_worse(decided, item) is worse] for worse in (True, False))
     parts = [
-        f"{word}: {enumerated([_change_text(decided, item) for item in found])}"
-        for word, found in (("more", more), ("less", less))
-        if found
+        f"{word}: {enumerated([_change_text(decided, item) for item in judgements])}"
+        for word, judgements in (("more", more), ("less", less))
+        if judgements
     ]
     left = units.plural(sum(item.beyond_noise is False for item in gating), "gating metric")
     sentence = "; ".join([*parts, f"{left} moved by no more than re-running moves them"])

@@ -60,7 +60,7 @@ def _as_printed(catalogue: Catalogue, runs: Sequence[LoadedRun]) -> Catalogue:
 
     A report prints means. A run of logs that is judged by its median would have nothing to be held against.
     """
-    known = {one.id: one.statistics for run in runs if run.manifest.printed for one in run.catalogue.metrics}
+    known = {metric.id: metric.statistics for run in runs if run.manifest.printed for metric in run.catalogue.metrics}
     changed = [
         metric.model_copy(update={"judged_by": judged})
         if (judged := _shared_statistics(metric, known.get(metric.id, metric.statistics)))
@@ -154,9 +154,9 @@ def decide(
     gates = pair_gates(left, right, workload)
     because = {**incomparable(catalogue, conditions), **_divided(releases, catalogue, left, right)}
     pair = _Pair(catalogue, left, right, gates, because, bench, past or Past())
-    found, gated = pair.gated()
+    result, gated = pair.gated()
     family = family_of(gated, bench)
-    judgements = adjust(found, family, catalogue)
+    judgements = adjust(result, family, catalogue)
     names = labels(left, right)
     failures = judge_failures((left, right), names)
     own = find(
@@ -227,10 +227,10 @@ def _divided(
     if releases is None:
         return {}
     runs = [*left.included, *right.included]
-    found = {metric.id: releases.noted_between(metric.id, *runs) for metric in catalogue.metrics}
+    result = {metric.id: releases.noted_between(metric.id, *runs) for metric in catalogue.metrics}
     return {
         metric_id: f"the set-up changed on {epoch.since[:10]} ({epoch.text})"
-        for metric_id, epoch in found.items()
+        for metric_id, epoch in result.items()
         if epoch is not None and epoch.metrics
     }
 

@@ -11,6 +11,6 @@ from chainmark.core.side_by_side import FactRow
 
 def facts_beside(manifests: Sequence[Manifest]) -> list[FactRow]:
     """Every fact with its value in each manifest, in the order of the first that has it; "—" where one lacks it."""
-    told = [{fact.label: fact.value for fact in manifest.facts} for manifest in manifests]
-    labels = list(dict.fromkeys(label for facts in told for label in facts))
-    return [FactRow(label=label, values=[facts.get(label, units.UNSET) for facts in told]) for label in labels]
+    messages = [{fact.label: fact.value for fact in manifest.facts} for manifest in manifests]
+    labels = list(dict.fromkeys(label for facts in messages for label in facts))
+    return [FactRow(label=label, values=[facts.get(label, units.UNSET) for facts in messages]) for label in labels]

@@ -74,13 +74,13 @@ def re_run_alarms(like: RunData, history: Sequence[RunData], past: Past) -> Fals
     series = Releases([LoadedRun(like)], runs, past.epochs, leave_out=False)
     changed = {(change.metric_id, change.started) for change in series.setup_changes}
     by_id = {run.manifest.run_id: run for run in runs}
-    found = FalseAlarms()
-    for one, other in list(_re_runs(series.runs))[-MOST_PAIRS:]:
-        decided = decide([by_id[one.run_id]], [by_id[other.run_id]], runs, replace(past, learnt=None))
+    false_alarms = FalseAlarms()
+    for re_run, other in list(_re_runs(series.runs))[-MOST_PAIRS:]:
+        decided = decide([by_id[re_run.run_id]], [by_id[other.run_id]], runs, replace(past, learnt=None))
         since = other.manifest.started_at
         aside = {metric_id for metric_id, started in changed if started == since}
-        found = _counted(found, _named(one, other), decided, aside)
-    return found
+        false_alarms = _counted(false_alarms, _named(re_run, other), decided, aside)
+    return false_alarms
 
 
 def _re_runs(series: Sequence[LoadedRun]) -> Iterator[tuple[LoadedRun, LoadedRun]]:
@@ -92,8 +92,8 @@ def _re_runs(series: Sequence[LoadedRun]) -> Iterator[tuple[LoadedRun, LoadedRun
     yield from sorted(pairs, key=lambda pair: (pair[1].manifest.started_at, pair[1].run_id))
 
 
-def _named(one: LoadedRun, other: LoadedRun) -> str:
-    first, second = (run.manifest.started_at[:10] for run in (one, other))
+def _named(item: LoadedRun, other: LoadedRun) -> str:
+    first, second = (run.manifest.started_at[:10] for run in (item, other))
     return f"{other.manifest.subject.version}, {first} and {second}"
 
 
@@ -103,7 +103,7 @@ def _counted(so_far: FalseAlarms, name: str, decided: Decided, changed: Collecti
     aside = [item for item in judgements if item.outcome is Outcome.NOT_COMPARABLE or item.metric_id in changed]
     judged = [item for item in judgements if item not in aside and item.beyond_noise is not None]
     gating, moved = [item for item in judged if item.gating], [item for item in judged if item.beyond_noise]
-    told = [
+    messages = [
         f"{name_of(catalogue, item)} of {name}: {change_with_interval(item, catalogue.metric(item.metric_id))}"
         for item in moved
     ]
@@ -116,7 +116,7 @@ def _counted(so_far: FalseAlarms, name: str, decided: Decided, changed: Collecti
         undecided=so_far.undecided + sum(item.outcome is Outcome.INCONCLUSIVE for item in gating),
         alarmed=so_far.alarmed + any(item.gating for item in moved),
         set_aside=so_far.set_aside + len(aside),
-        examples=[*so_far.examples, *told],
+        examples=[*so_far.examples, *messages],
     )
 
 
@@ -131,36 +131,44 @@ def split_alarms(runs: Sequence[RunData]) -> SplitAlarms:
 
     Source: docs/concepts/verdict.md, "False alarms".
     """
-    found = SplitAlarms()
+    result = SplitAlarms()
     for run in reversed(runs):
-        if run.manifest.printed or len(found.runs) == MOST_SPLITS:
+        if run.manifest.printed or len(result.runs) == MOST_SPLITS:
             continue
         distances = list(_distances(run))
         if distances:
-            beyond = sum(abs(one) > normal_quantile(1.0 - PROMISED / 2.0) for one in distances)
-            found = SplitAlarms(
-                runs=[*found.runs, run.manifest.run_id],
-                figures=found.figures + len(distances),
-                moved=found.moved + beyond,
+            beyond = sum(abs(distance) > normal_quantile(1.0 - PROMISED / 2.0) for distance in distances)
+            result = SplitAlarms(
+                runs=[*result.runs, run.manifest.run_id],
+                figures=result.figures + len(distances),
+                moved=result.moved + beyond,
             )
-    return found
+    return result
 
 
 def _distances(run: RunData) -> Iterator[float]:
     """The difference of the halves over its standard error, of every figure that is judged."""
-    timed = {one.id: one.time_key for one in run.catalogue.populations if one.time_key is not None}
+    timed = {
+        population.id: population.time_key
+        for population in run.catalogue.populations
+        if population.time_key is not None
+    }
     frames = {name: frame for name in timed if not (frame := run.samples(name)).is_empty()}
     halves = [{name: _half(frame, timed[name], place) for name, frame in frames.items()} for place in (0, 1)]
-    kept = {name: frame.columns for name, frame in halves[0].items() if len(frame) >= _LEAST_SAMPLES}
-    if not kept:
+    retained = {name: frame.columns for name, frame in halves[0].items() if len(frame) >= _LEAST_SAMPLES}
+    if not retained:
         return
-    catalogue = run.catalogue.sampled(kept)
-    told = [
-        {one.metric_id: one for one in summarise(catalogue, FrameSamples(half), run.manifest.seed)} for half in halves
+    catalogue = run.catalogue.sampled(retained)
+    messages = [
+        {
+            metric_summary.metric_id: metric_summary
+            for metric_summary in summarise(catalogue, FrameSamples(half), run.manifest.seed)
+        }
+        for half in halves
     ]
     for metric in catalogue.ordered():
         for statistic in metric.judged_by:
-            left, right = (half[metric.id].estimates.get(statistic) for half in told)
+            left, right = (half[metric.id].estimates.get(statistic) for half in messages)
             if left is not None and right is not None and (distance := _distance(left, right)) is not None:
                 yield distance
 
@@ -177,7 +185,7 @@ def _distance(left: Estimate, right: Estimate) -> float | None:
     errors = (left.standard_error, right.standard_error)
     if left.value is None or right.value is None or None in errors:
         return None
-    error = math.hypot(*(one or 0.0 for one in errors))
+    error = math.hypot(*(item or 0.0 for item in errors))
     return (right.value - left.value) / error if error > 0.0 else None
 
 
@@ -194,16 +202,18 @@ def history_check(like: RunData, history: Sequence[RunData], past: Past, tool_ve
     Raises:
         UsageError: no build was run again, and no run has samples to split.
     """
-    found = re_run_alarms(like, history, past)
+    false_alarms = re_run_alarms(like, history, past)
     series = Releases([LoadedRun(like)], history, leave_out=False).runs
     known = {run.run_id for run in series}
     splits = split_alarms([run for run in history if run.manifest.run_id in known])
-    if not found.figures and not splits.figures:
+    if not false_alarms.figures and not splits.figures:
         raise UsageError(
             "no build in this history has re-runs, and no run has samples to split",
             "make runs of one build: `chainmark aa PROFILE --version V`",
         )
-    exceeds = bool(found.pairs) and binomial_at_least(found.alarmed, len(found.pairs), PROMISED) <= LEVEL
+    exceeds = (
+        bool(false_alarms.pairs) and binomial_at_least(false_alarms.alarmed, len(false_alarms.pairs), PROMISED) <= LEVEL
+    )
     manifest: Manifest = like.manifest
     return HistoryCheck(
         tool_version=tool_version,
@@ -211,8 +221,8 @@ def history_check(like: RunData, history: Sequence[RunData], past: Past, tool_ve
         subtitle=f"profile {manifest.profile_name} · {units.plural(len(series), 'run')}",
         date=max(run.manifest.started_at for run in series)[:10],
         verdict=Verdict.FAIL if exceeds else Verdict.PASS,
-        sentence=found.told or "no build was run again: only splits of single runs were judged",
-        re_runs=found.model_copy(update={"examples": found.examples[:_EXAMPLES]}),
+        sentence=false_alarms.told or "no build was run again: only splits of single runs were judged",
+        re_runs=false_alarms.model_copy(update={"examples": false_alarms.examples[:_EXAMPLES]}),
         splits=splits,
         caveats=caveats_of(run.manifest for run in series),
     )

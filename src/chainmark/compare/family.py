@@ -153,8 +153,8 @@ class RunTable:
     def runs_to_decide(self) -> int | None:
         """Runs a side by which the decision falls with a chance of 80 %; None if 50 do not suffice."""
         now, planned = max(self.looks.runs[-1]), self.looks.planned
-        if now < planned and (found := self.forecast(range(now + 1, planned + 1)).enough(CHANCE)) is not None:
-            return found
+        if now < planned and (result := self.forecast(range(now + 1, planned + 1)).enough(CHANCE)) is not None:
+            return result
         runs, step = max(now, planned), 1
         while runs < MOST_RUNS:
             runs, step = min(MOST_RUNS, runs + step), step + max(1, step // 2)

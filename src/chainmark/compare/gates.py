@@ -30,14 +30,17 @@ def workload_differences(baseline: SelectedRuns, candidate: SelectedRuns) -> dic
     left = [run.manifest for run in baseline.included or baseline.runs]
     right = [run.manifest for run in candidate.included or candidate.runs]
     all_states = not any(manifest.printed for manifest in [*left, *right])
-    found: dict[str, list[Setting]] = {}
+    settings: dict[str, list[Setting]] = {}
     for key in sorted({key for manifest in [*left, *right] for key in manifest.workload}):
-        sides = [[one.workload.get(key) for one in side if all_states or key in one.workload] for side in (left, right)]
-        told = [value for side in sides for value in side]
-        if any(value != told[0] for value in told):
+        sides = [
+            [manifest.workload.get(key) for manifest in side if all_states or key in manifest.workload]
+            for side in (left, right)
+        ]
+        messages = [value for side in sides for value in side]
+        if any(value != messages[0] for value in messages):
             first = sides[0][0] if sides[0] else None
-            found[key] = [first, next(value for value in [*sides[1], *sides[0]] if value != first)]
-    return found
+            settings[key] = [first, next(value for value in [*sides[1], *sides[0]] if value != first)]
+    return settings
 
 
 def same_workload(left: Manifest, right: Manifest) -> bool:
@@ -121,11 +124,11 @@ def _rule(population: Population) -> str:
 
 
 def _same_rules(baseline: SelectedRuns, candidate: SelectedRuns) -> Gate:
-    found: dict[str, dict[str, None]] = {}
+    results: dict[str, dict[str, None]] = {}
     for run in [*(baseline.included or baseline.runs), *(candidate.included or candidate.runs)]:
         for population_id, rule in rules(run.catalogue).items():
-            found.setdefault(population_id, {})[rule] = None
-    differing = [" against ".join(texts) for texts in found.values() if len(texts) > 1]
+            results.setdefault(population_id, {})[rule] = None
+    differing = [" against ".join(texts) for texts in results.values() if len(texts) > 1]
     return Gate(
         id="rules_equal",
         label="same rules of averaging",
@@ -235,26 +238,26 @@ def incomparable(catalogue: Catalogue, differences: list[ConditionDifference]) -
         differences: from `condition_differences`.
     """
     named = {condition.id: condition.makes_incomparable for condition in catalogue.conditions}
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
     for item in differences:
         for metric_id in named.get(item.id, []):
-            found.setdefault(metric_id, []).append(f"{item.label} differs ({item.baseline} against {item.candidate})")
-    return {metric_id: " and ".join(texts) for metric_id, texts in found.items()}
+            results.setdefault(metric_id, []).append(f"{item.label} differs ({item.baseline} against {item.candidate})")
+    return {metric_id: " and ".join(texts) for metric_id, texts in results.items()}
 
 
 def _file_differences(file: str, left: Configuration, right: Configuration) -> list[ConfigurationDifference]:
-    one, other = left.effective.get(file, {}), right.effective.get(file, {})
+    item, other = left.effective.get(file, {}), right.effective.get(file, {})
     result = []
-    for key in sorted(one.keys() | other.keys()):
-        if key in one and key in other and _same(one[key], other[key]):
+    for key in sorted(item.keys() | other.keys()):
+        if key in item and key in other and _same(item[key], other[key]):
             continue
         changed = key in left.changed.get(file, {}) or key in right.changed.get(file, {})
-        only_in = "candidate" if key not in one else "baseline" if key not in other else None
+        only_in = "candidate" if key not in item else "baseline" if key not in other else None
         result.append(
             ConfigurationDifference(
                 file=file,
                 key=key,
-                baseline=one.get(key),
+                baseline=item.get(key),
                 candidate=other.get(key),
                 only_in=only_in,
                 is_default_change=not changed,

@@ -43,11 +43,11 @@ class _Release:
 
     def value(self, metric: Metric, statistic: str) -> float | None:
         """The mean of its runs; the geometric one of what is compared by ratios."""
-        found = [value for run in self.runs if (value := run.value(metric.id, statistic)) is not None]
-        if not found:
+        results = [value for run in self.runs if (value := run.value(metric.id, statistic)) is not None]
+        if not results:
             return None
-        working = Working.LOG if metric.kind is Kind.POSITIVE and min(found) > 0.0 else Working.DIFFERENCE
-        mean = math.fsum(scaled(found, working)) / len(found)
+        working = Working.LOG if metric.kind is Kind.POSITIVE and min(results) > 0.0 else Working.DIFFERENCE
+        mean = math.fsum(scaled(results, working)) / len(results)
         return math.exp(mean) if working is Working.LOG else mean
 
 
@@ -75,7 +75,7 @@ def history_report(newest: RunData, history: Sequence[RunData], epochs: Sequence
             "`chainmark ingest` imports logs and published reports of earlier releases",
         )
     labels = _labels(releases)
-    series = _corrected([_series(one, releases, known, own, labels) for one in _judged(like)])
+    series = _corrected([_series(item, releases, known, own, labels) for item in _judged(like)])
     first, last = releases[0].started_at[:10], releases[-1].started_at[:10]
     return HistoryReport(
         tool_version=tool,
@@ -95,11 +95,10 @@ def _sentence(
     series: Sequence[HistorySeries], releases: Sequence[_Release], labels: Sequence[str], catalogue: Catalogue
 ) -> str:
     """The newest change for the worse, or else the newest; how many others there are; how to look at it."""
-    changes = [(one, change) for one in series for change in one.changes]
+    changes = [(entry, change) for entry in series for change in entry.changes]
     over = units.plural(len(releases), "release")
-    moved = (
-        f"the level of {units.count(sum(bool(one.changes) for one in series))} of {units.plural(len(series), 'figure')}"
-    )
+    changed = units.count(sum(bool(entry.changes) for entry in series))
+    moved = f"the level of {changed} of {units.plural(len(series), 'figure')}"
     if not changes:
         newest = _compared(releases, len(releases) - 2, len(releases) - 1)
         figures = units.plural(len(series), "figure")
@@ -107,10 +106,10 @@ def _sentence(
             f"None of {figures} changed its level over {over}, which says nothing yet of {labels[-1]} alone",
             next_step=f"judge that with {newest}",
         )
-    one, change = max(
+    item, change = max(
         changes, key=lambda pair: (_is_worse(*pair), pair[0].gating, pair[1].release, abs(pair[1].change))
     )
-    shown = _noticed(one, change, catalogue.metric(one.metric_id))
+    shown = _noticed(item, change, catalogue.metric(item.metric_id))
     place = change.release
     since = f"Gradually, most of all around {change.label}" if change.is_gradual else f"Since {change.label}"
     pair = (0, len(releases) - 1) if change.is_gradual else (place - 1, place)
@@ -119,32 +118,32 @@ def _sentence(
     return first_sentence(f"{since}, {shown}", counted, next_step=f"see {how} with {_compared(releases, *pair)}")
 
 
-def _is_worse(one: HistorySeries, change: LevelChange) -> bool:
-    return one.better is not Better.NEITHER and (change.change > 0.0) is (one.better is Better.LOWER)
+def _is_worse(series: HistorySeries, change: LevelChange) -> bool:
+    return series.better is not Better.NEITHER and (change.change > 0.0) is (series.better is Better.LOWER)
 
 
-def _noticed(one: HistorySeries, change: LevelChange, metric: Metric) -> str:
+def _noticed(series: HistorySeries, change: LevelChange, metric: Metric) -> str:
     low, high = change.low, change.high
-    name = judged_name(metric, one.statistic)
+    name = judged_name(metric, series.statistic)
     if low is None or high is None:
         return f"{name} has another level"
-    if one.is_relative:
+    if series.is_relative:
         factor, decimals, unit = 100.0, units.percent_decimals(low, high), "%"
     else:
-        shown = units.display_unit(one.unit, [value for value in one.values if value is not None])
+        shown = units.display_unit(series.unit, [value for value in series.values if value is not None])
         factor, unit = shown.factor, units.symbol_of_change(shown)
         decimals = units.decimals_for(
             [change.change * factor, low * factor, high * factor], (high - low) * factor / 2.0
         )
-    told, *ends = (units.number(end * factor, decimals, signed=True) for end in (change.change, low, high))
-    text = ChangeText(told, ends[0], ends[1], unit)
+    reported, *ends = (units.number(end * factor, decimals, signed=True) for end in (change.change, low, high))
+    text = ChangeText(reported, ends[0], ends[1], unit)
     words = metric.rises if change.change > 0.0 else metric.falls
-    return noticed(words, name if words else f"{name} changed by", text, one.statistic, (low, high))
+    return noticed(words, name if words else f"{name} changed by", text, series.statistic, (low, high))
 
 
 def _compared(releases: Sequence[_Release], before: int, after: int) -> str:
     """The command that compares two of them, by version where that names one of them alone."""
-    versions = [one.runs[0].manifest.subject.version for one in releases]
+    versions = [release.runs[0].manifest.subject.version for release in releases]
     chosen = [
         versions[place] if versions.count(versions[place]) == 1 else releases[place].runs[0].run_id
         for place in (before, after)
@@ -167,15 +166,15 @@ def _releases(runs: Sequence[LoadedRun], setups: Collection[str]) -> list[_Relea
     for run in runs:
         setup = sum(run.manifest.started_at >= moment for moment in setups)
         groups.setdefault((build_of(run), setup), []).append(run)
-    return sorted((_Release(group) for group in groups.values()), key=lambda one: one.started_at)
+    return sorted((_Release(group) for group in groups.values()), key=lambda release: release.started_at)
 
 
 def _labels(releases: Sequence[_Release]) -> list[str]:
     """Versions; with the day where one is there more than once."""
-    versions = [one.runs[0].manifest.subject.version for one in releases]
+    versions = [release.runs[0].manifest.subject.version for release in releases]
     return [
-        version if versions.count(version) == 1 else f"{version} of {one.started_at[:10]}"
-        for version, one in zip(versions, releases, strict=True)
+        version if versions.count(version) == 1 else f"{version} of {release.started_at[:10]}"
+        for version, release in zip(versions, releases, strict=True)
     ]
 
 
@@ -207,7 +206,7 @@ def _series(
     labels: Sequence[str],
 ) -> HistorySeries:
     metric, statistic = judged
-    values = [one.value(metric, statistic) for one in releases]
+    values = [release.value(metric, statistic) for release in releases]
     setups = [
         place
         for place in range(1, len(releases))
@@ -216,12 +215,12 @@ def _series(
                if change.metric_id == metric.id)
     ]  # fmt: skip
     present = [place for place, value in enumerate(values) if value is not None]
-    told = [value for value in values if value is not None]
-    is_relative = metric.kind is Kind.POSITIVE and min(told, default=0.0) > 0.0
+    messages = [value for value in values if value is not None]
+    is_relative = metric.kind is Kind.POSITIVE and min(messages, default=0.0) > 0.0
     working = Working.LOG if is_relative else Working.DIFFERENCE
     bounds = [next((at for at, place in enumerate(present) if place >= setup), len(present)) for setup in setups]
-    found = change_points(
-        scaled(told, working),
+    result = change_points(
+        scaled(messages, working),
         epochs=bounds,
         least_deviation=_error_within(releases, metric, statistic, is_relative=is_relative),
         level=FALSE_DISCOVERIES,
@@ -237,9 +236,9 @@ def _series(
         values=values,
         setups=setups,
         changes=[
-            _change(one, present[one.index], labels, is_relative=is_relative)
-            for one in found
-            if abs(one.change) >= (LEAST_CHANGE if is_relative else metric.floor)
+            _change(change_point, present[change_point.index], labels, is_relative=is_relative)
+            for change_point in result
+            if abs(change_point.change) >= (LEAST_CHANGE if is_relative else metric.floor)
         ],
     )
 
@@ -281,12 +280,12 @@ def _change(point: ChangePoint, place: int, labels: Sequence[str], *, is_relativ
 
 def _corrected(series: Sequence[HistorySeries]) -> list[HistorySeries]:
     """Only changes that are none in at most the stated share; a series without any has the p-value 1."""
-    p_values = [change.p_value for one in series for change in one.changes]
-    p_values += [1.0 for one in series if not one.changes]
+    p_values = [change.p_value for entry in series for change in entry.changes]
+    p_values += [1.0 for entry in series if not entry.changes]
     adjusted = iter(benjamini_hochberg(p_values))
     made = []
-    for one in series:
-        changes = [change.model_copy(update={"q_value": next(adjusted)}) for change in one.changes]
-        kept = [change for change in changes if change.q_value <= FALSE_DISCOVERIES]
-        made.append(one.model_copy(update={"changes": kept}))
+    for item in series:
+        changes = [change.model_copy(update={"q_value": next(adjusted)}) for change in item.changes]
+        level_changes = [change for change in changes if change.q_value <= FALSE_DISCOVERIES]
+        made.append(item.model_copy(update={"changes": level_changes}))
     return made

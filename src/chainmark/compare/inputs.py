@@ -140,9 +140,9 @@ class LoadedRun:
             population_id: of the population.
             columns: None reads all of them, which a large population has too many of.
         """
-        kept = self._kept.get(population_id)
-        if kept is not None:
-            return FrameSamples({population_id: kept}).samples(population_id, columns)
+        retained = self._kept.get(population_id)
+        if retained is not None:
+            return FrameSamples({population_id: retained}).samples(population_id, columns)
         metrics = self.catalogue.metrics_of(population_id)
         summaries = [self.summary(metric.id) for metric in metrics]
         if not any(summary and summary.distribution for summary in summaries):
@@ -180,7 +180,7 @@ class LoadedRun:
         """
         if self._defines(metric, population):
             return self._descriptions().of(metric.id)
-        if not any(one.id == population.id for one in self.catalogue.populations):
+        if not any(item.id == population.id for item in self.catalogue.populations):
             return MetricDescription(metric.id, 0)
         return describe_population(self.catalogue, population, [metric], self, self.manifest.seed)[0]
 
@@ -192,7 +192,7 @@ class LoadedRun:
 
     def _defines(self, metric: Metric, population: Population) -> bool:
         """Whether the run's own definitions of both describe the samples alike."""
-        own = next((one for one in self.catalogue.metrics if one.id == metric.id), None)
+        own = next((item for item in self.catalogue.metrics if item.id == metric.id), None)
         return own is not None and _draws_alike(own, metric) and self.catalogue.population(own.population) == population
 
     def _descriptions(self) -> Descriptions:
@@ -207,9 +207,9 @@ class LoadedRun:
         return self._described
 
 
-def _draws_alike(one: Metric, other: Metric) -> bool:
+def _draws_alike(metric: Metric, other: Metric) -> bool:
     """Whether what is described of a metric's samples is the same by two definitions of it."""
-    return (one.population, one.better, one.charts, one.is_shown_closely) == (
+    return (metric.population, metric.better, metric.charts, metric.is_shown_closely) == (
         other.population,
         other.better,
         other.charts,

@@ -41,9 +41,9 @@ class Bench:
 
     def spread(self, metric: Metric, statistic: str, working: Working) -> ArchiveSpread | None:
         """What the series of releases or the archive says of a statistic's noise between runs, if it says anything."""
-        told = self.releases.spread(metric.id, statistic, working) if self.releases else None
-        if told is not None:
-            return told
+        reported = self.releases.spread(metric.id, statistic, working) if self.releases else None
+        if reported is not None:
+            return reported
         return self.archive.spread(metric.id, statistic, working) if self.archive else None
 
     def level(self, archive: int = 0) -> float:
@@ -368,7 +368,7 @@ def _judged(
     contrast, working = noted.contrast, noted.contrast.working
     base, other = plain.baseline.value or 0.0, plain.candidate.value or 0.0
     scale = Scale.ABSOLUTE if working is Working.DIFFERENCE else Scale.RELATIVE
-    own, margin = (effective_margin(metric, base, scale, one) for one in (metric.margin, metric.accepted))
+    own, margin = (effective_margin(metric, base, scale, item) for item in (metric.margin, metric.accepted))
     band = _band(margin, working)
     direction = towards_worse(metric.better, contrast, _band(own, working), band)
     inside = band[0] < contrast.low and contrast.high < band[1]
@@ -376,7 +376,7 @@ def _judged(
     notes = _notes(metric, working, baseline, candidate)
     if margin == 0.0 and outcome is Outcome.EQUAL:
         notes.append("0 on both sides and no floor is set: the interval says how much could have been missed")
-    found: dict[str, object] = {
+    results: dict[str, object] = {
         "scale": scale,
         "change": _displayed(contrast.change, working),
         "low": _displayed(contrast.low, working),
@@ -395,11 +395,11 @@ def _judged(
         worst = power.detectable_worsening(
             direction.margin, contrast.standard_error, contrast.degrees_of_freedom, noted.level
         )
-        found |= {
+        results |= {
             # Half of the interval towards worse, around no change.
             "inside_noise": 0.0 < direction.accepted <= direction.high - direction.sign * contrast.change,
             "trend": outcome is Outcome.EQUAL and direction.low > 0.0,
             "p_worse": direction.p_worse,
             "detectable": _displayed(direction.sign * worst, working),
         }
-    return plain.model_copy(update=found)
+    return plain.model_copy(update=results)

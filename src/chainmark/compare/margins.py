@@ -83,14 +83,14 @@ def learnt_margins(catalogue: Catalogue, bench: Bench, bounds: Bounds) -> Margin
     Returns:
         Where a metric is judged by several statistics, the margin of the noisiest.
     """
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
     for metric, _, spread in _noises(catalogue, bench):
         margin = learnt_margin(math.sqrt(spread.variance), metric.better, bounds)
-        found[metric.id] = max(margin, found.get(metric.id, 0.0))
-    return found
+        results[metric.id] = max(margin, results.get(metric.id, 0.0))
+    return results
 
 
-def widened_margins(catalogue: Catalogue, bench: Bench, widest: float, kept: Collection[str] = ()) -> Margins:
+def widened_margins(catalogue: Catalogue, bench: Bench, widest: float, retained: Collection[str] = ()) -> Margins:
     """Margins by metric id that let pass what re-running does: for `Catalogue.with_widened`, if wider than its own.
 
     Such a margin widens what is called equal, and not what is called worse: a change that is shown to be beyond the
@@ -100,10 +100,10 @@ def widened_margins(catalogue: Catalogue, bench: Bench, widest: float, kept: Col
         catalogue: with the margins in force.
         bench: knows the noise.
         widest: no margin gets wider than that.
-        kept: the metrics whose margins were set or learnt.
+        retained: the metrics whose margins were set or learnt.
     """
-    found = learnt_margins(catalogue, bench, Bounds(0.0, widest))
-    return {name: margin for name, margin in found.items() if name not in kept}
+    result = learnt_margins(catalogue, bench, Bounds(0.0, widest))
+    return {name: margin for name, margin in result.items() if name not in retained}
 
 
 def margin_rows(catalogue: Catalogue, bench: Bench, bounds: Bounds) -> list[MarginRow]:
@@ -145,12 +145,12 @@ def margin_rows(catalogue: Catalogue, bench: Bench, bounds: Bounds) -> list[Marg
 
 def unknown_noise(catalogue: Catalogue, rows: Sequence[MarginRow]) -> list[str]:
     """The gating figures that are in no row, by name."""
-    told = {(row.metric_id, row.statistic) for row in rows}
+    reported = {(row.metric_id, row.statistic) for row in rows}
     return [
         judged_name(metric, statistic)
         for metric in catalogue.ordered()
         for statistic in metric.judged_by
-        if metric.gating and (metric.id, statistic) not in told
+        if metric.gating and (metric.id, statistic) not in reported
     ]
 
 
@@ -163,5 +163,5 @@ def _worsening(metric: Metric) -> float:
 
 def _noises(catalogue: Catalogue, bench: Bench) -> list[tuple[Metric, str, ArchiveSpread]]:
     judged = [(metric, name) for metric in catalogue.ordered() if learnable(metric) for name in metric.judged_by]
-    found = [(metric, name, bench.spread(metric, name, Working.LOG)) for metric, name in judged]
-    return [(metric, name, spread) for metric, name, spread in found if spread is not None and spread.variance > 0.0]
+    results = [(metric, name, bench.spread(metric, name, Working.LOG)) for metric, name in judged]
+    return [(metric, name, spread) for metric, name, spread in results if spread is not None and spread.variance > 0.0]

@@ -51,16 +51,16 @@ class _Found:
 
     @property
     def has_interval(self) -> bool:
-        one = self.judgement
-        return None not in (one.change, one.low, one.high)
+        item = self.judgement
+        return None not in (item.change, item.low, item.high)
 
     @property
     def is_change(self) -> bool:
         """Whether it is called a change, by the rules of its judgement."""
-        one = self.judgement
-        if not one.gating:
-            return one.moved
-        return self.has_interval and (one.trend or one.outcome in {Outcome.WORSE, Outcome.BETTER})
+        item = self.judgement
+        if not item.gating:
+            return item.moved
+        return self.has_interval and (item.trend or item.outcome in {Outcome.WORSE, Outcome.BETTER})
 
     @property
     def is_uncertain(self) -> bool:
@@ -91,8 +91,8 @@ class _Found:
     @property
     def distance(self) -> float:
         """How far the change is from none, in halves of its interval."""
-        one = self.judgement
-        return abs(one.change or 0.0) / (((one.high or 0.0) - (one.low or 0.0)) / 2.0 or float("inf"))
+        item = self.judgement
+        return abs(item.change or 0.0) / (((item.high or 0.0) - (item.low or 0.0)) / 2.0 or float("inf"))
 
     @property
     def figures(self) -> str:
@@ -135,15 +135,15 @@ class _Found:
 
     @property
     def evidence(self) -> ChangeEvidence:
-        one = self.judgement
+        item = self.judgement
         return ChangeEvidence(
             against=self.against,
             workload=self.workload,
-            metric_id=one.metric_id,
-            statistic=one.statistic,
-            change=one.change or 0.0,
-            low=one.low or 0.0,
-            high=one.high or 0.0,
+            metric_id=item.metric_id,
+            statistic=item.statistic,
+            change=item.change or 0.0,
+            low=item.low or 0.0,
+            high=item.high or 0.0,
         )
 
     @property
@@ -175,44 +175,54 @@ def narrative(results: Sequence[ByWorkload], settings: Sequence[str]) -> list[Ch
 def _all(result: ByWorkload) -> list[_Found]:
     against = result.comparisons[0].labels[0]
     return [
-        _Found(against, label, one, judgement)
-        for label, one in zip(result.labels, result.comparisons, strict=True)
-        for judgement in one.judgements
+        _Found(against, label, comparison, judgement)
+        for label, comparison in zip(result.labels, result.comparisons, strict=True)
+        for judgement in comparison.judgements
     ]
 
 
 def _of_table(result: ByWorkload, table: str) -> list[_Found]:
     """What stands in a table, without what is zero everywhere."""
-    found = [one for one in _all(result) if one.comparison.catalogue.metric(one.judgement.metric_id).table == table]
-    told = {one.judgement.metric_id for one in found if any(one.values)}
-    return [one for one in found if one.judgement.metric_id in told]
+    results = [
+        item for item in _all(result) if item.comparison.catalogue.metric(item.judgement.metric_id).table == table
+    ]
+    metric_ids = {item.judgement.metric_id for item in results if any(item.values)}
+    return [item for item in results if item.judgement.metric_id in metric_ids]
 
 
 def _set_up(results: Sequence[ByWorkload], settings: Sequence[str]) -> list[Sentence]:
     first = results[0].comparisons[0]
     before = enumerated([_version(result.comparisons[0].baseline) for result in results])
-    told = [f"{_version(first.candidate)} is compared with {before}, under {enumerated(results[0].labels)}.", *settings]
-    told += _runs(results)
-    told += _differences(results)
-    told += _noise(results)
-    told.append(
+    messages = [
+        f"{_version(first.candidate)} is compared with {before}, under {enumerated(results[0].labels)}.",
+        *settings,
+    ]
+    messages += _runs(results)
+    messages += _differences(results)
+    messages += _noise(results)
+    messages.append(
         "Brackets hold 90 % intervals. A figure is within what a re-run does where its interval holds no change; a "
         "change is called one only by the rules of the verdict, which counts how many figures are looked at."
     )
-    return [Sentence(text=text) for text in told]
+    return [Sentence(text=text) for text in messages]
 
 
 def _version(side: Side) -> str:
-    told = [
+    messages = [
         f"revision {side.subject.revision[:_SHORT_REVISION]}" if side.subject.revision else "",
         side.subject.build or "",
     ]
-    beside = ", ".join(filter(None, told))
+    beside = ", ".join(filter(None, messages))
     return f"{side.label} ({beside})" if beside else side.label
 
 
 def _runs(results: Sequence[ByWorkload]) -> Iterator[str]:
-    counts = {len(side.runs) for one in results for each in one.comparisons for side in (each.baseline, each.candidate)}
+    counts = {
+        len(side.runs)
+        for by_workload in results
+        for each in by_workload.comparisons
+        for side in (each.baseline, each.candidate)
+    }
     least, most = min(counts), max(counts)
     number = units.plural(least, "run") if least == most else f"{least} to {most} runs"
     yield f"Each version has {number} under each workload. Each workload is judged by itself; the verdict is the worst."
@@ -220,31 +230,31 @@ def _runs(results: Sequence[ByWorkload]) -> Iterator[str]:
 
 def _differences(results: Sequence[ByWorkload]) -> list[str]:
     """On which conditions the sides differ, each once."""
-    told: dict[str, None] = {}
-    for one in (each for result in results for each in result.comparisons):
-        for item in one.condition_differences:
-            text = f"The {item.label} differs: {item.baseline} with {one.labels[0]}, {item.candidate} with "
-            told[" ".join([f"{text}{one.labels[1]}.", item.explanation]).strip()] = None
-    return list(told)
+    reported: dict[str, None] = {}
+    for comparison in (each for result in results for each in result.comparisons):
+        for item in comparison.condition_differences:
+            text = f"The {item.label} differs: {item.baseline} with {comparison.labels[0]}, {item.candidate} with "
+            reported[" ".join([f"{text}{comparison.labels[1]}.", item.explanation]).strip()] = None
+    return list(reported)
 
 
 def _noise(results: Sequence[ByWorkload]) -> Iterator[str]:
     """Where the noise of the intervals is from, and what the figures are compared with."""
-    found: dict[str, Counter[str]] = {}
+    counters: dict[str, Counter[str]] = {}
     is_level = False
-    for one in (each for result in results for each in _all(result) if each.judgement.gating):
-        source = one.judgement.noise.partition(";")[0]
-        is_level = is_level or LEVEL_STATED in one.judgement.noise
+    for item in (each for result in results for each in _all(result) if each.judgement.gating):
+        source = item.judgement.noise.partition(";")[0]
+        is_level = is_level or LEVEL_STATED in item.judgement.noise
         if source:
-            found.setdefault(one.workload, Counter())[source] += 1
-    parts = [f"{sources.most_common(1)[0][0]} ({workload})" for workload, sources in found.items()]
+            counters.setdefault(item.workload, Counter())[source] += 1
+    parts = [f"{sources.most_common(1)[0][0]} ({workload})" for workload, sources in counters.items()]
     if parts:
         yield f"The noise between runs is known, for most gating figures, from: {'; '.join(parts)}."
     wider = dict.fromkeys(
-        one.name
+        entry.name
         for result in results
-        for one in _all(result)
-        if one.judgement.gating and one.judgement.worse_beyond is not None
+        for entry in _all(result)
+        if entry.judgement.gating and entry.judgement.worse_beyond is not None
     )
     if wider:
         yield (
@@ -258,73 +268,75 @@ def _noise(results: Sequence[ByWorkload]) -> Iterator[str]:
         )
 
 
-def _observed(found: Sequence[_Found], workloads: Sequence[str]) -> list[Sentence]:
+def _observed(results: Sequence[_Found], workloads: Sequence[str]) -> list[Sentence]:
     """What a table shows: each change across the workloads, then workload by workload what is none."""
-    changed = dict.fromkeys((one.judgement.metric_id, one.judgement.statistic) for one in found if one.is_change)
+    changed = dict.fromkeys((item.judgement.metric_id, item.judgement.statistic) for item in results if item.is_change)
     sentences = []
     for pair in changed:
         alike = [
-            one for one in found if (one.judgement.metric_id, one.judgement.statistic) == pair and one.has_interval
+            item
+            for item in results
+            if (item.judgement.metric_id, item.judgement.statistic) == pair and item.has_interval
         ]
         sentences.append(_change(alike))
-    rest = [one for one in found if (one.judgement.metric_id, one.judgement.statistic) not in changed]
+    rest = [item for item in results if (item.judgement.metric_id, item.judgement.statistic) not in changed]
     for workload in workloads:
-        own = [one for one in rest if one.workload == workload]
+        own = [item for item in rest if item.workload == workload]
         sentences += _unchanged(workload, own, others=bool(changed))
     return sentences
 
 
-def _change(found: Sequence[_Found]) -> Sentence:
-    clauses = [f"under {one.workload} {_clause(one)}" for one in found]
-    return Sentence(text=f"{found[0].name}: {'; '.join(clauses)}.", evidence=[one.evidence for one in found])
+def _change(results: Sequence[_Found]) -> Sentence:
+    clauses = [f"under {item.workload} {_clause(item)}" for item in results]
+    return Sentence(text=f"{results[0].name}: {'; '.join(clauses)}.", evidence=[item.evidence for item in results])
 
 
-def _clause(one: _Found) -> str:
+def _clause(item: _Found) -> str:
     """What one figure did, with its interval."""
-    if one.holds_none:
-        return f"it stays within what a re-run does, {one.figures}"
-    moves = f"it {'rises' if one.rises else 'falls'} {one.from_to}, {one.figures}"
-    if not one.is_change:
-        return f"{moves}, which is {TOO_UNCERTAIN if one.is_uncertain else TOO_SMALL}"
-    kind = ", a cost" if one.is_worse else ", an improvement" if one.is_better else ""
-    if one.judgement.gating and one.is_worse and one.margin:
-        kind += _against_margin(one)
+    if item.holds_none:
+        return f"it stays within what a re-run does, {item.figures}"
+    moves = f"it {'rises' if item.rises else 'falls'} {item.from_to}, {item.figures}"
+    if not item.is_change:
+        return f"{moves}, which is {TOO_UNCERTAIN if item.is_uncertain else TOO_SMALL}"
+    kind = ", a cost" if item.is_worse else ", an improvement" if item.is_better else ""
+    if item.judgement.gating and item.is_worse and item.margin:
+        kind += _against_margin(item)
     return moves + kind
 
 
-def _against_margin(one: _Found) -> str:
+def _against_margin(item: _Found) -> str:
     """Where a cost lies against its margin."""
-    if one.judgement.outcome is Outcome.WORSE:
-        return f" beyond the margin of {one.worse_beyond}"
-    if one.judgement.outcome in _DECIDED:
-        return f" within the margin of {one.margin}"
-    return f", of which it is open whether it is within the margin of {one.margin}"
+    if item.judgement.outcome is Outcome.WORSE:
+        return f" beyond the margin of {item.worse_beyond}"
+    if item.judgement.outcome in _DECIDED:
+        return f" within the margin of {item.margin}"
+    return f", of which it is open whether it is within the margin of {item.margin}"
 
 
-def _unchanged(workload: str, found: Sequence[_Found], *, others: bool) -> Iterator[Sentence]:
-    within = [one for one in found if one.holds_none]
+def _unchanged(workload: str, results: Sequence[_Found], *, others: bool) -> Iterator[Sentence]:
+    within = [entry for entry in results if entry.holds_none]
     if within:
-        yield _within(workload, within, len(found), others=others)
-    undecided = [one for one in within if one.judgement.gating and one.judgement.outcome not in _DECIDED]
+        yield _within(workload, within, len(results), others=others)
+    undecided = [entry for entry in within if entry.judgement.gating and entry.judgement.outcome not in _DECIDED]
     if undecided:
-        told = "; ".join(f"{one.named}, margin {one.margin}" for one in undecided)
+        reported = "; ".join(f"{entry.named}, margin {entry.margin}" for entry in undecided)
         yield Sentence(
-            text=f"Under {workload} a worsening beyond the margin is not excluded: {told}.",
-            evidence=[one.evidence for one in undecided],
+            text=f"Under {workload} a worsening beyond the margin is not excluded: {reported}.",
+            evidence=[entry.evidence for entry in undecided],
         )
-    rest = [one for one in found if one.has_interval and not one.holds_none]
+    rest = [entry for entry in results if entry.has_interval and not entry.holds_none]
     for why, own in (
-        (TOO_UNCERTAIN, [one for one in rest if one.is_uncertain]),
-        (TOO_SMALL, [one for one in rest if not one.is_uncertain]),
+        (TOO_UNCERTAIN, [entry for entry in rest if entry.is_uncertain]),
+        (TOO_SMALL, [entry for entry in rest if not entry.is_uncertain]),
     ):
         if own:
-            told = "; ".join(f"{one.name} {one.from_to}, {one.figures}" for one in own)
-            text = f"Under {workload} {why}: {told}."
-            yield Sentence(text=text, evidence=[one.evidence for one in own])
+            reported = "; ".join(f"{entry.name} {entry.from_to}, {entry.figures}" for entry in own)
+            text = f"Under {workload} {why}: {reported}."
+            yield Sentence(text=text, evidence=[entry.evidence for entry in own])
     absent: dict[str, list[str]] = {}
-    for one in found:
-        if not one.has_interval:
-            absent.setdefault(one.judgement.note or one.judgement.outcome.value, []).append(one.name)
+    for item in results:
+        if not item.has_interval:
+            absent.setdefault(item.judgement.note or item.judgement.outcome.value, []).append(item.name)
     for why, names in absent.items():
         yield Sentence(text=f"Not compared under {workload} ({why}): {some_of(names, _NAMED_MOST, 'figures')}.")
 
@@ -338,8 +350,8 @@ def _within(workload: str, within: Sequence[_Found], count: int, *, others: bool
         count: of the figures of the table that are no change under any workload.
         others: whether there are figures that are one.
     """
-    furthest = max(within, key=lambda one: one.distance)
-    evidence = [one.evidence for one in within]
+    furthest = max(within, key=lambda item: item.distance)
+    evidence = [item.evidence for item in within]
     if len(within) == 1:
         text = f"Under {workload}, {furthest.name} stays within what a re-run does, {furthest.figures}."
         return Sentence(text=text, evidence=evidence)
@@ -352,14 +364,14 @@ def _within(workload: str, within: Sequence[_Found], count: int, *, others: bool
 
 def _concluded(result: ByWorkload) -> list[Sentence]:
     """The verdict against one baseline, and the figures that make it so."""
-    found = _all(result)
-    gating = [one for one in found if one.judgement.gating and one.has_interval]
+    results = _all(result)
+    gating = [item for item in results if item.judgement.gating and item.has_interval]
     right, left = result.comparisons[0].labels[1], result.comparisons[0].labels[0]
     verdict = Sentence(
-        text=f"{right} against {left}: {sentence_of(result.sentence)}", evidence=[one.evidence for one in gating]
+        text=f"{right} against {left}: {sentence_of(result.sentence)}", evidence=[item.evidence for item in gating]
     )
-    decided = [one for one in gating if one.judgement.outcome in _DECIDED]
-    worse = [one for one in gating if one.judgement.outcome is Outcome.WORSE]
+    decided = [item for item in gating if item.judgement.outcome in _DECIDED]
+    worse = [item for item in gating if item.judgement.outcome is Outcome.WORSE]
     sentences = [verdict]
     if worse:
         sentences.append(_listed("Worse than the margin allows", worse))
@@ -368,23 +380,26 @@ def _concluded(result: ByWorkload) -> list[Sentence]:
             f"Of {units.plural(len(gating), 'gating figure')} {len(decided)} are decided, and none of these is worse "
             "than its margin allows."
         )
-        sentences.append(Sentence(text=text, evidence=[one.evidence for one in decided]))
+        sentences.append(Sentence(text=text, evidence=[item.evidence for item in decided]))
     for title, chosen in (
-        ("Costs within the margin", [one for one in gating if one.is_change and one.is_worse and one not in worse]),
-        ("Improvements", [one for one in gating if one.judgement.outcome is Outcome.BETTER]),
-        ("Improvements among the diagnostics", [one for one in found if _is_moved(one) and one.is_better]),
-        ("Costs among the diagnostics", [one for one in found if _is_moved(one) and one.is_worse]),
-        ("Open", [one for one in gating if one.judgement.outcome not in _DECIDED]),
+        (
+            "Costs within the margin",
+            [item for item in gating if item.is_change and item.is_worse and item not in worse],
+        ),
+        ("Improvements", [item for item in gating if item.judgement.outcome is Outcome.BETTER]),
+        ("Improvements among the diagnostics", [item for item in results if _is_moved(item) and item.is_better]),
+        ("Costs among the diagnostics", [item for item in results if _is_moved(item) and item.is_worse]),
+        ("Open", [item for item in gating if item.judgement.outcome not in _DECIDED]),
     ):
         if chosen:
             sentences.append(_listed(title, chosen))
     return sentences
 
 
-def _is_moved(one: _Found) -> bool:
-    return one.judgement.moved and not one.judgement.gating and one.has_interval
+def _is_moved(item: _Found) -> bool:
+    return item.judgement.moved and not item.judgement.gating and item.has_interval
 
 
-def _listed(title: str, found: Sequence[_Found]) -> Sentence:
-    told = "; ".join(one.placed for one in found)
-    return Sentence(text=f"{title}: {told}.", evidence=[one.evidence for one in found])
+def _listed(title: str, results: Sequence[_Found]) -> Sentence:
+    text = "; ".join(item.placed for item in results)
+    return Sentence(text=f"{title}: {text}.", evidence=[item.evidence for item in results])

@@ -97,17 +97,17 @@ def _steps(worst: Judgement, catalogue: Catalogue, clues: Clues) -> Iterator[tup
 def _functions(profiled: Profiled | None) -> list[str]:
     """Those that clearly take more than before."""
     grown = [
-        one
+        function
         for change in (profiled.changes if profiled else [])
         if change.candidate > change.baseline
-        for one in change.functions
-        if one.low is not None and one.low > 0.0
+        for function in change.functions
+        if function.low is not None and function.low > 0.0
     ]
-    return [f"`{_name(one)}`" for one in sorted(grown, key=lambda one: (-one.change, one.function))]
+    return [f"`{_name(change)}`" for change in sorted(grown, key=lambda item: (-item.change, item.function))]
 
 
-def _name(one: FunctionChange) -> str:
-    return one.function.rpartition("/")[2]
+def _name(change: FunctionChange) -> str:
+    return change.function.rpartition("/")[2]
 
 
 def _search(clues: Clues) -> tuple[str, str] | None:

@@ -25,19 +25,19 @@ def noise_notes(releases: Releases, judgements: Sequence[Judgement], catalogue: 
     """
     spreads = {}
     for item in judgements:
-        found = releases.spread(item.metric_id, item.statistic, Working.LOG) if item.gating else None
-        if found is not None:
-            spreads[item.metric_id] = found
-    told = []
+        spread = releases.spread(item.metric_id, item.statistic, Working.LOG) if item.gating else None
+        if spread is not None:
+            spreads[item.metric_id] = spread
+    messages = []
     if spreads:
-        least, most = (choose(spreads, key=lambda one: spreads[one].variance) for choose in (min, max))
-        shares = [f"{_share(spreads[one].variance)} ({catalogue.metric(one).label})" for one in (least, most)]
+        least, most = (choose(spreads, key=lambda entry: spreads[entry].variance) for choose in (min, max))
+        shares = [f"{_share(spreads[entry].variance)} ({catalogue.metric(entry).label})" for entry in (least, most)]
         first, last = (releases.runs[place].manifest.started_at[:10] for place in (0, -1))
-        told.append(
+        messages.append(
             f"noise between runs: {spreads[most].source}, {first} to {last}; one run deviates by {' to '.join(shares)}"
         )
     gating = {item.metric_id for item in judgements if item.gating}
-    return [*told, *_setups([change for change in releases.setup_changes if change.metric_id in gating], catalogue)]
+    return [*messages, *_setups([change for change in releases.setup_changes if change.metric_id in gating], catalogue)]
 
 
 def _share(variance: float) -> str:

@@ -55,8 +55,8 @@ class RunProfiles:
 
     def of(self, kind: str, moment: str = _END) -> pl.DataFrame:
         """Stacks of one kind: host, stack, owner and value, per unit of work where the kind is."""
-        found = self.stacks.filter(kind=kind, moment=moment)
-        return found.with_columns(pl.col("value") / self.record.work) if self._is_per_work(kind) else found
+        frame = self.stacks.filter(kind=kind, moment=moment)
+        return frame.with_columns(pl.col("value") / self.record.work) if self._is_per_work(kind) else frame
 
     def _is_per_work(self, kind: str) -> bool:
         return KINDS[kind].per_work and self.record.work > 0.0
@@ -81,7 +81,7 @@ def profiled(
         plain: runs without, of both sides: they show what the profiles cost.
         is_asked: they are to be shown whatever the verdict is.
     """
-    sides = [[one for run in runs if (one := profiles_of(run))] for runs in (baseline, candidate)]
+    sides = [[profiles for run in runs if (profiles := profiles_of(run))] for runs in (baseline, candidate)]
     if not all(sides):
         return Profiled(runs={}, changes=[], is_asked=True) if is_asked else None
     names = (BASELINE, CANDIDATE)
@@ -89,7 +89,7 @@ def profiled(
     changes = [change for kind in KINDS if (change := _change(kind, sides))]
     costs = [_cost(*each) for each in zip(names, sides, plain, strict=True)]
     return Profiled(
-        runs={name: [one.run.manifest.run_id for one in side] for name, side in zip(names, sides, strict=True)},
+        runs={name: [item.run.manifest.run_id for item in side] for name, side in zip(names, sides, strict=True)},
         changes=changes,
         costs=[cost for cost in costs if cost],
         notes=notes,
@@ -98,28 +98,28 @@ def profiled(
 
 
 def _notes(name: str, side: Sequence[RunProfiles]) -> list[str]:
-    found = [f"{name}: {sentence}" for one in side for sentence in one.record.missing]
-    for one in side:
-        if one.run.manifest.status is not Status.VALID:
-            gates = enumerated([f"{gate.label}: {gate.measured}" for gate in one.run.manifest.deciding_gates])
-            found.append(f"{name}: the run with profiles is {one.run.manifest.status.value} ({gates})")
-    if empty := sorted({kind for one in side for kind in one.record.empty}):
+    results = [f"{name}: {sentence}" for item in side for sentence in item.record.missing]
+    for profiles in side:
+        if profiles.run.manifest.status is not Status.VALID:
+            gates = enumerated([f"{gate.label}: {gate.measured}" for gate in profiles.run.manifest.deciding_gates])
+            results.append(f"{name}: the run with profiles is {profiles.run.manifest.status.value} ({gates})")
+    if empty := sorted({kind for item in side for kind in item.record.empty}):
         kinds = enumerated([f"`{kind}`" for kind in empty])
-        found.append(f"{name}: nothing is in the profiles {kinds}, which record only what a program asks them to")
-    return list(dict.fromkeys(found))
+        results.append(f"{name}: nothing is in the profiles {kinds}, which record only what a program asks them to")
+    return list(dict.fromkeys(results))
 
 
 # ---- functions ------------------------------------------------------------------------------------------------------
 def _change(kind: str, sides: Sequence[Sequence[RunProfiles]]) -> ProfileChange | None:
     """One kind; None where a side has no profile of it."""
-    found = [[one for one in side if one.hosts(kind)] for side in sides]
-    if not all(found):
+    profiles = [[item for item in side if item.hosts(kind)] for side in sides]
+    if not all(profiles):
         return None
     about = KINDS[kind]
-    own = _Values.of(found, kind, "owner")
+    own = _Values.of(profiles, kind, "owner")
     intervals, basis = own.intervals()
-    within = _Values.of(found, kind, "within")
-    grown = None if about.per_work or kind == GOROUTINE else _Values.of(found, kind, "owner", grown=True)
+    within = _Values.of(profiles, kind, "within")
+    grown = None if about.per_work or kind == GOROUTINE else _Values.of(profiles, kind, "owner", grown=True)
     functions = [
         FunctionChange(
             function=name,
@@ -134,8 +134,8 @@ def _change(kind: str, sides: Sequence[Sequence[RunProfiles]]) -> ProfileChange 
         )
         for name, (low, high) in intervals.items()
     ]
-    work = next((one.record.work_label for side in found for one in side), "")
-    tree = _tree(found, kind)
+    work = next((item.record.work_label for side in profiles for item in side), "")
+    tree = _tree(profiles, kind)
     return ProfileChange(
         kind=kind,
         label=about.label,
@@ -150,10 +150,10 @@ def _change(kind: str, sides: Sequence[Sequence[RunProfiles]]) -> ProfileChange 
     )
 
 
-def _clearest_first(one: FunctionChange) -> tuple[float, float, str]:
+def _clearest_first(change: FunctionChange) -> tuple[float, float, str]:
     """By what the change is at least, and among those that may be none by the change."""
-    least = 0.0 if one.low is None or one.high is None else max(0.0, one.low, -one.high)
-    return -least, -abs(one.change), one.function
+    least = 0.0 if change.low is None or change.high is None else max(0.0, change.low, -change.high)
+    return -least, -abs(change.change), change.function
 
 
 @dataclass(frozen=True)
@@ -166,10 +166,10 @@ class _Values:
 
     @classmethod
     def of(cls, sides: Sequence[Sequence[RunProfiles]], kind: str, by: str, *, grown: bool = False) -> _Values:
-        tables = [[_by_function(one, kind, by, grown=grown) for one in side] for side in sides]
+        tables = [[_by_function(profiles, kind, by, grown=grown) for profiles in side] for side in sides]
         names = sorted({name for side in tables for table in side for name in table["function"]})
         places = {name: place for place, name in enumerate(names)}
-        hosts = [[one.hosts(kind) for one in side] for side in sides]
+        hosts = [[profiles.hosts(kind) for profiles in side] for side in sides]
         values = [
             [_matrix(table, own, places) for table, own in zip(side, side_hosts, strict=True)]
             for side, side_hosts in zip(tables, hosts, strict=True)
@@ -187,11 +187,11 @@ class _Values:
         runs = [len(side) for side in self.values]
         if min(runs) > 1:
             means = [np.array([run.mean(axis=0) for run in side]) for side in self.values]
-            found: dict[str, tuple[float | None, float | None]] = {}
+            results: dict[str, tuple[float | None, float | None]] = {}
             for name, place in self.functions.items():
                 contrast = welch(means[0][:, place].tolist(), means[1][:, place].tolist(), Working.DIFFERENCE)
-                found[name] = (contrast.low, contrast.high)
-            return found, f"between {runs[0]} + {runs[1]} runs"
+                results[name] = (contrast.low, contrast.high)
+            return results, f"between {runs[0]} + {runs[1]} runs"
         shared = sorted(set(self.hosts[0][0]) & set(self.hosts[1][0]))
         if len(shared) < 2:
             return dict.fromkeys(self.functions, (None, None)), "one node per side: no interval"
@@ -209,16 +209,16 @@ class _Values:
         return {name: (float(mean[at] - half[at]), float(mean[at] + half[at])) for name, at in self.functions.items()}
 
 
-def _by_function(one: RunProfiles, kind: str, by: str, *, grown: bool) -> pl.DataFrame:
+def _by_function(profiles: RunProfiles, kind: str, by: str, *, grown: bool) -> pl.DataFrame:
     """host, function and value: by the function that owns a stack, or by every function in it."""
-    found = one.of(kind)
+    frame = profiles.of(kind)
     if grown:
-        found = pl.concat([found, one.of(kind, _BEGIN).with_columns(value=-pl.col("value"))])
+        frame = pl.concat([frame, profiles.of(kind, _BEGIN).with_columns(value=-pl.col("value"))])
     if kind == GOROUTINE and by == "owner":
         named = _goroutine()
     else:
         named = pl.col("owner") if by == "owner" else pl.col("stack").list.unique()
-    table = found.select("host", "value", function=named)
+    table = frame.select("host", "value", function=named)
     if by != "owner":
         table = table.explode("function")
     return table.group_by("host", "function").agg(pl.col("value").sum())
@@ -267,9 +267,9 @@ def _tree(sides: Sequence[Sequence[RunProfiles]], kind: str) -> _Call:
     """All stacks of all nodes as one tree; values for each node, the mean of the side's runs."""
     root = _Call("all")
     for place, side in enumerate(sides):
-        for one in side:
-            share = 1.0 / (len(side) * len(one.hosts(kind)))
-            stacks = one.of(kind).group_by("stack").agg(pl.col("value").sum()).sort("stack")
+        for profiles in side:
+            share = 1.0 / (len(side) * len(profiles.hosts(kind)))
+            stacks = profiles.of(kind).group_by("stack").agg(pl.col("value").sum()).sort("stack")
             for stack, value in stacks.iter_rows():
                 _add(root, stack, place, value * share)
     return root
@@ -319,8 +319,8 @@ def _wide_calls(call: _Call, least: float) -> list[_Call]:
 # ---- what it costs --------------------------------------------------------------------------------------------------
 def _cost(name: str, side: Sequence[RunProfiles], plain: Sequence[RunData]) -> ProfileCost | None:
     """A metric of the runs with profiles against the same of those without; None where it has no value."""
-    metric_id = next((one.record.cost_metric for one in side), "")
-    values = [_means([one.run for one in side], metric_id), _means(plain, metric_id)]
+    metric_id = next((profiles.record.cost_metric for profiles in side), "")
+    values = [_means([profiles.run for profiles in side], metric_id), _means(plain, metric_id)]
     if not all(values):
         return None
     low = high = None
@@ -341,5 +341,9 @@ def _cost(name: str, side: Sequence[RunProfiles], plain: Sequence[RunData]) -> P
 
 
 def _means(runs: Sequence[RunData], metric_id: str) -> list[float]:
-    found = [run.summaries().get(metric_id) for run in runs]
-    return [mean for one in found if one is not None and (mean := mean_of(one)) is not None]
+    metric_summaries = [run.summaries().get(metric_id) for run in runs]
+    return [
+        mean
+        for metric_summary in metric_summaries
+        if metric_summary is not None and (mean := mean_of(metric_summary)) is not None
+    ]

@@ -36,11 +36,11 @@ def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
         Everything that a report shows. The same runs give the same bytes.
     """
     maker, rule = Scenarios(made, history), made.second_rule
-    scenarios = [maker.judged(one) for one in made.scenarios]
+    scenarios = [maker.judged(scenario) for scenario in made.scenarios]
     verdict, sentence, reasons = overall(scenarios, made.candidate)
-    runs = [run.manifest for one in made.scenarios for run in one.all_runs()]
+    runs = [run.manifest for scenario in made.scenarios for run in scenario.all_runs()]
     date = max((run.started_at for run in runs), default="")[:10]
-    comparisons = [one.comparison for one in scenarios if one.comparison]
+    comparisons = [scenario.comparison for scenario in scenarios if scenario.comparison]
     builds = all_one_build(comparisons)
     return QaReport(
         tool_version=made.tool_version,
@@ -64,15 +64,22 @@ def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
         advice=advice(scenarios, made.experiment),
         notices=notices(scenarios),
         method=method(made, scenarios),
-        rows=[verdict_row(one, made) for one in scenarios],
+        rows=[verdict_row(scenario, made) for scenario in scenarios],
         scenarios=scenarios,
-        second_opinion=rule.verdict([row for one in scenarios for row in one.second_rule]) if rule else None,
+        second_opinion=rule.verdict([row for scenario in scenarios for row in scenario.second_rule]) if rule else None,
         configuration_differences=[
-            one for one in (comparisons[0].configuration_differences if comparisons else []) if one.is_default_change
+            difference
+            for difference in (comparisons[0].configuration_differences if comparisons else [])
+            if difference.is_default_change
         ],
         condition_rows=[
-            (one.label, one.baseline, one.candidate, one.explanation)
-            for one in (comparisons[0].condition_differences if comparisons else [])
+            (
+                condition_difference.label,
+                condition_difference.baseline,
+                condition_difference.candidate,
+                condition_difference.explanation,
+            )
+            for condition_difference in (comparisons[0].condition_differences if comparisons else [])
         ],
         catalogue=made.catalogue,
         caveats=Caveats.joined([caveats_of(runs), builds]),
@@ -81,8 +88,8 @@ def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
 
 def overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdict, str, list[str]]:
     """The verdict over the gating scenarios: fail, then invalid, then inconclusive; a pass only if all of them pass."""
-    gating = [one for one in scenarios if one.gating]
-    named = {result: [one for one in gating if one.result is result] for result in Verdict}
+    gating = [scenario for scenario in scenarios if scenario.gating]
+    named = {result: [scenario for scenario in gating if scenario.result is result] for result in Verdict}
     words = {
         Verdict.FAIL: "fails",
         Verdict.INVALID: "could not be judged in",
@@ -91,17 +98,19 @@ def overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdic
         Verdict.PASS: "passes",
     }
     parts = [
-        f"{word} {enumerated([one.title for one in named[result]])}" for result, word in words.items() if named[result]
+        f"{word} {enumerated([scenario.title for scenario in named[result]])}"
+        for result, word in words.items()
+        if named[result]
     ]
     sentence = f"{candidate.name} {candidate.version} {'; it '.join(parts)}." if parts else "Nothing was judged."
     reasons = [
-        f"{one.title}: {reason}"
+        f"{scenario.title}: {reason}"
         for result in words
         if result is not Verdict.PASS
-        for one in named[result]
-        for reason in (one.reasons or [one.sentence])
+        for scenario in named[result]
+        for reason in (scenario.reasons or [scenario.sentence])
     ]
-    sentence += most_telling([(one.title, one.result, one.sentence) for one in gating])
+    sentence += most_telling([(scenario.title, scenario.result, scenario.sentence) for scenario in gating])
     if named[Verdict.FAIL]:
         return Verdict.FAIL, sentence, reasons
     if named[Verdict.INVALID]:
@@ -112,40 +121,42 @@ def overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdic
 
 def advice(scenarios: Sequence[QaScenario], experiment: str) -> list[str]:
     """What to do next: of the gating scenarios that did not pass, for what was not run, and to go on."""
-    open_ = [one for one in scenarios if one.gating and one.result is not Verdict.PASS]
-    found = [f"{one.title}: {text}" for one in open_ for text in one.advice]
-    lacking = list(dict.fromkeys(text for one in scenarios for text in one.lacking))
-    found += [f"what was not run needs {text}" for text in lacking]
-    if any(one.result is Verdict.INVALID for one in scenarios):
-        found.append(f"`--resume {experiment}` makes what is still missing")
-    return found
+    open_ = [scenario for scenario in scenarios if scenario.gating and scenario.result is not Verdict.PASS]
+    results = [f"{scenario.title}: {text}" for scenario in open_ for text in scenario.advice]
+    lacking = list(dict.fromkeys(text for scenario in scenarios for text in scenario.lacking))
+    results += [f"what was not run needs {text}" for text in lacking]
+    if any(scenario.result is Verdict.INVALID for scenario in scenarios):
+        results.append(f"`--resume {experiment}` makes what is still missing")
+    return results
 
 
 def notices(scenarios: Sequence[QaScenario]) -> list[str]:
     """What must be known before any figure is read."""
-    told = []
-    for one in scenarios:
+    messages = []
+    for scenario in scenarios:
         by_reason: dict[str, list[str]] = {}
-        for item in one.incomparable:
+        for item in scenario.incomparable:
             by_reason.setdefault(item.because, []).append(item.label)
-        told += [
+        messages += [
             f"Not comparable: {enumerated(labels)}. {capitalised(because)}. Such a difference is no regression, and "
             "none is called one."
             for because, labels in by_reason.items()
         ]
-    for one in scenarios:
-        if one.result is Verdict.NOT_RUN:
-            told.append(f"Not run: {one.title}. It needs {enumerated(one.lacking)}. What was not run is not passed.")
-        if one.result is Verdict.INVALID:
-            told.append(f"Invalid: {one.title}. {one.sentence}")
-        told += [f"Run again: {one.title}, {text}." for text in one.repeated]
-    return list(dict.fromkeys(told))
+    for scenario in scenarios:
+        if scenario.result is Verdict.NOT_RUN:
+            messages.append(
+                f"Not run: {scenario.title}. It needs {enumerated(scenario.lacking)}. What was not run is not passed."
+            )
+        if scenario.result is Verdict.INVALID:
+            messages.append(f"Invalid: {scenario.title}. {scenario.sentence}")
+        messages += [f"Run again: {scenario.title}, {text}." for text in scenario.repeated]
+    return list(dict.fromkeys(messages))
 
 
 def method(made: QaRuns, scenarios: Sequence[QaScenario]) -> list[str]:
     """How the runs were made and judged, and how many of them count."""
-    runs = sum(len(one.runs) for one in scenarios)
-    lines = [line for one in scenarios for line in one.runs]
+    runs = sum(len(scenario.runs) for scenario in scenarios)
+    lines = [line for scenario in scenarios for line in scenario.runs]
     failed = sum(line.failed for line in lines)
     invalid = sum(not line.valid for line in lines) - failed
     return [
@@ -164,9 +175,9 @@ def method(made: QaRuns, scenarios: Sequence[QaScenario]) -> list[str]:
 def _shared_text(made: QaRuns) -> list[str]:
     """Which scenarios' runs were made two at a time, if any were."""
     titles = [
-        one.plan.title
-        for one in made.scenarios
-        if any(fact.label == BESIDE for runs in one.sides.values() for run in runs for fact in run.manifest.facts)
+        scenario.plan.title
+        for scenario in made.scenarios
+        if any(fact.label == BESIDE for runs in scenario.sides.values() for run in runs for fact in run.manifest.facts)
     ]
     if not titles:
         return []
@@ -191,14 +202,14 @@ def _failed_text(failed: int) -> str:
     return f"; {failed} {was} failed by the version under test, which counts against it"
 
 
-def verdict_row(one: QaScenario, made: QaRuns) -> VerdictRow:
+def verdict_row(scenario: QaScenario, made: QaRuns) -> VerdictRow:
     """The row of one scenario; a version with its commit, or else with the sum of its module."""
     candidate = made.candidate
     commit = made.commits[1][:_SHORT_COMMIT] or (candidate.revision or "")[:_SHORT_SUM]
     return VerdictRow(
-        scenario=one.title,
-        date=one.date,
+        scenario=scenario.title,
+        date=scenario.date,
         version=f"{candidate.version} ({commit})" if commit else candidate.version,
-        result=one.result,
-        reason=one.sentence,
+        result=scenario.result,
+        reason=scenario.sentence,
     )

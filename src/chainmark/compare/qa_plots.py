@@ -52,7 +52,7 @@ def plot_of(plan: PlotPlan, sides: Sequence[PlotSide], catalogue: Catalogue) -> 
         sides: in the order of the legend.
         catalogue: knows the metric and its population.
     """
-    metric = next((one for one in catalogue.metrics if one.id == plan.metric), None)
+    metric = next((item for item in catalogue.metrics if item.id == plan.metric), None)
     if metric is None:
         return None
     population = catalogue.population(metric.population)
@@ -114,24 +114,24 @@ def _curves(run: LoadedRun, plan: PlotPlan, metric: Metric, population: Populati
     if plan.points == "rows per second":
         x, y = _rows_per_second(times[np.isfinite(times)], plan.window_s)
         return [_Curve(run.run_id, "", x, y * plan.factor)] if len(x) else []
-    kept = np.isfinite(times) & np.isfinite(values)
-    if not kept.any():
+    retained = np.isfinite(times) & np.isfinite(values)
+    if not retained.any():
         return []
     if plan.points == "ended together":
-        x, y, weights = _ended_together(times[kept], values[kept])
+        x, y, weights = _ended_together(times[retained], values[retained])
         return [_Curve(run.run_id, "", x, y * plan.factor, weights)]
     if plan.points == "reciprocals":
-        kept &= values != 0.0
-        values = np.where(kept, 1.0 / np.where(kept, values, 1.0), np.nan)
+        retained &= values != 0.0
+        values = np.where(retained, 1.0 / np.where(retained, values, 1.0), np.nan)
     keys = ordered.keys()
     if plan.by and plan.by in keys.columns:
         names = keys[plan.by].cast(str).to_list()
-        found = []
+        curves = []
         for name in sorted(set(names)):
-            mine = kept & np.array([one == name for one in names])
-            found += [_Curve(run.run_id, name, times[mine], values[mine] * plan.factor)] if mine.any() else []
-        return found
-    x, y = _averaged(times[kept], values[kept] * plan.factor)
+            mine = retained & np.array([item == name for item in names])
+            curves += [_Curve(run.run_id, name, times[mine], values[mine] * plan.factor)] if mine.any() else []
+        return curves
+    x, y = _averaged(times[retained], values[retained] * plan.factor)
     return [_Curve(run.run_id, "", x, y)]
 
 
@@ -169,10 +169,10 @@ def _thinned_line(line: ChartLine, most: int) -> ChartLine:
     if len(line.x) <= most:
         return line
     y = np.array(line.y)
-    kept = {0, len(y) - 1}
+    retained = {0, len(y) - 1}
     for part in np.array_split(np.arange(len(y)), most // 2):
-        kept |= {int(part[y[part].argmin()]), int(part[y[part].argmax()])}
-    places = sorted(kept)
+        retained |= {int(part[y[part].argmin()]), int(part[y[part].argmax()])}
+    places = sorted(retained)
     return line.model_copy(update={"x": [line.x[at] for at in places], "y": [line.y[at] for at in places]})
 
 

@@ -64,8 +64,8 @@ class ScenarioRuns:
 
     def all_runs(self) -> list[RunData]:
         """In the order in which they were made."""
-        found = [run for runs in self.sides.values() for run in runs]
-        return sorted(found, key=lambda run: (run.manifest.started_at, run.manifest.run_id))
+        runs = [run for runs in self.sides.values() for run in runs]
+        return sorted(runs, key=lambda run: (run.manifest.started_at, run.manifest.run_id))
 
 
 class SecondRule(Protocol):
@@ -123,16 +123,16 @@ class Scenarios:
     def __init__(self, made: QaRuns, history: Sequence[RunData]) -> None:
         self.made = made
         self.history = history
-        self.by_id = {one.plan.id: one for one in made.scenarios}
+        self.by_id = {scenario.plan.id: scenario for scenario in made.scenarios}
 
-    def judged(self, one: ScenarioRuns) -> QaScenario:
+    def judged(self, scenario_runs: ScenarioRuns) -> QaScenario:
         """One scenario with its result."""
-        plan, rule = one.plan, self.made.second_rule
-        sides = self._sides(one)
-        judged = self._judged_scenario(one, sides)
+        plan, rule = scenario_runs.plan, self.made.second_rule
+        sides = self._sides(scenario_runs)
+        judged = self._judged_scenario(scenario_runs, sides)
         comparison = judged.comparison
-        runs = one.all_runs()
-        lines = [_run_line(run, one.repeats) for run in runs]
+        runs = scenario_runs.all_runs()
+        lines = [_run_line(run, scenario_runs.repeats) for run in runs]
         return QaScenario(
             id=plan.id,
             title=plan.title,
@@ -141,18 +141,18 @@ class Scenarios:
             kind=plan.kind,
             gating=plan.gating,
             profile_name=plan.profile,
-            profile_description=one.profile_description,
+            profile_description=scenario_runs.profile_description,
             settings=plan.settings,
             repetitions=_repetitions(plan, lines),
             needs=plan.needs,
-            lacking=list(one.lacking),
-            experiment=one.experiment if runs else "",
+            lacking=list(scenario_runs.lacking),
+            experiment=scenario_runs.experiment if runs else "",
             date=max((run.manifest.started_at for run in runs), default="")[:10],
             result=judged.result,
             sentence=judged.sentence,
             reasons=judged.reasons,
             advice=judged.advice,
-            sides=[_side_line(id_, label, found) for id_, label, found in sides],
+            sides=[_side_line(id_, label, side) for id_, label, side in sides],
             runs=lines,
             repeated=_repeated(lines),
             workload=_facts(runs[0].manifest.workload) if runs else [],
@@ -162,63 +162,69 @@ class Scenarios:
             incomparable=incomparable_metrics(comparison) if comparison else [],
             second_rule=list(rule.rows(comparison)) if rule and comparison else [],
             plots=self._plots(plan, sides),
-            swept=one.swept,
+            swept=scenario_runs.swept,
         )
 
-    def _sides(self, one: ScenarioRuns) -> list[tuple[str, str, Sequence[RunData]]]:
+    def _sides(self, scenario_runs: ScenarioRuns) -> list[tuple[str, str, Sequence[RunData]]]:
         """The sides with runs, in their order, each with a label of its own."""
-        found: list[tuple[str, str, Sequence[RunData]]] = []
-        if one.plan.beside and (other := self.by_id[one.plan.beside].sides.get("candidate")):
-            found.append((f"{one.plan.beside}/candidate", self.made.candidate.version, other))
+        runs: list[tuple[str, str, Sequence[RunData]]] = []
+        if scenario_runs.plan.beside and (other := self.by_id[scenario_runs.plan.beside].sides.get("candidate")):
+            runs.append((f"{scenario_runs.plan.beside}/candidate", self.made.candidate.version, other))
         same = self.made.baseline.version == self.made.candidate.version
-        for side in one.plan.sides:
+        for side in scenario_runs.plan.sides:
             version = self.made.baseline.version if side.version == "baseline" else self.made.candidate.version
             words = side.label or (side.id if same else "")
             label = f"{version} ({words})" if words and words != version else version
-            taken = [label for _, label, _ in found]
-            label = f"{label} ({one.plan.title})" if label in taken else label
-            if one.sides.get(side.id):
-                found.append((side.id, label, one.sides[side.id]))
-        return found
+            taken = [label for _, label, _ in runs]
+            label = f"{label} ({scenario_runs.plan.title})" if label in taken else label
+            if scenario_runs.sides.get(side.id):
+                runs.append((side.id, label, scenario_runs.sides[side.id]))
+        return runs
 
-    def _judged_scenario(self, one: ScenarioRuns, sides: Sequence[tuple[str, str, Sequence[RunData]]]) -> _Judged:
-        if one.lacking:
-            needs = [f"it needs {text}" for text in one.lacking]
+    def _judged_scenario(
+        self, scenario_runs: ScenarioRuns, sides: Sequence[tuple[str, str, Sequence[RunData]]]
+    ) -> _Judged:
+        if scenario_runs.lacking:
+            needs = [f"it needs {text}" for text in scenario_runs.lacking]
             return _Judged(Verdict.NOT_RUN, f"Not run: {enumerated(needs)}.", needs)
-        missing = [side.id for side in one.plan.sides if not one.sides.get(side.id)]
-        if missing and (one.plan.kind is not ScenarioKind.INFORMATIONAL or not sides):
-            why = _failed(one) or [f"there is no run of {enumerated(missing)}"]
+        missing = [side.id for side in scenario_runs.plan.sides if not scenario_runs.sides.get(side.id)]
+        if missing and (scenario_runs.plan.kind is not ScenarioKind.INFORMATIONAL or not sides):
+            why = _failed(scenario_runs) or [f"there is no run of {enumerated(missing)}"]
             return _Judged(Verdict.INVALID, f"It could not be made: {'; '.join(why)}.", why)
-        if one.plan.kind is ScenarioKind.COMPARISON:
-            return self._compared(one)
-        judged = self._shown(one, sides) if one.swept is None else _swept(one.plan, one.swept)
-        told = f"{judged.sentence} Not all of it could be made." if one.failures else judged.sentence
-        return replace(judged, sentence=told, reasons=[*_failed(one), *judged.reasons])
+        if scenario_runs.plan.kind is ScenarioKind.COMPARISON:
+            return self._compared(scenario_runs)
+        judged = (
+            self._shown(scenario_runs, sides)
+            if scenario_runs.swept is None
+            else _swept(scenario_runs.plan, scenario_runs.swept)
+        )
+        reported = f"{judged.sentence} Not all of it could be made." if scenario_runs.failures else judged.sentence
+        return replace(judged, sentence=reported, reasons=[*_failed(scenario_runs), *judged.reasons])
 
-    def _compared(self, one: ScenarioRuns) -> _Judged:
+    def _compared(self, scenario_runs: ScenarioRuns) -> _Judged:
         """Baseline against candidate by the verdict of every comparison."""
         full = compare(
-            one.sides["baseline"],
-            one.sides["candidate"],
+            scenario_runs.sides["baseline"],
+            scenario_runs.sides["candidate"],
             history=self.history,
-            margins=of_measured(self.made.plan.margins, [run for side in one.sides.values() for run in side]),
+            margins=of_measured(self.made.plan.margins, [run for side in scenario_runs.sides.values() for run in side]),
             tool_version=self.made.tool_version,
-            why=one.profiled,
+            why=scenario_runs.profiled,
         )
         comparison = _reduced(full)
         result, reasons = comparison.verdict, list(comparison.reasons)
-        if one.failures:
-            reasons = [*_failed(one), *reasons]
+        if scenario_runs.failures:
+            reasons = [*_failed(scenario_runs), *reasons]
             result = result if result is Verdict.FAIL else Verdict.INVALID
         sentence = sentence_of(comparison.sentence)
-        if not one.plan.gating:
+        if not scenario_runs.plan.gating:
             result = Verdict.INFORMATIONAL
-            found = {(item.metric_id, item.statistic): [item] for item in comparison.judgements}
+            matching = {(item.metric_id, item.statistic): [item] for item in comparison.judgements}
             versions = [self.made.baseline.version, self.made.candidate.version]
-            sentence = self._headline(one.plan, versions, found) or sentence
+            sentence = self._headline(scenario_runs.plan, versions, matching) or sentence
         return _Judged(result, sentence, reasons, list(comparison.advice), comparison)
 
-    def _shown(self, one: ScenarioRuns, sides: Sequence[tuple[str, str, Sequence[RunData]]]) -> _Judged:
+    def _shown(self, scenario_runs: ScenarioRuns, sides: Sequence[tuple[str, str, Sequence[RunData]]]) -> _Judged:
         """Sides next to each other, each against the first, without a verdict."""
         selected = [select(id_, list(runs)) for id_, _, runs in sides]
         included = [side.included or side.runs for side in selected]
@@ -230,48 +236,48 @@ class Scenarios:
         ]
         rows = []
         for metric in self.made.catalogue.ordered():
-            asked_for = metric.table in one.plan.tables or metric.id in one.plan.headline
+            asked_for = metric.table in scenario_runs.plan.tables or metric.id in scenario_runs.plan.headline
             if not (metric.gating or asked_for or any(metric.id in because for because in held)):
                 continue
             for statistic in metric.judged_by:
                 base = collect(included[0], metric, statistic)
-                found = [
+                judgements = [
                     _beside(metric, statistic, (base, collect(runs, metric, statistic)), bench, because)
                     for runs, because in zip(included[1:], held, strict=True)
                 ] or [judge(metric, statistic, base, base, bench)]
-                if any(item.baseline.samples or item.candidate.samples for item in found):
-                    rows.append(BesideRow(metric_id=metric.id, statistic=statistic, judgements=found))
+                if any(item.baseline.samples or item.candidate.samples for item in judgements):
+                    rows.append(BesideRow(metric_id=metric.id, statistic=statistic, judgements=judgements))
         left_out = [pair for side in selected for pair in side.excluded.items()]
         invalid = [f"the run {run_id} is not counted: {why}" for run_id, why in left_out]
         labels = enumerated([label for _, label, _ in sides])
         useless = [label for (_, label, _), side in zip(sides, selected, strict=True) if not side.included]
         if useless:
             whys = list(dict.fromkeys(why for side in selected if not side.included for why in side.excluded.values()))
-            told = f"There is no valid run of {enumerated(useless)}: {'; '.join(whys)}."
-            return _Judged(Verdict.INVALID, told, invalid, beside=rows)
+            text = f"There is no valid run of {enumerated(useless)}: {'; '.join(whys)}."
+            return _Judged(Verdict.INVALID, text, invalid, beside=rows)
         values = {(row.metric_id, row.statistic): row.judgements for row in rows}
-        told = self._headline(one.plan, [label for _, label, _ in sides], values)
-        return _Judged(Verdict.INFORMATIONAL, told or f"Shown for information: {labels}.", invalid, beside=rows)
+        text = self._headline(scenario_runs.plan, [label for _, label, _ in sides], values)
+        return _Judged(Verdict.INFORMATIONAL, text or f"Shown for information: {labels}.", invalid, beside=rows)
 
     def _headline(
-        self, plan: ScenarioPlan, labels: Sequence[str], found: Mapping[tuple[str, str], Sequence[Judgement]]
+        self, plan: ScenarioPlan, labels: Sequence[str], result: Mapping[tuple[str, str], Sequence[Judgement]]
     ) -> str:
         """What every side has of the metrics that the plan tells the result by; "" where there are none."""
-        told = []
-        for metric in (one for name in plan.headline for one in self.made.catalogue.metrics if one.id == name):
-            judgements = found.get((metric.id, metric.judged_by[0]))
+        messages = []
+        for metric in (item for name in plan.headline for item in self.made.catalogue.metrics if item.id == name):
+            judgements = result.get((metric.id, metric.judged_by[0]))
             if judgements:
                 values = [judgements[0].baseline.value, *(item.candidate.value for item in judgements)][: len(labels)]
-                told.append(_values_text(metric, metric.judged_by[0], labels, values))
-        return f"{capitalised('; '.join(told))}." if told else ""
+                messages.append(_values_text(metric, metric.judged_by[0], labels, values))
+        return f"{capitalised('; '.join(messages))}." if messages else ""
 
     def _plots(self, plan: ScenarioPlan, sides: Sequence[tuple[str, str, Sequence[RunData]]]) -> list[QaPlot]:
         drawn = []
         for _, label, runs in sides:
             valid = [run for run in runs if exclusion(run.manifest) is None]
             drawn.append(PlotSide(label, [LoadedRun(run) for run in valid or runs]))
-        found = [plot_of(one, drawn, self.made.catalogue) for one in self.made.plan.plots_of(plan)]
-        return [plot for plot in found if plot]
+        qa_plots = [plot_of(plot_plan, drawn, self.made.catalogue) for plot_plan in self.made.plan.plots_of(plan)]
+        return [plot for plot in qa_plots if plot]
 
 
 def _values_text(metric: Metric, statistic: str, labels: Sequence[str], values: Sequence[float | None]) -> str:
@@ -286,10 +292,10 @@ def _values_text(metric: Metric, statistic: str, labels: Sequence[str], values: 
     return f"{metric.label}{kind}: {', '.join(parts)}"
 
 
-def _failed(one: ScenarioRuns) -> list[str]:
+def _failed(scenario_runs: ScenarioRuns) -> list[str]:
     """Which sides' runs could not be made, and why."""
-    labels = {side.id: side.label or side.id for side in one.plan.sides}
-    return [f"no run of {labels.get(side, side)} could be made: {why}" for side, why in one.failures.items()]
+    labels = {side.id: side.label or side.id for side in scenario_runs.plan.sides}
+    return [f"no run of {labels.get(side, side)} could be made: {why}" for side, why in scenario_runs.failures.items()]
 
 
 def _beside(
@@ -308,8 +314,8 @@ def _beside(
 
 def _swept(plan: ScenarioPlan, sweep: Attachment) -> _Judged:
     """What the system found of its sweep."""
-    found = sweep.finding()
-    return _Judged(found.verdict if plan.gating else Verdict.INFORMATIONAL, found.sentence, found.reasons)
+    finding = sweep.finding()
+    return _Judged(finding.verdict if plan.gating else Verdict.INFORMATIONAL, finding.sentence, finding.reasons)
 
 
 def _reduced(comparison: Comparison) -> Comparison:
@@ -356,17 +362,17 @@ def _side_line(side: str, label: str, runs: Sequence[RunData]) -> SideLine:
 
 def _repeated(lines: Sequence[RunLine]) -> list[str]:
     by_id = {line.run_id: line for line in lines}
-    told = []
+    messages = []
     for line in lines:
         first = by_id.get(line.repeats)
         if first is None:
             continue
         gates = "; ".join(f"{gate.label}: {gate.measured}, required {gate.limit}" for gate in first.failed_gates)
         ended = "failed" if line.failed else "valid" if line.valid else "invalid again"
-        told.append(
+        messages.append(
             f"{first.side}, repetition {first.repetition}, was invalid ({gates}) and was run once more: {ended}"
         )
-    return told
+    return messages
 
 
 def _facts(workload: Mapping[str, Scalar | list[Scalar]]) -> list[Fact]:

@@ -83,9 +83,9 @@ class Releases:
     @cached_property
     def runs(self) -> list[LoadedRun]:
         """The series."""
-        found = {_name(run): run for run in map(LoadedRun, self._history) if self._is_alike(run)}
-        kept = [run for name, run in found.items() if name not in self._compared]
-        return sorted(kept, key=_moment)
+        result = {_name(run): run for run in map(LoadedRun, self._history) if self._is_alike(run)}
+        loaded_runs = [run for name, run in result.items() if name not in self._compared]
+        return sorted(loaded_runs, key=_moment)
 
     def _is_alike(self, run: LoadedRun) -> bool:
         like = self._like
@@ -115,40 +115,40 @@ class Releases:
     @cached_property
     def _seen(self) -> Mapping[Column, _Seen]:
         """What is seen of every statistic that is judged; of counts nothing, which have an error of their own."""
-        found: dict[Column, _Seen] = {}
+        columns: dict[Column, _Seen] = {}
         for metric in self._catalogue.ordered():
             if metric.kind in {Kind.POSITIVE, Kind.DIFFERENCE}:
                 for statistic in metric.judged_by:
-                    found.update(self._look(metric, statistic))
-        return found
+                    columns.update(self._look(metric, statistic))
+        return columns
 
     def _look(self, metric: Metric, statistic: str) -> Iterator[tuple[Column, _Seen]]:
-        told = [(run, value) for run in self.runs if (value := run.value(metric.id, statistic)) is not None]
-        is_positive = metric.kind is Kind.POSITIVE and all(value > 0.0 for _, value in told)
+        messages = [(run, value) for run in self.runs if (value := run.value(metric.id, statistic)) is not None]
+        is_positive = metric.kind is Kind.POSITIVE and all(value > 0.0 for _, value in messages)
         for working in (Working.LOG, Working.DIFFERENCE) if is_positive else (Working.DIFFERENCE,):
-            runs = [run for run, _ in told]
-            values = scaled([value for _, value in told], working)
+            runs = [run for run, _ in messages]
+            values = scaled([value for _, value in messages], working)
             seen = self._seen_of(metric.id, runs, values, working)
             if seen is not None:
                 yield (metric.id, statistic, working), seen
 
     def _seen_of(self, metric_id: str, runs: list[LoadedRun], values: list[float], working: Working) -> _Seen | None:
-        told = list(zip(runs, values, strict=True))
+        reported = list(zip(runs, values, strict=True))
         steps = [
             later - sooner
-            for (one, sooner), (other, later) in pairwise(told)
-            if self._build[one.run_id] != self._build[other.run_id] and not self._is_divided(metric_id, one, other)
+            for (item, sooner), (other, later) in pairwise(reported)
+            if self._build[item.run_id] != self._build[other.run_id] and not self._is_divided(metric_id, item, other)
         ]
         if len(steps) < MANY_BUILDS - 1:
             return None
         bound = step_variance(steps)
         groups: dict[str, list[tuple[LoadedRun, float]]] = {}
-        for run, value in told:
+        for run, value in reported:
             groups.setdefault(self._build[run.run_id], []).append((run, value))
         squares, freedom, changes = 0.0, 0, []
         for group in groups.values():
-            parts, found = self._parts(metric_id, group, bound, working)
-            changes += found
+            parts, result = self._parts(metric_id, group, bound, working)
+            changes += result
             for part in parts:
                 squares += mean_and_variance(part)[1] * (len(part) - 1)
                 freedom += len(part) - 1
@@ -164,12 +164,12 @@ class Releases:
     ) -> tuple[list[list[float]], list[SetupChange]]:
         """The runs of one build, cut where the set-up changed; and the cuts that nobody noted."""
         parts, changes = [[group[0][1]]], []
-        for (one, sooner), (other, later) in pairwise(group):
-            noted = self._is_divided(metric_id, one, other)
+        for (run, sooner), (other, later) in pairwise(group):
+            noted = self._is_divided(metric_id, run, other)
             proposed = bound > 0.0 and abs(later - sooner) > NEW_SETUP * math.sqrt(2.0 * bound)
             proposed = proposed and (working is not Working.LOG or abs(later - sooner) > LEAST_SETUP)
             if proposed and not noted:
-                names = (one.manifest.subject.version, other.manifest.subject.version)
+                names = (run.manifest.subject.version, other.manifest.subject.version)
                 changes.append(SetupChange(metric_id, *names, other.manifest.started_at, later - sooner, working))
             if noted or proposed:
                 parts.append([])
@@ -179,7 +179,7 @@ class Releases:
     @cached_property
     def _prior(self) -> Prior:
         """One figure a metric: the scales of one are no two witnesses."""
-        by_statistic = {(metric, statistic): one.repeated for (metric, statistic, _), one in self._seen.items()}
+        by_statistic = {(metric, statistic): reading.repeated for (metric, statistic, _), reading in self._seen.items()}
         return prior_of(list(by_statistic.values()))
 
     def spread(self, metric_id: str, statistic: str, working: Working) -> ArchiveSpread | None:
@@ -188,8 +188,8 @@ class Releases:
         if seen is None:
             return None
         variance, freedom = moderated(seen.repeated, self._prior)
-        told = f"history of {self.builds} builds: {units.plural(seen.reruns, 're-run')} and {seen.steps} steps"
-        return ArchiveSpread(variance * freedom, freedom, len(self.runs), told) if variance > 0.0 else None
+        text = f"history of {self.builds} builds: {units.plural(seen.reruns, 're-run')} and {seen.steps} steps"
+        return ArchiveSpread(variance * freedom, freedom, len(self.runs), text) if variance > 0.0 else None
 
     def level(self, column: Column, baseline: LoadedRun) -> Level | None:
         """Where the releases up to the baseline stand together; None where the series or the baseline does not tell.
@@ -215,9 +215,9 @@ class Releases:
         relative = {(metric, statistic) for metric, statistic, working in self._seen if working is Working.LOG}
         return [
             change
-            for (metric, statistic, working), one in self._seen.items()
+            for (metric, statistic, working), reading in self._seen.items()
             if working is Working.LOG or (metric, statistic) not in relative
-            for change in one.changes
+            for change in reading.changes
         ]
 
     def noted_between(self, metric_id: str, *runs: LoadedRun) -> Epoch | None:
@@ -235,6 +235,6 @@ def _moment(run: LoadedRun) -> tuple[str, str]:
     return run.manifest.started_at, run.run_id
 
 
-def _same_rules(one: LoadedRun, other: LoadedRun) -> bool:
-    left, right = rules(one.catalogue), rules(other.catalogue)
+def _same_rules(run: LoadedRun, other: LoadedRun) -> bool:
+    left, right = rules(run.catalogue), rules(other.catalogue)
     return all(left[key] == right[key] for key in left.keys() & right.keys())

@@ -109,7 +109,9 @@ def compare_side_by_side(
 
 def _same(labels: Sequence[str], comparisons: Sequence[Comparison]) -> Caveats:
     """Which versions are the very build that they are compared with."""
-    same = [label for label, one in zip(labels[1:], comparisons, strict=True) if A_A in one.caveats.badges]
+    same = [
+        label for label, comparison in zip(labels[1:], comparisons, strict=True) if A_A in comparison.caveats.badges
+    ]
     return Caveats(
         badges=(A_A,) if same else (),
         sentences=tuple(f"{A_A}: {label} and {labels[0]} are the same build" for label in same),
@@ -128,10 +130,10 @@ def _labels(versions: Sequence[str]) -> list[str]:
 def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
     parts = []
     for verdict in _VERBS:
-        found = [label for label, each in zip(labels, comparisons, strict=True) if each.verdict is verdict]
-        if found:
-            parts.append(f"{enumerated(found)} {_VERBS[verdict][len(found) > 1]}")
-    telling = most_telling([("", one.verdict, one.sentence) for one in comparisons])
+        results = [label for label, each in zip(labels, comparisons, strict=True) if each.verdict is verdict]
+        if results:
+            parts.append(f"{enumerated(results)} {_VERBS[verdict][len(results) > 1]}")
+    telling = most_telling([("", comparison.verdict, comparison.sentence) for comparison in comparisons])
     return f"{'; '.join(parts)}.{telling}"
 
 

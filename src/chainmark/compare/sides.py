@@ -153,11 +153,11 @@ def labels(baseline: SelectedRuns, candidate: SelectedRuns) -> tuple[str, str]:
 
 def joined_conditions(selected: SelectedRuns) -> dict[str, str]:
     """Per condition id, the values found in the side's judged runs; several are joined by commas."""
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
     for run in selected.included or selected.runs:
         for key, value in run.manifest.conditions.items():
-            found.setdefault(key, []).append(value)
-    return {key: ", ".join(dict.fromkeys(values)) for key, values in sorted(found.items())}
+            results.setdefault(key, []).append(value)
+    return {key: ", ".join(dict.fromkeys(values)) for key, values in sorted(results.items())}
 
 
 def _entry(run: LoadedRun, reason: str | None) -> RunEntry:

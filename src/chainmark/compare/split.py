@@ -96,13 +96,13 @@ def effects(
         candidate: likewise.
     """
     leaves = [part.id for part in parts if not any(other.of == part.id for other in parts)]
-    found = []
+    part_effects = []
     for part in parts:
         columns = [place for place, leaf in enumerate(leaves) if leaf == part.id or _is_within(leaf, part.id, parts)]
         left, right = ([run[:, columns].sum(axis=1) for run in side] for side in (baseline, candidate))
-        found.append(_effect(part, left, right))
+        part_effects.append(_effect(part, left, right))
     runs = f"{len(baseline)} + {len(candidate)}"
-    return found, f"between {runs} runs" if len(baseline) + len(candidate) > 2 else "within one run per side"
+    return part_effects, f"between {runs} runs" if len(baseline) + len(candidate) > 2 else "within one run per side"
 
 
 def _is_within(leaf: str, part_id: str, parts: Sequence[MetricPart]) -> bool:
@@ -156,11 +156,11 @@ def splits_of(parted: Parted | None, judgements: Sequence[Judgement], catalogue:
         change = by_metric.get(judgement.metric_id)
         if change is None or judgement.statistic != "mean" or judgement.change is None:
             continue
-        found = _split(change, judgement)
-        if found is None:
+        split = _split(change, judgement)
+        if split is None:
             unlike.append(catalogue.metric(judgement.metric_id).label)
         else:
-            splits.append(found)
+            splits.append(split)
     notes = list(parted.notes) if splits else []
     if unlike:
         off = f"the known parts of {enumerated(unlike)} add up to something else than the measured value"
@@ -176,8 +176,8 @@ def splits_between(parted: Parted, baseline: Mapping[str, float], candidate: Map
         baseline: by metric id, in the metric's unit.
         candidate: likewise.
     """
-    found = [divided(one, (baseline[one.metric_id], candidate[one.metric_id])) for one in parted.changes]
-    known = [split for split in found if split is not None]
+    splits = [divided(change, (baseline[change.metric_id], candidate[change.metric_id])) for change in parted.changes]
+    known = [split for split in splits if split is not None]
     untold = parted.untold or ("" if known else "the known parts add up to something else than the values")
     return Splits(title=parted.title, splits=known, untold=untold, notes=list(parted.notes))
 
@@ -189,9 +189,9 @@ def _split(change: PartedChange, judgement: Judgement) -> Split | None:
         return None
     own = [value for value in judgement.baseline.per_run if value is not None]
     if len(own) == 1 and not math.isclose(own[0], base):
-        found = divided(change, (own[0], other), judgement.statistic, judgement.scale)
-        told = {"basis": f"{change.basis}, against the baseline's own run and not the level of releases"}
-        return None if found is None else found.model_copy(update=told)
+        result = divided(change, (own[0], other), judgement.statistic, judgement.scale)
+        reported = {"basis": f"{change.basis}, against the baseline's own run and not the level of releases"}
+        return None if result is None else result.model_copy(update=reported)
     split = divided(change, (base, other), judgement.statistic, judgement.scale)
     return None if split is None else split.model_copy(update={"change": judgement.change})
 
@@ -212,7 +212,10 @@ def divided(
     """
     _check(change)
     whole = [effect for effect in change.effects if not effect.part.of]
-    plain = [math.fsum(sides) for sides in zip(*((one.baseline, one.candidate) for one in whole), strict=True)]
+    plain = [
+        math.fsum(sides)
+        for sides in zip(*((part_effect.baseline, part_effect.candidate) for part_effect in whole), strict=True)
+    ]
     if not all(plain):
         return None
     factors = [value / total for value, total in zip(values, plain, strict=True)]
@@ -241,7 +244,7 @@ def _check(change: PartedChange) -> None:
     for effect in change.effects:
         inner = [other for other in change.effects if other.part.of == effect.part.id]
         for side in ("baseline", "candidate") if inner else ():
-            sizes = [getattr(one, side) for one in inner]
+            sizes = [getattr(part_effect, side) for part_effect in inner]
             if not math.isclose(math.fsum(sizes), getattr(effect, side), abs_tol=1e-12):
                 raise InternalError(
                     f"the parts of `{effect.part.id}` of {change.metric_id} do not add up to it on the {side}"

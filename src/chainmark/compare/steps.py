@@ -17,22 +17,24 @@ Told = dict[str, str]
 
 def differences(before: LoadedRun, after: LoadedRun) -> list[ReleaseDifference]:
     """What is not the same in two runs that speak for their releases, the programs first."""
-    found = [*_of_builds(before, after)]
-    for one, other in zip(_recorded_facts(before.manifest), _recorded_facts(after.manifest), strict=True):
-        found += [
-            ReleaseDifference(what=name, before=one.get(name, units.UNSET), after=other.get(name, units.UNSET))
-            for name in sorted(one.keys() | other.keys())
-            if one.get(name) != other.get(name)
+    release_differences = [*_of_builds(before, after)]
+    for recorded_fact, other in zip(_recorded_facts(before.manifest), _recorded_facts(after.manifest), strict=True):
+        release_differences += [
+            ReleaseDifference(
+                what=name, before=recorded_fact.get(name, units.UNSET), after=other.get(name, units.UNSET)
+            )
+            for name in sorted(recorded_fact.keys() | other.keys())
+            if recorded_fact.get(name) != other.get(name)
         ]
-    return [*found, *_of_settings(before.manifest, after.manifest)][:_MOST]
+    return [*release_differences, *_of_settings(before.manifest, after.manifest)][:_MOST]
 
 
 def _of_builds(before: LoadedRun, after: LoadedRun) -> Iterator[ReleaseDifference]:
-    found = build_differences(before.data, after.data)
-    if found is not None:
-        for name, one, other in [*found.facts, *found.modules]:
-            if one != other:
-                yield ReleaseDifference(what=name, before=one or units.UNSET, after=other or units.UNSET)
+    result = build_differences(before.data, after.data)
+    if result is not None:
+        for name, fact, other in [*result.facts, *result.modules]:
+            if fact != other:
+                yield ReleaseDifference(what=name, before=fact or units.UNSET, after=other or units.UNSET)
 
 
 def _recorded_facts(manifest: Manifest) -> tuple[Told, ...]:
@@ -49,10 +51,10 @@ def _recorded_facts(manifest: Manifest) -> tuple[Told, ...]:
 
 
 def _of_settings(before: Manifest, after: Manifest) -> Iterator[ReleaseDifference]:
-    for one in configuration_differences(before.configuration, after.configuration):
+    for difference in configuration_differences(before.configuration, after.configuration):
         sides = [
-            units.UNSET if one.only_in == absent else units.scalar(value)
-            for absent, value in (("candidate", one.baseline), ("baseline", one.candidate))
+            units.UNSET if difference.only_in == absent else units.scalar(value)
+            for absent, value in (("candidate", difference.baseline), ("baseline", difference.candidate))
         ]
-        own = " (its own default)" if one.is_default_change else ""
-        yield ReleaseDifference(what=f"{one.file}: {one.key}{own}", before=sides[0], after=sides[1])
+        own = " (its own default)" if difference.is_default_change else ""
+        yield ReleaseDifference(what=f"{difference.file}: {difference.key}{own}", before=sides[0], after=sides[1])

@@ -72,10 +72,10 @@ def adjust(judgements: Sequence[Judgement], family: Family, catalogue: Catalogue
     gating = [index for index, item in enumerate(result) if item.gating]
     others = [index for index, item in enumerate(result) if not item.gating]
     for index, adjusted in zip(gating, family.adjusted, strict=True):
-        found: dict[str, object] = {"p_worse_adjusted": adjusted, "worse_level": family.level}
+        results: dict[str, object] = {"p_worse_adjusted": adjusted, "worse_level": family.level}
         if adjusted is not None and adjusted <= family.level:
-            found["outcome"] = Outcome.WORSE  # the family may spend more on its last look than a lone interval
-        result[index] = result[index].model_copy(update=found)
+            results["outcome"] = Outcome.WORSE  # the family may spend more on its last look than a lone interval
+        result[index] = result[index].model_copy(update=results)
     for places in (gating, others):
         for index, item in zip(places, _with_movement([result[place] for place in places], catalogue), strict=True):
             result[index] = item
@@ -96,10 +96,10 @@ def _margin_words(gating: Sequence[Judgement], catalogue: Catalogue) -> str:
         return "within their margins"
     (commonest, count), *others = Counter(texts).most_common()
     wider = sum(item.worse_beyond is not None for item in gating)
-    told = f"; {wider} widened to what re-runs change" if wider else ""
+    reported = f"; {wider} widened to what re-runs change" if wider else ""
     if not others and not wider:
         return f"within {commonest}"
-    return f"within their margins ({commonest} for {count} of {len(texts)}{told})"
+    return f"within their margins ({commonest} for {count} of {len(texts)}{reported})"
 
 
 @dataclass(frozen=True)
@@ -158,15 +158,17 @@ def _excluded(sides: Sequence[SelectedRuns]) -> list[str]:
 
 def _warned(sides: Sequence[SelectedRuns]) -> list[str]:
     """What a side's judged runs did that fails nothing and must be known: a node that needed three tries to start."""
-    told = []
+    messages = []
     for side in sides:
         measured: dict[str, list[str]] = {}
         for gate in (gate for run in side.included for gate in run.manifest.gates):
             if gate.status is GateStatus.WARN and gate.kind is GateKind.SUBJECT:
                 measured.setdefault(gate.label, []).append(gate.measured)
         runs = units.plural(len(side.included), "run")
-        told += [f"the {side.name}, in {len(of)} of {runs}, not: {label} ({of[0]})" for label, of in measured.items()]
-    return told
+        messages += [
+            f"the {side.name}, in {len(of)} of {runs}, not: {label} ({of[0]})" for label, of in measured.items()
+        ]
+    return messages
 
 
 _PROBLEMS = {
@@ -192,14 +194,14 @@ def _warnings(gates: Sequence[Gate]) -> list[str]:
 
 def _inside_noise(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
     """The margins that these runs cannot decide by, whatever they measure."""
-    found = [
+    results = [
         f"{name_of(catalogue, item)} {margin_of(item, catalogue.metric(item.metric_id))}"
         for item in gating
         if item.inside_noise
     ]
-    if not found:
+    if not results:
         return []
-    return [f"margins inside the noise, by which these runs could not even pass an equal release: {', '.join(found)}"]
+    return [f"margins inside the noise, by which these runs could not even pass an equal release: {', '.join(results)}"]
 
 
 def _trends(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
@@ -232,8 +234,8 @@ def _decision_advice(
     enough = family.table.runs_to_decide()
     if enough is not None:
         more = units.plural(enough - runs, "more run")
-        told = f"{more} per side decide this with 80 % probability, if the noise and the changes are as measured"
-        return f"{more} per side would probably decide it", [told]
+        text = f"{more} per side decide this with 80 % probability, if the noise and the changes are as measured"
+        return f"{more} per side would probably decide it", [text]
     noisy = [item for item in gating if item.outcome is Outcome.INCONCLUSIVE]
     widest = sorted(noisy, key=_relative_width, reverse=True)[:2]
     names = enumerated([name_of(catalogue, item) for item in widest])
@@ -386,9 +388,9 @@ def find(
     ]
     advice = [*_missing_advice(gating, catalogue), *_assumed(gating)]
     if family.is_worse:
-        told = effects(failures, catalogue)
+        reported = effects(failures, catalogue)
         changes = _named_changes(failures, catalogue)
-        return _failed((told, changes), common, advice, labels, together=bool(family.together))
+        return _failed((reported, changes), common, advice, labels, together=bool(family.together))
     open_ = [item for item in gating if item.outcome not in {Outcome.EQUAL, Outcome.BETTER}]
     if gating and (not open_ or (by_history and _may_stay_open(open_, gating))):
         return _passed(gating, common, advice, labels, catalogue)
@@ -425,9 +427,9 @@ def with_failures(finding: VerdictFinding, failures: RunFailures) -> VerdictFind
 
 
 def _failed(
-    found: tuple[str, list[str]], common: list[str], advice: list[str], labels: tuple[str, str], *, together: bool
+    result: tuple[str, list[str]], common: list[str], advice: list[str], labels: tuple[str, str], *, together: bool
 ) -> VerdictFinding:
-    told, changes = found
+    reported, changes = result
     if together:
         reason = f"together these are worse than their margins, though none is shown to be alone: {', '.join(changes)}"
         return VerdictFinding(
@@ -438,7 +440,7 @@ def _failed(
         )
     return VerdictFinding(
         verdict=Verdict.FAIL,
-        sentence=f"{labels[1]} is worse than {labels[0]}: {told}",
+        sentence=f"{labels[1]} is worse than {labels[0]}: {reported}",
         reasons=[*(f"worse: {text}" for text in changes), *common],
         advice=advice,
     )
@@ -458,8 +460,8 @@ def _passed(
     reasons = [f"{number} judged by intervals that hold 90 % over all looks, {none} its margin"]
     reasons += [f"better: {', '.join(_named_changes(better, catalogue))}"] if better else []
     margins = _margin_words(shown, catalogue)
-    told = f"{subject} of {labels[1]} {verb} shown to be {margins} of {labels[0]} or better"
-    told += f"; better: {effects(better, catalogue)}" if any(_has_words(item, catalogue) for item in better) else ""
+    text = f"{subject} of {labels[1]} {verb} shown to be {margins} of {labels[0]} or better"
+    text += f"; better: {effects(better, catalogue)}" if any(_has_words(item, catalogue) for item in better) else ""
     if left:
-        told += f"; not decided, within what a re-run does: {', '.join(_named_changes(left, catalogue))}"
-    return VerdictFinding(verdict=Verdict.PASS, sentence=told, reasons=[*reasons, *common], advice=advice)
+        text += f"; not decided, within what a re-run does: {', '.join(_named_changes(left, catalogue))}"
+    return VerdictFinding(verdict=Verdict.PASS, sentence=text, reasons=[*reasons, *common], advice=advice)

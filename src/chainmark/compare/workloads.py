@@ -46,22 +46,22 @@ def matched(baseline: Sequence[Sequence[RunData]], candidate: Sequence[Sequence[
         baseline: the runs of one version by workload and machine, the newest group last.
         candidate: likewise.
     """
-    found: list[tuple[Sequence[RunData], Sequence[RunData]]] = []
+    runs: list[tuple[Sequence[RunData], Sequence[RunData]]] = []
     alone: list[Sequence[RunData]] = []
     for group in candidate:
         # Of printed runs not everything is stated, so one group may have several partners.
-        partner = next((one for one in reversed(baseline) if _are_alike(one[-1].manifest, group[-1].manifest)), None)
+        partner = next((item for item in reversed(baseline) if _are_alike(item[-1].manifest, group[-1].manifest)), None)
         if partner is None:
             alone.append(group)
         else:
-            found.append((partner, group))
-    matched_runs = {run.manifest.run_id for left, _ in found for run in left}
+            runs.append((partner, group))
+    matched_runs = {run.manifest.run_id for left, _ in runs for run in left}
     alone += [group for group in baseline if group[-1].manifest.run_id not in matched_runs]
-    names = _names([group[-1].manifest for group in [*(right for _, right in found), *alone]])
-    pairs = [Pair(name, *pair) for name, pair in zip(names, found, strict=False)]
-    rest = zip(names[len(found) :], alone, strict=True)
-    told = [f"only {group[-1].manifest.subject.version} was run under {name}" for name, group in rest]
-    return Matched(sorted(pairs, key=_by_numbers), told)
+    names = _names([group[-1].manifest for group in [*(right for _, right in runs), *alone]])
+    pairs = [Pair(name, *pair) for name, pair in zip(names, runs, strict=False)]
+    rest = zip(names[len(runs) :], alone, strict=True)
+    messages = [f"only {group[-1].manifest.subject.version} was run under {name}" for name, group in rest]
+    return Matched(sorted(pairs, key=_by_numbers), messages)
 
 
 def _by_numbers(pair: Pair) -> list[tuple[int, str]]:
@@ -85,10 +85,14 @@ def _names(manifests: Sequence[Manifest]) -> list[str]:
     keys = sorted({key for manifest in manifests for key in manifest.workload})
     differing = [key for key in keys if len({repr(manifest.workload.get(key)) for manifest in manifests}) > 1]
     words = [
-        [_word(key, one.workload[key]) for key in differing[:_WORDS_MOST] if one.workload.get(key) is not None]
-        for one in manifests
+        [
+            _word(key, manifest.workload[key])
+            for key in differing[:_WORDS_MOST]
+            if manifest.workload.get(key) is not None
+        ]
+        for manifest in manifests
     ]
-    names = [" · ".join(dict.fromkeys(one)) for one in words]  # two settings may say one thing
+    names = [" · ".join(dict.fromkeys(word)) for word in words]  # two settings may say one thing
     if len(set(names)) < len(names):
         hosts = [manifest.host.hardware_class for manifest in manifests]
         names = [" · ".join(filter(None, parts)) for parts in zip(names, hosts, strict=True)]
@@ -122,42 +126,49 @@ def joined(pairs: Sequence[Pair], comparisons: Sequence[Comparison], alone: Sequ
     """
     labels = [pair.label for pair in pairs]
     left, right = comparisons[0].labels
-    date = max(one.date for one in comparisons)
+    date = max(comparison.date for comparison in comparisons)
     return ByWorkload(
         tool_version=comparisons[0].tool_version,
         title=f"{comparisons[0].candidate.subject.name} {right} against {left}",
         subtitle=f"{units.plural(len(labels), 'workload')} · {date}",
         date=date,
-        verdict=worst(one.verdict for one in comparisons),
+        verdict=worst(comparison.verdict for comparison in comparisons),
         sentence=_sentence(labels, comparisons),
         labels=labels,
-        comparisons=[one.model_copy(update={"charts": []}) for one in comparisons],
+        comparisons=[comparison.model_copy(update={"charts": []}) for comparison in comparisons],
         unmatched=list(alone),
-        caveats=Caveats.joined([one.caveats for one in comparisons]),
+        caveats=Caveats.joined([comparison.caveats for comparison in comparisons]),
     )
 
 
 def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
     parts = []
     for verdict in Verdict:
-        found = [label for label, one in zip(labels, comparisons, strict=True) if one.verdict is verdict]
-        if found:
-            named = enumerated(found) if len(labels) <= _NAMED_MOST else f"{len(found)} of {len(labels)} workloads"
+        results = [
+            label for label, comparison in zip(labels, comparisons, strict=True) if comparison.verdict is verdict
+        ]
+        if results:
+            named = enumerated(results) if len(labels) <= _NAMED_MOST else f"{len(results)} of {len(labels)} workloads"
             word = "costs" if verdict is Verdict.INFORMATIONAL else verdict.value
             parts.append(f"{word} under {named}")
-    telling = most_telling([(label, one.verdict, one.sentence) for label, one in zip(labels, comparisons, strict=True)])
+    telling = most_telling(
+        [
+            (label, comparison.verdict, comparison.sentence)
+            for label, comparison in zip(labels, comparisons, strict=True)
+        ]
+    )
     return f"{'; '.join([*parts, *_besides(labels, comparisons)])}.{telling}"
 
 
 def _besides(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[str]:
     """What a pass leaves open, and how many margins are wider than the catalogue's: nobody may have to look for it."""
     left = [
-        f"{name_of(one.catalogue, item)} under {label}"
-        for label, one in zip(labels, comparisons, strict=True)
-        for item in one.judgements
-        if one.verdict is Verdict.PASS and item.gating and item.outcome is Outcome.INCONCLUSIVE
+        f"{name_of(comparison.catalogue, item)} under {label}"
+        for label, comparison in zip(labels, comparisons, strict=True)
+        for item in comparison.judgements
+        if comparison.verdict is Verdict.PASS and item.gating and item.outcome is Outcome.INCONCLUSIVE
     ]
-    gating = [item for one in comparisons for item in one.judgements if item.gating]
+    gating = [item for comparison in comparisons for item in comparison.judgements if item.gating]
     wider = sum(item.worse_beyond is not None for item in gating)
-    told = [f"not decided, within what a re-run does: {enumerated(left)}"] if left else []
-    return [*told, f"{wider} of {len(gating)} margins widened to what re-runs change"] if wider else told
+    reported = [f"not decided, within what a re-run does: {enumerated(left)}"] if left else []
+    return [*reported, f"{wider} of {len(gating)} margins widened to what re-runs change"] if wider else reported

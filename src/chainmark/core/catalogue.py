@@ -59,7 +59,7 @@ class Catalogue(BaseModel):
                 raise ValueError(f"metric `{metric.id}` names the unknown population `{metric.population}`")
             if metric.table not in tables:
                 raise ValueError(f"metric `{metric.id}` names the unknown table `{metric.table}`")
-            covariates = {one.column for one in self.population(metric.population).covariates}
+            covariates = {covariate.column for covariate in self.population(metric.population).covariates}
             stranger = next((name for name in metric.adjusted_for if name not in covariates), None)
             if stranger is not None:
                 raise ValueError(f"metric `{metric.id}` is adjusted for the unknown covariate `{stranger}`")
@@ -122,11 +122,11 @@ class Catalogue(BaseModel):
         Args:
             margins: by metric id.
         """
-        wider = {one.id for one in self.metrics if one.id in margins and margins[one.id] > one.margin}
+        wider = {item.id for item in self.metrics if item.id in margins and margins[item.id] > item.margin}
         if not wider:
             return self
         changed = [
-            one.model_copy(update={"widened": margins[one.id]}) if one.id in wider else one for one in self.metrics
+            item.model_copy(update={"widened": margins[item.id]}) if item.id in wider else item for item in self.metrics
         ]
         return self.model_copy(update={"metrics": changed})
 
@@ -146,10 +146,10 @@ class Catalogue(BaseModel):
         """
         metrics = [metric for metric in self.metrics if metric.id in columns.get(metric.population, ())]
         tables = {metric.table for metric in metrics}
-        kept = {metric.id for metric in metrics}
+        retained = {metric.id for metric in metrics}
         conditions = [
             condition.model_copy(
-                update={"makes_incomparable": [name for name in condition.makes_incomparable if name in kept]}
+                update={"makes_incomparable": [name for name in condition.makes_incomparable if name in retained]}
             )
             for condition in self.conditions
         ]
@@ -172,8 +172,10 @@ class Catalogue(BaseModel):
 def _trail_of(trail: Mapping[str, JsonValue], populations: Collection[str]) -> dict[str, JsonValue]:
     """A trail of those of its populations that there are."""
     followed = trail.get("populations")
-    kept: list[JsonValue] = [one for one in followed if one in populations] if isinstance(followed, list) else []
-    return {**trail, "populations": kept}
+    json_values: list[JsonValue] = (
+        [item for item in followed if item in populations] if isinstance(followed, list) else []
+    )
+    return {**trail, "populations": json_values}
 
 
 def load_catalogue(path: Path) -> Catalogue:

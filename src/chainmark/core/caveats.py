@@ -27,9 +27,9 @@ class Caveats(BaseModel):
     @classmethod
     def joined(cls, parts: Iterable[Self]) -> Self:
         """Those of several results, each once."""
-        found = list(parts)
-        badges = dict.fromkeys(badge for one in found for badge in one.badges)
-        sentences = dict.fromkeys(sentence for one in found for sentence in one.sentences)
+        result = list(parts)
+        badges = dict.fromkeys(badge for item in result for badge in item.badges)
+        sentences = dict.fromkeys(sentence for item in result for sentence in item.sentences)
         return cls(badges=tuple(badges), sentences=tuple(sentences))
 
 
@@ -48,7 +48,7 @@ def caveats_of(manifests: Iterable[Manifest]) -> Caveats:
         manifests: of all of them.
     """
     runs = list(manifests)
-    told = {
+    reported = {
         SYNTHETIC: _counted_sentence(
             runs, "synthetic", "synthetic data, {}the logs were written by a simulation, no node ran"
         ),
@@ -56,9 +56,9 @@ def caveats_of(manifests: Iterable[Manifest]) -> Caveats:
             runs, "printed", "printed figures, {}read from a published report, which has no samples"
         ),
     }
-    badges = tuple(badge for badge, sentence in told.items() if sentence)
+    badges = tuple(badge for badge, sentence in reported.items() if sentence)
     contradictions = dict.fromkeys(text for run in runs for text in run.contradictions)
-    return Caveats(badges=badges, sentences=(*filter(None, told.values()), *contradictions))
+    return Caveats(badges=badges, sentences=(*filter(None, reported.values()), *contradictions))
 
 
 def _counted_sentence(runs: Sequence[Manifest], property_: str, sentence: str) -> str:
@@ -69,18 +69,18 @@ def _counted_sentence(runs: Sequence[Manifest], property_: str, sentence: str) -
     return sentence.format("" if having == len(runs) else f"{having} of {units.plural(len(runs), 'run')}: ")
 
 
-def contradicts(label: str, told: str) -> bool:
+def contradicts(label: str, reported: str) -> bool:
     """Whether a label names another version than what was measured tells.
 
     A label without a version contradicts nothing, and "10.5" is 10.5.4 told in brief.
 
     Args:
         label: what somebody calls it: "10.6.2", "v1.0.1-rc1", "my-branch".
-        told: the version that the logs, a server or a binary tell.
+        reported: the version that the logs, a server or a binary tell.
     """
-    named, found = _VERSION.search(label), _VERSION.search(told)
-    if named is None or found is None:
+    named, match = _VERSION.search(label), _VERSION.search(reported)
+    if named is None or match is None:
         return False
-    left, right = named[0].split("."), found[0].split(".")
+    left, right = named[0].split("."), match[0].split(".")
     least = min(len(left), len(right))
     return left[:least] != right[:least]

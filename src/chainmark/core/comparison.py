@@ -361,7 +361,9 @@ class Splits(BaseModel):
 
     def split_of(self, metric_id: str, statistic: str) -> Split | None:
         """That of one judgement."""
-        return next((one for one in self.splits if (one.metric_id, one.statistic) == (metric_id, statistic)), None)
+        return next(
+            (split for split in self.splits if (split.metric_id, split.statistic) == (metric_id, statistic)), None
+        )
 
 
 class Followed(Attachment):
@@ -427,7 +429,7 @@ class Comparison(JudgedResult):
     breakdowns: list[Breakdown] = Field(default=[])
     false_alarms: Annotated[FalseAlarms | None, Field(exclude_if=not_)] = None  # of the history that was used
     builds: Annotated[BuildDifferences | None, Field(exclude_if=not_)] = None  # of the sides' first runs
-    question: Annotated[Question, Field(exclude_if=lambda one: one is Question.WORSE)] = Question.WORSE
+    question: Annotated[Question, Field(exclude_if=lambda item: item is Question.WORSE)] = Question.WORSE
     anchor: Annotated[AnchorView | None, Field(exclude_if=not_)] = None
     splits: Splits | None = Field(default=None, exclude_if=_is_empty)
     profiled: Annotated[Profiled | None, Field(exclude_if=not_)] = None

@@ -303,11 +303,14 @@ class CourseEntry(_Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _with_unit(cls, told: Any) -> Any:
+    def _with_unit(cls, reported: Any) -> Any:
         """Runs that were sealed before the unit was named have the same ones."""
-        if not isinstance(told, Mapping) or "unit" in told:
-            return told
-        return {**told, "unit": "s" if told.get("what") == "spike" else LEVEL_UNITS.get(told.get("kind", ""))}
+        if not isinstance(reported, Mapping) or "unit" in reported:
+            return reported
+        return {
+            **reported,
+            "unit": "s" if reported.get("what") == "spike" else LEVEL_UNITS.get(reported.get("kind", "")),
+        }
 
 
 class UseEntry(_Part):
@@ -418,7 +421,7 @@ class EndpointEntry(_Part):
     @property
     def met(self) -> bool | None:
         """Whether it takes any load within its agreement; None where nothing was decided."""
-        decided = [one.capacity for one in self.capacities if one.capacity is not None]
+        decided = [capacity.capacity for capacity in self.capacities if capacity.capacity is not None]
         if not decided:
             return None
         return all(value > 0 for value in decided)

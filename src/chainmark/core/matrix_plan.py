@@ -111,32 +111,32 @@ class MatrixPlan(_Part):
     @model_validator(mode="after")
     def _names_fit(self) -> MatrixPlan:
         for what, ids in (
-            ("scenarios", [one.id for one in self.scenarios]),
-            ("servers", [one.id for one in self.servers]),
+            ("scenarios", [scenario.id for scenario in self.scenarios]),
+            ("servers", [server.id for server in self.servers]),
         ):
-            twice = next((one for one in ids if ids.count(one) > 1), None)
+            twice = next((identifier for identifier in ids if ids.count(identifier) > 1), None)
             if twice:
                 raise ValueError(f"two {what} are called `{twice}`")
-        bare = next((one.id for one in self.scenarios if not (one.profile or self.profile)), None)
+        bare = next((scenario.id for scenario in self.scenarios if not (scenario.profile or self.profile)), None)
         if bare:
             raise ValueError(f"the scenario `{bare}` names no profile, and the plan has none for all")
         if self.servers:
-            self._require_known([name for one in self.scenarios for name in one.servers])
-            self._require_known([one.server for one in self.cells])
-        stranger = next((one.scenario for one in self.cells if not self._has(one.scenario)), None)
+            self._require_known([name for scenario in self.scenarios for name in scenario.servers])
+            self._require_known([cell.server for cell in self.cells])
+        stranger = next((cell.scenario for cell in self.cells if not self._has(cell.scenario)), None)
         if stranger:
             raise ValueError(f"a cell is of the scenario `{stranger}`, which the plan does not have")
-        places = [(one.scenario, one.server) for one in self.cells]
-        double = next((one for one in places if places.count(one) > 1), None)
+        places = [(cell.scenario, cell.server) for cell in self.cells]
+        double = next((place for place in places if places.count(place) > 1), None)
         if double:
             raise ValueError(f"the cell of `{double[0]}` on `{double[1]}` is defined twice")
         return self
 
     def _has(self, scenario: str) -> bool:
-        return any(one.id == scenario for one in self.scenarios)
+        return any(item.id == scenario for item in self.scenarios)
 
     def _require_known(self, names: Iterable[str]) -> None:
-        known = {one.id for one in self.servers}
+        known = {server.id for server in self.servers}
         stranger = next((name for name in names if name not in known), None)
         if stranger:
             raise ValueError(f"`{stranger}` is not one of the plan's servers: {', '.join(sorted(known))}")
@@ -144,8 +144,8 @@ class MatrixPlan(_Part):
     def own_of(self, scenario: MatrixScenario, server: MatrixServer) -> MatrixCell:
         """What the cell has of its own; nothing, where the plan says nothing of it."""
         place = (scenario.id, server.id)
-        found = next((one for one in self.cells if (one.scenario, one.server) == place), None)
-        return found or MatrixCell(scenario=scenario.id, server=server.id)
+        matrix_cell = next((cell for cell in self.cells if (cell.scenario, cell.server) == place), None)
+        return matrix_cell or MatrixCell(scenario=scenario.id, server=server.id)
 
     def places(self) -> list[tuple[MatrixScenario, MatrixServer]]:
         """The cells in the order in which they are run."""

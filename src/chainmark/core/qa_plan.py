@@ -169,12 +169,12 @@ class QaPlan(_Part):
     @model_validator(mode="after")
     def _names_fit(self) -> QaPlan:
         ids = [scenario.id for scenario in self.scenarios]
-        twice = next((one for one in ids if ids.count(one) > 1), None)
+        twice = next((identifier for identifier in ids if ids.count(identifier) > 1), None)
         if twice:
             raise ValueError(f"two scenarios are called `{twice}`")
         plots = {plot.id for plot in self.plots}
         for place, scenario in enumerate(self.scenarios):
-            missing = next((one for one in scenario.plots if one not in plots), None)
+            missing = next((plot for plot in scenario.plots if plot not in plots), None)
             if missing:
                 raise ValueError(f"the scenario `{scenario.id}` draws `{missing}`, but there is no such plot")
             if scenario.beside and scenario.beside not in ids[:place]:
@@ -185,14 +185,14 @@ class QaPlan(_Part):
 
     def with_most_runs(self, most: int) -> QaPlan:
         """The same with so many runs per side at most, in every scenario that goes on until it is decided."""
-        scenarios = [one.model_copy(update={"most_runs": most}) if one.goes_on else one for one in self.scenarios]
+        scenarios = [item.model_copy(update={"most_runs": most}) if item.goes_on else item for item in self.scenarios]
         return self.model_copy(update={"scenarios": scenarios})
 
     def scenario(self, scenario_id: str) -> ScenarioPlan:
         """The scenario of that id."""
-        return next(one for one in self.scenarios if one.id == scenario_id)
+        return next(item for item in self.scenarios if item.id == scenario_id)
 
     def plots_of(self, scenario: ScenarioPlan) -> list[PlotPlan]:
         """What is drawn of a scenario, in its order."""
         by_id = {plot.id: plot for plot in self.plots}
-        return [by_id[one] for one in scenario.plots]
+        return [by_id[plot] for plot in scenario.plots]

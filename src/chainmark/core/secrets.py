@@ -60,7 +60,7 @@ class Secrets:
         self._values.add(value)
         # The longest first: a password is part of what `Authorization` holds.
         self._forms = sorted(
-            {form for one in self._values for form in _forms(one)}, key=lambda form: (-len(form), form)
+            {form for item in self._values for form in _forms(item)}, key=lambda form: (-len(form), form)
         )
         self._pattern = re.compile("|".join(map(re.escape, self._forms)))
         # Looked for ahead, as they may overlap.
@@ -79,9 +79,9 @@ class Secrets:
         if isinstance(value, str):
             return self.hide(value)
         if isinstance(value, Mapping):
-            return {self.hide(str(key)): self._hide_member(str(key), one) for key, one in value.items()}
+            return {self.hide(str(key)): self._hide_member(str(key), item) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return [self.hide_in(one) for one in value]
+            return [self.hide_in(item) for item in value]
         return value
 
     def _hide_member(self, key: str, value: Any) -> Any:
@@ -90,7 +90,7 @@ class Secrets:
     def _hide_cut(self, text: str) -> str:
         """Replace the beginning of a secret where the text was cut within it, by us or by who wrote it."""
         *cut, last = text.split(CUT)
-        return CUT.join([*(self._without_beginning(one, SHORTEST) for one in cut), self._without_beginning(last)])
+        return CUT.join([*(self._without_beginning(item, SHORTEST) for item in cut), self._without_beginning(last)])
 
     def _without_beginning(self, text: str, shortest: int = _SHORTEST_BEGINNING) -> str:
         heads = self._heads.finditer(text, max(0, len(text) - len(self._forms[0]))) if self._heads else ()

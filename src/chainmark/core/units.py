@@ -188,7 +188,7 @@ def quantity_with_error(value: float, standard_error: float, unit: str) -> str:
     """A value with its standard error: ``0.0753`` and ``0.0021`` s are "75.3 ± 2.1 ms"."""
     shown = display_unit(unit, [value])
     decimals = decimals_for([value * shown.factor], standard_error * shown.factor)
-    texts = (number(one * shown.factor, decimals) for one in (value, standard_error))
+    texts = (number(item * shown.factor, decimals) for item in (value, standard_error))
     return f"{' ± '.join(texts)} {shown.symbol}".rstrip()
 
 

@@ -47,8 +47,8 @@ _EXIT_CODES = {
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict that decides of several; informational if there is none."""
-    found = set(verdicts)
-    return next((one for one in Verdict if one in found), Verdict.INFORMATIONAL)
+    result = set(verdicts)
+    return next((verdict for verdict in Verdict if verdict in result), Verdict.INFORMATIONAL)
 
 
 @dataclass(frozen=True)

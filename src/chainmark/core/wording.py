@@ -49,7 +49,7 @@ def change_text(judgement: Judgement, unit: units.DisplayUnit) -> ChangeText:
         sides = [unit.of(side.value) for side in (judgement.baseline, judgement.candidate)]
         decimals = units.decimals_for([*sides, *shown], half_width(judgement, unit))
         symbol = units.symbol_of_change(unit)
-    change, low, high = ("?" if one is None else units.number(one, decimals, signed=True) for one in shown)
+    change, low, high = ("?" if item is None else units.number(item, decimals, signed=True) for item in shown)
     return ChangeText(change, low, high, symbol)
 
 

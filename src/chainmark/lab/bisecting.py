@@ -113,12 +113,12 @@ class Bisection:
     def equal(self) -> list[tuple[int, int]]:
         """Places that turned out to be one program."""
         builds = sorted((place, built.sha256) for place, built in self.record.builds.items() if built.sha256)
-        return [(low, high) for low, one in builds for high, other in builds if low < high and one == other]
+        return [(low, high) for low, build in builds for high, other in builds if low < high and build == other]
 
     def place_of(self, run: SealedRun) -> int:
         """Of the revision that it is a run of."""
         place = run.manifest.experiment
-        labels = [one.label for one in self.record.revisions]
+        labels = [revision.label for revision in self.record.revisions]
         return labels.index(place.side) if place else GOOD
 
     def visit_of(self, position: int) -> int:
@@ -240,8 +240,8 @@ class Bisector:
     def resume(self, folder: ExperimentFolder, record: BisectRecord, listener: Listener) -> Bisection:
         """A search with the runs that it has."""
         remove_dead(self.store, folder.experiment_id)
-        found = finished_runs(self.store, folder.experiment_id)
-        runs = {position: run for (_, position), run in found.items()}
+        result = finished_runs(self.store, folder.experiment_id)
+        runs = {position: run for (_, position), run in result.items()}
         profile = self.system.profile(record.profile)
         return Bisection(Lab(self.store, self.system), folder, record, profile, listener, runs)
 

@@ -197,8 +197,8 @@ class Experimenter:
         record.more += more
         arms = [Arm(side, arm.version, self.system.profile(arm.profile)) for side, arm in record.arms.items()]
         remove_dead(self.store, folder.experiment_id)
-        found = finished_runs(self.store, folder.experiment_id)
-        runs = [run for _, run in sorted(found.items())]
+        result = finished_runs(self.store, folder.experiment_id)
+        runs = [run for _, run in sorted(result.items())]
         return OpenExperiment(Lab(self.store, self.system), folder, record, arms, listener, runs)
 
 

@@ -26,12 +26,12 @@ def git(
         EnvironmentFailure: there is no git, or it took too long.
     """
     # Inside a hook, git's own variables name another repository.
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or "CONFIG" in name}
+    retained = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or "CONFIG" in name}
     try:
         return subprocess.run(
             ["git", *arguments],
             cwd=cwd,
-            env={**kept, "LC_ALL": "C", **(places or {})},
+            env={**retained, "LC_ALL": "C", **(places or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=TIMEOUT_S,

@@ -62,13 +62,15 @@ class Importer:
         names = {imported.subject.version, *imported.subject.aliases}
         runs = self.store.identified(imported.identity) if imported.identity else []
         subjects = [(run, run.manifest.subject) for run in runs]
-        return next((run for run, one in subjects if names <= {one.version, *one.aliases}), None)
+        return next((run for run, subject in subjects if names <= {subject.version, *subject.aliases}), None)
 
     def _decisive(self, order: ImportRequest) -> dict[str, object]:
         """What equal orders share; who reads the source changes nothing that is made."""
-        told = {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in vars(order).items()}
-        del told["threads"], told["machines"]
-        return {"system": self.system.name, **told}
+        reported = {
+            name: str(value.resolve()) if isinstance(value, Path) else value for name, value in vars(order).items()
+        }
+        del reported["threads"], reported["machines"]
+        return {"system": self.system.name, **reported}
 
 
 def _content(imported: Imported) -> RunContent:

@@ -137,7 +137,7 @@ class Tester:
         with machine_to_itself(progress), ExitStack() as stack:
             generators = stack.enter_context(self.generators(load.steps.generators))
             services = [_made_by(generators, service) for service in services]
-            watches = [stack.enter_context(ServerWatch(self.sources, one.target.url)) for one in services]
+            watches = [stack.enter_context(ServerWatch(self.sources, item.target.url)) for item in services]
             started_at = utc_now()
             sessions = [stack.enter_context(self._session(load, service, started_at, place)) for service in services]
             servers = [TargetServer(service.target, service.endpoints) for service in services]
@@ -145,18 +145,18 @@ class Tester:
                 make_runner = partial(StepRunner, make_engine=generators.make)
                 result = run_load_test(servers, _plan(load, seed), listener, make_runner, self.watching)
             progress.stage("summarising")
-            for watch, session, one in zip(watches, sessions, result.servers, strict=True):
-                one.watched = watch.finish(session.run.path / "raw" / PAGES)
+            for watch, session, server in zip(watches, sessions, result.servers, strict=True):
+                server.watched = watch.finish(session.run.path / "raw" / PAGES)
             report = self._report(load, started_at, services, sessions, result)
             for session in sessions:
                 _keep_corpus(pinned, session.run)
             test = _Test(profile, load, seed, report, _broken_off(result))
             experiment_id = new_experiment_id(self.system.name, load.name)
             runs = []
-            for position, (service, session, one) in enumerate(zip(services, sessions, result.servers, strict=True)):
+            for position, (service, session, server) in enumerate(zip(services, sessions, result.servers, strict=True)):
                 side = service.target.name
                 own = ExperimentPlace(id=experiment_id, side=side, repetition=repetition, position=position)
-                runs.append(self._sealed(session, test, service, one, place or own))
+                runs.append(self._sealed(session, test, service, server, place or own))
         return LoadTest(report, runs, result.interrupted)
 
     def _prepared(self, profile: BaseModel, order: ServiceRequest, progress: Progress) -> Service:
@@ -184,10 +184,10 @@ class Tester:
         result: LoadTestResult,
     ) -> LoadReport:
         targets = [
-            _target_entry(load, service, session.run.run_id, one, result)
-            for service, session, one in zip(services, sessions, result.servers, strict=True)
+            _target_entry(load, service, session.run.run_id, server, result)
+            for service, session, server in zip(services, sessions, result.servers, strict=True)
         ]
-        names = " and ".join(dict.fromkeys(f"{one.subject.name} {one.subject.version}" for one in services))
+        names = " and ".join(dict.fromkeys(f"{service.subject.name} {service.subject.version}" for service in services))
         return LoadReport(
             title=f"Load test of {names}",
             system=self.system.name,
@@ -205,16 +205,16 @@ class Tester:
     def _sealed(
         self, session: Session, test: _Test, service: Service, result: ServerResult, place: ExperimentPlace
     ) -> SealedRun:
-        run, found = session.run, result.found
-        run.write_events("steps", steps_frame(found), STEP_SCHEMA)
-        run.write_events("seconds", seconds_frame(found), SECOND_SCHEMA)
-        run.write_events("errors", errors_frame(found), ERROR_SCHEMA)
+        run, endpoints = session.run, result.found
+        run.write_events("steps", steps_frame(endpoints), STEP_SCHEMA)
+        run.write_events("seconds", seconds_frame(endpoints), SECOND_SCHEMA)
+        run.write_events("errors", errors_frame(endpoints), ERROR_SCHEMA)
         if result.watched.sources:
-            run.write_events("server", watch_frame(result.watched, found), WATCH_SCHEMA)
+            run.write_events("server", watch_frame(result.watched, endpoints), WATCH_SCHEMA)
         write_bytes(run.raw / REPORT, json_bytes(test.report))
         # Its own conditions as well: what else of its servers a comparison must know.
-        drifts = {one.endpoint.id: drifts_in(one, result.watched) for one in found}
-        catalogue = with_drifts(load_catalogue_of(self.system.name, self.system.title, found), found, drifts)
+        drifts = {endpoint.endpoint.id: drifts_in(endpoint, result.watched) for endpoint in endpoints}
+        catalogue = with_drifts(load_catalogue_of(self.system.name, self.system.title, endpoints), endpoints, drifts)
         catalogue = catalogue.model_copy(update={"conditions": self.system.catalogue().conditions})
         content = RunContent(
             profile_name=test.load.name,
@@ -227,7 +227,7 @@ class Tester:
             seed=test.seed,
             findings=_findings(test, service, result),
             catalogue=catalogue,
-            samples={**samples_of(found), **drift_samples(found, drifts)},
+            samples={**samples_of(endpoints), **drift_samples(endpoints, drifts)},
             place=place,
         )
         return session.seal(content)
@@ -249,16 +249,16 @@ def _speaking(load: LoadProfile, order: ServiceRequest) -> ServiceRequest:
 
 def _as_mixes(load: LoadProfile, services: list[Service]) -> tuple[LoadProfile, list[Service]]:
     """Where the profile asks for a mix, every server has it as its only endpoint; of all servers the same one."""
-    told = ""
+    text = ""
     if load.mix_from:
-        found = learnt(Path(load.mix_from), services[0].endpoints)
-        load, told = load.model_copy(update={"mix": found.weights}), found.in_words()
+        result = learnt(Path(load.mix_from), services[0].endpoints)
+        load, text = load.model_copy(update={"mix": result.weights}), result.in_words()
     if not load.mix:
         return load, services
     made = []
     for service in services:
         mix = mixed(service.endpoints, load.mix, load.agreement)
-        warnings = (*service.warnings, *([f"of {load.mix_from}, {told}"] if told else []))
+        warnings = (*service.warnings, *([f"of {load.mix_from}, {text}"] if text else []))
         facts = (*service.facts, _mix_fact(mix))
         made.append(replace(service, endpoints=(mix,), warnings=warnings, facts=facts))
     if MIX not in load.sla_of and made[0].endpoints[0].parts:
@@ -274,8 +274,10 @@ def _mix_fact(mix: Endpoint) -> Fact:
 
 
 def _made_by(generators: Generators, service: Service) -> Service:
-    told = generators.described()
-    return replace(service, facts=(*service.facts, Fact(label="Load generators", value=told))) if told else service
+    reported = generators.described()
+    return (
+        replace(service, facts=(*service.facts, Fact(label="Load generators", value=reported))) if reported else service
+    )
 
 
 @dataclass(frozen=True)
@@ -309,7 +311,7 @@ def _findings(test: _Test, service: Service, result: ServerResult) -> Findings:
             *service.contradictions,
             *service.warnings,
             *(f"{name} is not measured: {why}" for name, why in service.skipped.items()),
-            *(f"{one.endpoint.label}: {note}" for one in result.found for note in notes_of(one)),
+            *(f"{endpoint.endpoint.label}: {note}" for endpoint in result.found for note in notes_of(endpoint)),
         ],
     )
 
@@ -322,14 +324,14 @@ def _through(service: Service) -> dict[str, str]:
 
 def _labels(load: LoadProfile, service: Service, result: ServerResult) -> dict[str, list[str]]:
     """By what the run is found: its cell, and the endpoints that were measured."""
-    told = {
+    reported = {
         "scenario": [load.scenario or STANDARD],
         "hardware": hardware_words(load, service.target),
         "deployment": [load.deployment],
         **service.labels,
-        ENDPOINT: [found.endpoint.label for found in result.found if found.steps()],
+        ENDPOINT: [endpoint.endpoint.label for endpoint in result.found if endpoint.steps()],
     }
-    return {key: words for key, words in told.items() if any(words)}
+    return {key: words for key, words in reported.items() if any(words)}
 
 
 def _broken_off(result: LoadTestResult) -> str:
@@ -356,14 +358,14 @@ def _target_entry(
     load: LoadProfile, service: Service, run_id: str, result: ServerResult, whole: LoadTestResult
 ) -> TargetEntry:
     gone = whole.gone if whole.gone and whole.gone.server == service.target.name else None
-    measured = [found for found in result.found if found.steps() or not whole.interrupted]
+    measured = [endpoint for endpoint in result.found if endpoint.steps() or not whole.interrupted]
     return TargetEntry(
         name=service.target.name,
         url=service.target.url,
         subject=service.subject,
         run_id=run_id,
         facts=[*_server_facts(load, service), *_health_probe_fact(result)],
-        endpoints=[_endpoint_entry(service, found, result.watched) for found in measured],
+        endpoints=[_endpoint_entry(service, endpoint, result.watched) for endpoint in measured],
         skipped={**service.skipped, **_not_reached(load, service, result, whole)},
         interrupted=whole.interrupted,
         gone=Departure(at=utc_text(gone.at_ns), why=gone.why) if gone else None,
@@ -372,11 +374,11 @@ def _target_entry(
     )
 
 
-def _endpoint_entry(service: Service, found: EndpointResult, watched: Watched) -> EndpointEntry:
-    id_ = found.endpoint.id
-    entry = endpoint_entry(found, service.strata.get(id_, {}), notes_of(found))
+def _endpoint_entry(service: Service, endpoint_result: EndpointResult, watched: Watched) -> EndpointEntry:
+    id_ = endpoint_result.endpoint.id
+    entry = endpoint_entry(endpoint_result, service.strata.get(id_, {}), notes_of(endpoint_result))
     sized = entry.model_copy(update={"sizes": dict(service.sizes.get(id_, {}))})
-    return with_watched(sized, found, watched)
+    return with_watched(sized, endpoint_result, watched)
 
 
 def _not_reached(load: LoadProfile, service: Service, result: ServerResult, whole: LoadTestResult) -> dict[str, str]:
@@ -386,7 +388,7 @@ def _not_reached(load: LoadProfile, service: Service, result: ServerResult, whol
     why = "the test was interrupted"
     if whole.gone:
         why = f"{whole.gone.server} was gone at {units.utc_clock(utc_text(whole.gone.at_ns))}"
-    searched = {found.endpoint.id: found.answers for found in result.found if found.steps()}
+    searched = {matching.endpoint.id: matching.answers for matching in result.found if matching.steps()}
     missing = {}
     for endpoint in service.endpoints:
         if endpoint.id not in searched:
@@ -399,7 +401,7 @@ def _not_reached(load: LoadProfile, service: Service, result: ServerResult, whol
 
 def _health_probe_fact(result: ServerResult) -> list[Fact]:
     """How much was asked between the steps."""
-    books = sum((found.looks.books for found in result.found), start=NO_REQUESTS)
+    books = sum((endpoint.looks.books for endpoint in result.found), start=NO_REQUESTS)
     if not books.due:
         return []
     value = f"{units.plural(books.due, 'request')} of one client, {units.count(books.failed)} failed; in no figure"
@@ -417,16 +419,16 @@ def _keep_corpus(pinned: Path | None, run: UnfinishedRun) -> None:
 def _counts(result: ServerResult) -> dict[str, dict[str, int]]:
     """The books of every endpoint, summed over its steps, and of the looks between them."""
     counts = {}
-    for found in result.found:
-        steps = sum((step.result.books for step in found.steps()), start=NO_REQUESTS)
-        counts[f"requests to {found.endpoint.label}"] = _classes(steps)
-        if found.looks.books.due:
-            counts[f"requests to {found.endpoint.label} between the steps"] = _classes(found.looks.books)
+    for endpoint in result.found:
+        steps = sum((step.result.books for step in endpoint.steps()), start=NO_REQUESTS)
+        counts[f"requests to {endpoint.endpoint.label}"] = _classes(steps)
+        if endpoint.looks.books.due:
+            counts[f"requests to {endpoint.endpoint.label} between the steps"] = _classes(endpoint.looks.books)
     return counts
 
 
-def _classes(books: RequestCounts) -> dict[str, int]:
-    return {"ok": books.ok, "failed": books.failed, "unsent": books.unsent}
+def _classes(request_counts: RequestCounts) -> dict[str, int]:
+    return {"ok": request_counts.ok, "failed": request_counts.failed, "unsent": request_counts.unsent}
 
 
 def recorded_corpus(run: SealedRun) -> Path | None:
@@ -447,10 +449,10 @@ def fixed_levels_of(run: SealedRun) -> dict[str, dict[str, list[float]]]:
     if not has_stages(run):
         raise no_load_test(run)
     steps = run.events("steps").filter(pl.col("phase") == Phase.FIXED.value)
-    found: dict[str, dict[str, list[float]]] = {"rates": {}, "clients": {}}
+    results: dict[str, dict[str, list[float]]] = {"rates": {}, "clients": {}}
     for endpoint, kind, level in steps.select("endpoint", "kind", "level").unique().sort(pl.all()).iter_rows():
-        found["rates" if kind == LevelKind.RATE.value else "clients"].setdefault(endpoint, []).append(level)
-    return found
+        results["rates" if kind == LevelKind.RATE.value else "clients"].setdefault(endpoint, []).append(level)
+    return results
 
 
 def at_levels_of(system: ServedSystem, profile: BaseModel, run: SealedRun) -> BaseModel:

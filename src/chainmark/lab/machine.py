@@ -65,15 +65,17 @@ def machine_to_itself(progress: Progress) -> Iterator[None]:
 
 
 def _use() -> MachineUse:
-    told = os.environ.get(USE) or MachineUse.WAIT
-    if told not in set(MachineUse):
-        raise UsageError(f"`{USE}` is `{told}`", f"it can be {', '.join(f'`{one}`' for one in MachineUse)}")
-    return MachineUse(told)
+    reported = os.environ.get(USE) or MachineUse.WAIT
+    if reported not in set(MachineUse):
+        raise UsageError(
+            f"`{USE}` is `{reported}`", f"it can be {', '.join(f'`{machine_use}`' for machine_use in MachineUse)}"
+        )
+    return MachineUse(reported)
 
 
 def _taken(use: MachineUse, progress: Progress) -> int:
     """The descriptor that holds the lock, as soon as nobody else does."""
-    began, told = time.monotonic(), ""
+    began, reported = time.monotonic(), ""
     while True:
         descriptor, holder = _tried()
         if descriptor is not None:
@@ -83,8 +85,8 @@ def _taken(use: MachineUse, progress: Progress) -> int:
                 f"this machine is in use: {holder} measures on it",
                 "without `--no-wait` chainmark waits for its end; two measurements at once would disturb each other",
             )
-        if holder != told:
-            told = holder
+        if holder != reported:
+            reported = holder
             progress.stage(f"waiting for {holder}, which is measuring on this machine")
         progress.update(0.0, units.duration(round(time.monotonic() - began)))
         time.sleep(LOOK_S)

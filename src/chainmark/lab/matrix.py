@@ -124,8 +124,8 @@ def read_plan(reference: str) -> MatrixPlan:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        told = str(first["ctx"]["error"]) if first["type"] == "value_error" else f"`{where}`: {first['msg']}"
-        raise UsageError(f"the plan `{reference}` cannot be used: {told}") from error
+        reported = str(first["ctx"]["error"]) if first["type"] == "value_error" else f"`{where}`: {first['msg']}"
+        raise UsageError(f"the plan `{reference}` cannot be used: {reported}") from error
 
 
 def _source(reference: str) -> Traversable:
@@ -149,12 +149,12 @@ def with_targets(plan: MatrixPlan, targets: Mapping[str, str]) -> MatrixPlan:
         servers = [MatrixServer(id=name, url=url) for name, url in targets.items()]
         # What scenarios and cells say of servers is checked against those of the command.
         return _checked(plan, servers)
-    known = {one.id for one in plan.servers}
+    known = {server.id for server in plan.servers}
     stranger = next((name for name in targets if name not in known), None)
     if stranger is not None:
         raise UsageError(f"`{stranger}` is not one of the plan's servers", f"they are {', '.join(sorted(known))}")
-    servers = [one.model_copy(update={"url": targets.get(one.id, one.url)}) for one in plan.servers]
-    if not any(one.url for one in servers):
+    servers = [server.model_copy(update={"url": targets.get(server.id, server.url)}) for server in plan.servers]
+    if not any(server.url for server in servers):
         raise UsageError("no server of the plan has an address", f"`--target {servers[0].id}=http://…`")
     return _checked(plan, servers)
 
@@ -162,7 +162,7 @@ def with_targets(plan: MatrixPlan, targets: Mapping[str, str]) -> MatrixPlan:
 def _checked(plan: MatrixPlan, servers: Sequence[MatrixServer]) -> MatrixPlan:
     content = plan.model_dump(mode="json", by_alias=True)
     try:
-        return MatrixPlan.model_validate({**content, "server": [one.model_dump(mode="json") for one in servers]})
+        return MatrixPlan.model_validate({**content, "server": [server.model_dump(mode="json") for server in servers]})
     except ValidationError as error:
         raise UsageError(f"the plan `{plan.name}` cannot be used: {error.errors()[0]['msg']}") from error
 
@@ -208,7 +208,7 @@ class MatrixTester:
             like=self._former(order.like) if order.like else "",
             ca_file=str(Path(order.tls.ca_file).resolve()) if order.tls.ca_file else None,
             verify=order.tls.verify,
-            access={one.id: kept_access(self._access(one.id)) for one in order.plan.servers if one.url},
+            access={server.id: kept_access(self._access(server.id)) for server in order.plan.servers if server.url},
             version=order.version,
             started_at=utc_now(),
         )
@@ -231,7 +231,7 @@ class MatrixTester:
         if content.get("kind") != KIND or content.get("system") != self.tester.system.name:
             raise UsageError(f"`{folder.experiment_id}` is not a load-test plan of `{self.tester.system.name}`")
         record = _Record.model_validate(content)
-        urls = {one.id: one.url.rstrip("/") for one in MatrixPlan.model_validate(record.plan).servers}
+        urls = {server.id: server.url.rstrip("/") for server in MatrixPlan.model_validate(record.plan).servers}
         stranger = next((name for name, url in targets.items() if urls.get(name) != url), None)
         if stranger is not None:
             known = ", ".join(f"{name}={url}" for name, url in urls.items() if url)
@@ -281,8 +281,8 @@ class MatrixTester:
         """What lets the requests of these cells in, by server."""
         servers = dict.fromkeys(cell.server.id for cell in cells)
         return {
-            one: restored(record.access.get(one, KeptAccess()), self._access(one), folder.experiment_id)
-            for one in servers
+            server: restored(record.access.get(server, KeptAccess()), self._access(server), folder.experiment_id)
+            for server in servers
         }
 
     def _measured(self, cell: _Cell, folder: ExperimentFolder, record: _Record, progress: Progress) -> LoadTest | None:
@@ -303,15 +303,15 @@ class MatrixTester:
         Raises:
             UsageError: there is none, or nothing was measured.
         """
-        found = find_experiment(self.tester.store, reference).experiment_id
-        if not self.tester.store.members([found]):
-            raise UsageError(f"`{found}` has no run whose requests can be reused")
-        return found
+        experiment_id = find_experiment(self.tester.store, reference).experiment_id
+        if not self.tester.store.members([experiment_id]):
+            raise UsageError(f"`{experiment_id}` has no run whose requests can be reused")
+        return experiment_id
 
     def _finished(self, experiment: str) -> dict[int, SealedRun]:
         """The runs of cells that need not be measured again, by place."""
-        found = {place: run for (_, place), run in finished_runs(self.tester.store, experiment).items()}
-        return {place: run for place, run in found.items() if run.manifest.status is not Status.INVALID}
+        result = {place: run for (_, place), run in finished_runs(self.tester.store, experiment).items()}
+        return {place: run for place, run in result.items() if run.manifest.status is not Status.INVALID}
 
     def _cell(
         self, plan: MatrixPlan, record: _Record, place: int, scenario: MatrixScenario, server: MatrixServer
@@ -323,13 +323,13 @@ class MatrixTester:
             raise UsageError(
                 f"the scenario `{scenario.id}` has a profile of `{content['system']}`, the plan is of `{plan.system}`"
             )
-        told = {
+        reported = {
             "hardware_profile": server.hardware_profile,
             "hardware": server.hardware,
             "deployment": server.deployment,
             "scenario": "" if scenario.name == STANDARD else scenario.name,
         }
-        content |= {key: value for key, value in told.items() if value}
+        content |= {key: value for key, value in reported.items() if value}
         if required := {**scenario.require, **own.require}:
             content["require"] = required
         profile = self.tester.system.profile(content)
@@ -383,7 +383,7 @@ def _report(
     interrupted: bool,
 ) -> MatrixReport:
     entries = [_entry(cell, runs.get(cell.place), record, interrupted=interrupted) for cell in cells]
-    sentences = [text for one in entries if one.report for text in one.report.caveats.sentences]
+    sentences = [text for entry in entries if entry.report for text in entry.report.caveats.sentences]
     made = MatrixReport(
         tool_version=tool_version(),
         title=plan.title,
@@ -425,16 +425,16 @@ def _without_drawings(report: LoadReport) -> LoadReport:
 
 def _plain(target: TargetEntry) -> TargetEntry:
     endpoints = [
-        one.model_copy(
+        endpoint.model_copy(
             update={
                 "seconds": [],
-                "steps": [step.model_copy(update={"curve": []}) for step in one.steps],
+                "steps": [step.model_copy(update={"curve": []}) for step in endpoint.steps],
                 "courses": [
                     course.model_copy(update={"seconds": [], "step": course.step.model_copy(update={"curve": []})})
-                    for course in one.courses
+                    for course in endpoint.courses
                 ],
             }
         )
-        for one in target.endpoints
+        for endpoint in target.endpoints
     ]
     return target.model_copy(update={"endpoints": endpoints})

@@ -129,7 +129,10 @@ def _requirement(message: str) -> str:
 
 def _section(annotation: Any) -> type[BaseModel] | None:
     candidates = [annotation, *get_args(annotation)]
-    return next((one for one in candidates if isinstance(one, type) and issubclass(one, BaseModel)), None)
+    return next(
+        (candidate for candidate in candidates if isinstance(candidate, type) and issubclass(candidate, BaseModel)),
+        None,
+    )
 
 
 def _keys(model: type[BaseModel], prefix: str = "", around: tuple[type[BaseModel], ...] = ()) -> list[str]:

@@ -25,8 +25,8 @@ def read_plan(system: QualifiableSystem, reference: str) -> QaPlan:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        told = str(first["ctx"]["error"]) if first["type"] == "value_error" else f"`{where}`: {first['msg']}"
-        raise UsageError(f"the plan `{reference}` cannot be used: {told}") from error
+        reported = str(first["ctx"]["error"]) if first["type"] == "value_error" else f"`{where}`: {first['msg']}"
+        raise UsageError(f"the plan `{reference}` cannot be used: {reported}") from error
     if plan.system != system.name:
         raise UsageError(f"the plan `{reference}` is one of `{plan.system}`, not of `{system.name}`")
     _require_measured(plan, system)
@@ -54,9 +54,11 @@ def _require_measured(plan: QaPlan, system: QualifiableSystem) -> None:
     """Refuse plots, headlines and margins of metrics that the system does not have."""
     metrics = {metric.id for metric in system.catalogue().metrics}
     plotted = [(f"the plot `{plot.id}` draws", plot.metric) for plot in plan.plots]
-    told = [(f"the scenario `{one.id}` is told by", name) for one in plan.scenarios for name in one.headline]
+    messages = [
+        (f"the scenario `{scenario.id}` is told by", name) for scenario in plan.scenarios for name in scenario.headline
+    ]
     accepted = [("there is a margin of", name) for name in plan.margins]
-    stranger = next(((use, name) for use, name in [*plotted, *told, *accepted] if name not in metrics), None)
+    stranger = next(((use, name) for use, name in [*plotted, *messages, *accepted] if name not in metrics), None)
     if stranger is not None:
         use, name = stranger
         raise UsageError(

@@ -155,7 +155,7 @@ class Qualifier:
         with machine_to_itself(listener), folder.locked():
             remove_dead(self.store, f"{folder.experiment_id}-")
             record.failures, record.finished = {}, False
-            record.lacking = {one.plan.id: one.lacking for one in made if one.lacking}
+            record.lacking = {scenario.plan.id: scenario.lacking for scenario in made if scenario.lacking}
             folder.write(record)
             interrupted = _Work(self, folder, record, order, listener, made).run()
         return QaMade(folder.experiment_id, order, subjects, made, interrupted)
@@ -215,12 +215,12 @@ class _Work:
 
     def run(self) -> bool:
         """Make everything that is missing; whether it was interrupted."""
-        finished = finished_runs(self.qualifier.store, *(one.experiment for one in self.made))
-        for one in self.made:
-            one.done = {
-                position: run for (experiment, position), run in finished.items() if experiment == one.experiment
+        finished = finished_runs(self.qualifier.store, *(item.experiment for item in self.made))
+        for scenario in self.made:
+            scenario.done = {
+                position: run for (experiment, position), run in finished.items() if experiment == scenario.experiment
             }
-            one.rounds = self.record.settled.get(one.plan.id)
+            scenario.rounds = self.record.settled.get(scenario.plan.id)
         interrupted = False
         try:
             with self.finisher:
@@ -230,7 +230,7 @@ class _Work:
                     else:
                         self._in_turn(group)
                 self._close()
-            self.record.finished = not any(one.failures for one in self.made)
+            self.record.finished = not any(item.failures for item in self.made)
         except KeyboardInterrupt:
             interrupted = True
         finally:
@@ -238,39 +238,39 @@ class _Work:
             self._write()
         return interrupted
 
-    def _shares(self, one: ScenarioMade) -> bool:
+    def _shares(self, scenario: ScenarioMade) -> bool:
         """Whether a scenario's runs may be made two at a time, on this machine."""
-        cores = one.plan.cores
-        return cores is not None and AT_A_TIME * cores <= host_facts().cores and not one.lacking
+        cores = scenario.plan.cores
+        return cores is not None and AT_A_TIME * cores <= host_facts().cores and not scenario.lacking
 
     def _in_turn(self, scenarios: Iterable[ScenarioMade]) -> None:
-        for one in scenarios:
-            self._report_scenario(one)
-            self._scenario(one)
-            self._explain(one)
+        for scenario in scenarios:
+            self._report_scenario(scenario)
+            self._scenario(scenario)
+            self._explain(scenario)
 
-    def _report_scenario(self, one: ScenarioMade) -> None:
+    def _report_scenario(self, scenario: ScenarioMade) -> None:
         """Say of which scenario what follows is, where that is another one than before."""
-        if self.told != one.plan.id:
-            self.told = one.plan.id
-            self.listener.scenario(one.plan, one.lacking)
+        if self.told != scenario.plan.id:
+            self.told = scenario.plan.id
+            self.listener.scenario(scenario.plan, scenario.lacking)
 
     def _side_by_side(self, scenarios: Sequence[ScenarioMade]) -> None:
         """Make the runs of scenarios two at a time, those of one scenario together as far as they go by twos.
 
         What was not made of a pair, and what is repeated, has the machine to itself.
         """
-        steps = [(one, step) for one in scenarios for step in one.steps]
+        steps = [(item, step) for item in scenarios for step in item.steps]
         for first in range(0, len(steps), AT_A_TIME):
             pair = steps[first : first + AT_A_TIME]
-            possible = [(one, step) for one, step in pair if step.side not in one.failures]
-            if len(possible) == AT_A_TIME and all(step.position not in one.done for one, step in possible):
+            possible = [(item, step) for item, step in pair if step.side not in item.failures]
+            if len(possible) == AT_A_TIME and all(step.position not in item.done for item, step in possible):
                 self._pair(possible)
                 continue
-            for one, step in possible:
-                self._step(one, step)
-        for one in scenarios:
-            self._explain(one)
+            for scenario, step in possible:
+                self._step(scenario, step)
+        for scenario in scenarios:
+            self._explain(scenario)
 
     def _pair(self, pair: Sequence[tuple[ScenarioMade, PlannedRun]]) -> None:
         """Make runs at the same time; the sides change places from round to round, for that is their order."""
@@ -281,9 +281,9 @@ class _Work:
         try:
             with ThreadPoolExecutor(len(pair), "measuring") as pool:
                 try:
-                    for place, (one, step) in enumerate(pair):
+                    for place, (scenario, step) in enumerate(pair):
                         among = Among(self.finisher.quiet, place, beside)
-                        series = self._announced(one, step, place)
+                        series = self._announced(scenario, step, place)
                         work = partial(series.measure, step, Stoppable(stopped), among)
                         futures.append(pool.submit(copy_context().run, work))
                     self._follow(futures, max(self._expected_s(step) for _, step in pair))
@@ -291,17 +291,17 @@ class _Work:
                     stopped.set()
                     raise
         finally:
-            for (one, step), future in zip(pair, futures, strict=False):
+            for (scenario, step), future in zip(pair, futures, strict=False):
                 if future.exception() is None:
-                    self.open.append(_Open(one, step, self.finisher.submit(future.result())))
+                    self.open.append(_Open(scenario, step, self.finisher.submit(future.result())))
         hoped = sum(self._expected_s(step) for _, step in pair) / len(pair)
         self.taken.append((hoped, max(1.0, time.monotonic() - began)))
-        for (one, step), future in zip(pair, futures, strict=True):
+        for (scenario, step), future in zip(pair, futures, strict=True):
             error = future.exception()
             if isinstance(error, EnvironmentFailure):
                 self.listener.again(step, error.message)
-                with self._noting(one, step):
-                    self._begin(one, step)
+                with self._noting(scenario, step):
+                    self._begin(scenario, step)
             elif error is not None:
                 raise error
         self._close(before)
@@ -313,52 +313,56 @@ class _Work:
         while wait(futures, LOOK_S).not_done:
             self.listener.update(min(1.0, (time.monotonic() - began) / expected_s))
 
-    def _scenario(self, one: ScenarioMade) -> None:
+    def _scenario(self, scenario: ScenarioMade) -> None:
         """Make the missing runs; where one side's network cannot be run, the other sides are made all the same."""
-        if one.search is not None:
-            self._search(one, one.search)
+        if scenario.search is not None:
+            self._search(scenario, scenario.search)
             return
-        for step in one.steps:
-            if one.rounds is not None and step.repetition > one.rounds:
+        for step in scenario.steps:
+            if scenario.rounds is not None and step.repetition > scenario.rounds:
                 return
-            if step.side not in one.failures:
-                self._step(one, step)
-            if one.plan.goes_on and one.rounds is None and step is one.of_round(step.repetition)[-1]:
-                self._look(one, step.repetition)
+            if step.side not in scenario.failures:
+                self._step(scenario, step)
+            if scenario.plan.goes_on and scenario.rounds is None and step is scenario.of_round(step.repetition)[-1]:
+                self._look(scenario, step.repetition)
 
-    def _search(self, one: ScenarioMade, search: Bisected) -> None:
+    def _search(self, scenario: ScenarioMade, search: Bisected) -> None:
         """Make the runs that a search asks for; what was made before may be invalid, and have to be repeated."""
-        asked = [position for position in range(len(one.steps)) if position in one.done]
+        asked = [position for position in range(len(scenario.steps)) if position in scenario.done]
         while True:
             for position in asked:
-                self._step(one, one.steps[position])
+                self._step(scenario, scenario.steps[position])
             self._close()
-            made = [step.position for step in one.steps if step.position in one.done or step.side in one.failures]
-            runs = {self.order.version(side.version): one.of_side(side.id) for side in one.plan.sides}
+            made = [
+                step.position
+                for step in scenario.steps
+                if step.position in scenario.done or step.side in scenario.failures
+            ]
+            runs = {self.order.version(side.version): scenario.of_side(side.id) for side in scenario.plan.sides}
             if not (asked := search.asked(made, runs)):
                 return
 
-    def _step(self, one: ScenarioMade, step: PlannedRun) -> None:
+    def _step(self, scenario: ScenarioMade, step: PlannedRun) -> None:
         """Make a run, or note why it cannot be made; those before it are sealed while its network starts."""
         before = list(self.open)
-        with self._noting(one, step):
-            if step.position in one.done:
-                self._judged(one, step)
+        with self._noting(scenario, step):
+            if step.position in scenario.done:
+                self._judged(scenario, step)
             else:
-                self._tried(one, step)
+                self._tried(scenario, step)
         if isinstance(self.qualifier.system, StagedSystem):
             self._close(before)
         else:
             self._close()
 
     @contextmanager
-    def _noting(self, one: ScenarioMade, step: PlannedRun) -> Iterator[None]:
+    def _noting(self, scenario: ScenarioMade, step: PlannedRun) -> Iterator[None]:
         """Where a run cannot be made, note why and go on."""
         try:
             yield
         except EnvironmentFailure as error:
-            one.failures[step.side] = error.message
-            self.record.failures.setdefault(one.plan.id, {})[step.side] = error.message
+            scenario.failures[step.side] = error.message
+            self.record.failures.setdefault(scenario.plan.id, {})[step.side] = error.message
             self._write()
 
     def _close(self, opened: Sequence[_Open] | None = None) -> None:
@@ -384,41 +388,41 @@ class _Work:
         self.listener.end(run)
         self._write()
 
-    def _judged(self, one: ScenarioMade, step: PlannedRun) -> None:
-        run = one.done[step.position]
+    def _judged(self, scenario: ScenarioMade, step: PlannedRun) -> None:
+        run = scenario.done[step.position]
         if run.manifest.status is Status.INVALID:  # what the subject failed is evidence, and stays
-            self._again(one, step, run)
+            self._again(scenario, step, run)
 
-    def _look(self, one: ScenarioMade, rounds: int) -> None:
+    def _look(self, scenario: ScenarioMade, rounds: int) -> None:
         """After a round: note if more would change nothing. One that was gone on from was looked at then."""
-        is_later = any(step.position in one.done for step in one.steps if step.repetition > rounds)
-        if is_later or rounds < LEAST_ROUNDS or rounds == one.plan.planned_runs:
+        is_later = any(step.position in scenario.done for step in scenario.steps if step.repetition > rounds)
+        if is_later or rounds < LEAST_ROUNDS or rounds == scenario.plan.planned_runs:
             return
         self._close()
         # A side that cannot be made leaves the scenario undecided, whatever the other one shows.
-        sides = one.of_side("baseline"), one.of_side("candidate")
-        if one.failures or self.qualifier.is_settled(*sides, one.plan.planned_runs):
-            one.rounds = rounds
-        if one.rounds is not None and not one.failures:
-            self.record.settled[one.plan.id] = rounds
+        sides = scenario.of_side("baseline"), scenario.of_side("candidate")
+        if scenario.failures or self.qualifier.is_settled(*sides, scenario.plan.planned_runs):
+            scenario.rounds = rounds
+        if scenario.rounds is not None and not scenario.failures:
+            self.record.settled[scenario.plan.id] = rounds
             self._write()
 
-    def _explain(self, one: ScenarioMade) -> None:
+    def _explain(self, scenario: ScenarioMade) -> None:
         """Take profiles where the scenario asks for an explanation; what keeps them from being made is no failure."""
-        if one.plan.kind is not ScenarioKind.COMPARISON or one.lacking:
+        if scenario.plan.kind is not ScenarioKind.COMPARISON or scenario.lacking:
             return
         self._close()
-        if one.failures:
+        if scenario.failures:
             return
-        sides = {side.id: one.of_side(side.id) for side in one.plan.sides}
+        sides = {side.id: scenario.of_side(side.id) for side in scenario.plan.sides}
         kinds = tuple(self.qualifier.explains(sides["baseline"], sides["candidate"]))
         missing = [side for side, runs in sides.items() if kinds and not self.qualifier.store.profiled(runs)]
         first = self._runs_made() + 1
         self.explaining += len(missing)
         total = replace(self._total(first), purpose=NOT_JUDGED)
-        for place, step in enumerate(step for step in one.of_round(1) if step.side in missing):
-            series = self._series(f"{one.experiment}-{EXPLAINING}", None, kinds)
-            self._report_scenario(one)
+        for place, step in enumerate(step for step in scenario.of_round(1) if step.side in missing):
+            series = self._series(f"{scenario.experiment}-{EXPLAINING}", None, kinds)
+            self._report_scenario(scenario)
             self.listener.again(step, "its nodes' profiles explain what became worse")
             try:
                 series.make(step, first + place, total, self._left_s())
@@ -430,46 +434,46 @@ class _Work:
         lab = Lab(self.qualifier.store, self.qualifier.system)
         return RunSeries(lab, experiment, self.order.seed, self.order.keep_homes, self.listener, length, profiles)
 
-    def _tried(self, one: ScenarioMade, step: PlannedRun) -> None:
+    def _tried(self, scenario: ScenarioMade, step: PlannedRun) -> None:
         """Begin the planned run, once more where it cannot be made at first: a machine may stumble once."""
         try:
-            self._begin(one, step)
+            self._begin(scenario, step)
         except EnvironmentFailure as error:
             self.listener.again(step, error.message)
-            self._begin(one, step)
+            self._begin(scenario, step)
 
-    def _again(self, one: ScenarioMade, step: PlannedRun, run: SealedRun) -> None:
+    def _again(self, scenario: ScenarioMade, step: PlannedRun, run: SealedRun) -> None:
         """Repeat an invalid run once; that it was is told in the report."""
-        repeated = replace(step, position=len(one.steps) + step.position)
-        if repeated.position not in one.done:
+        repeated = replace(step, position=len(scenario.steps) + step.position)
+        if repeated.position not in scenario.done:
             gate = run.manifest.deciding_gates[0]
             self.listener.again(step, f"{gate.label}: {gate.measured}, but {gate.limit} is required")
-            self._made(one, repeated)
+            self._made(scenario, repeated)
 
-    def _made(self, one: ScenarioMade, step: PlannedRun) -> None:
+    def _made(self, scenario: ScenarioMade, step: PlannedRun) -> None:
         """Make a run and see it sealed."""
-        self._begin(one, step)
+        self._begin(scenario, step)
         self._note(self.open.pop())
 
-    def _begin(self, one: ScenarioMade, step: PlannedRun) -> None:
+    def _begin(self, scenario: ScenarioMade, step: PlannedRun) -> None:
         """Measure; the run is then open until it is sealed."""
         began = time.monotonic()
-        finish = self._announced(one, step).measure(step, self.listener, Among(self.finisher.quiet))
-        self.open.append(_Open(one, step, self.finisher.submit(finish)))
+        finish = self._announced(scenario, step).measure(step, self.listener, Among(self.finisher.quiet))
+        self.open.append(_Open(scenario, step, self.finisher.submit(finish)))
         self.taken.append((self._expected_s(step), max(1.0, time.monotonic() - began)))
 
-    def _announced(self, one: ScenarioMade, step: PlannedRun, place: int = 0) -> RunSeries:
+    def _announced(self, scenario: ScenarioMade, step: PlannedRun, place: int = 0) -> RunSeries:
         """What makes a run, which is told to begin; as the ``place``-th of those that begin together."""
-        self._check_others(one, step)
-        self._report_scenario(one)
-        most = one.plan.planned_runs if one.plan.goes_on else None
+        self._check_others(scenario, step)
+        self._report_scenario(scenario)
+        most = scenario.plan.planned_runs if scenario.plan.goes_on else None
         number = self._runs_made() + len(self.open) + 1 + place
         self.listener.begin(step, number, self._total(number), self._left_s())
-        return self._series(one.experiment, ExperimentLength(most=most, stops_early=True) if most else None)
+        return self._series(scenario.experiment, ExperimentLength(most=most, stops_early=True) if most else None)
 
-    def _check_others(self, one: ScenarioMade, step: PlannedRun) -> None:
+    def _check_others(self, scenario: ScenarioMade, step: PlannedRun) -> None:
         """A finished run that was made of something else must not stand beside the missing ones."""
-        for run in one.done.values():
+        for run in scenario.done.values():
             place, manifest = run.manifest.experiment, run.manifest
             if place is None or place.side != step.side:
                 continue
@@ -485,9 +489,9 @@ class _Work:
 
     def _total(self, number: int) -> Total:
         """Planned runs, at most where a decision may end them sooner, and the repetitions and explanations needed."""
-        repeated = sum(position >= len(one.steps) for one in self.made for position in one.done)
-        may_end = any(one.may_end_sooner for one in self.made)
-        runs = sum(len(one.wanted) for one in self.made) + repeated + self.explaining
+        repeated = sum(position >= len(scenario.steps) for scenario in self.made for position in scenario.done)
+        may_end = any(scenario.may_end_sooner for scenario in self.made)
+        runs = sum(len(scenario.wanted) for scenario in self.made) + repeated + self.explaining
         return Total(max(number, runs), "at most" if may_end else "")
 
     def _expected_s(self, step: PlannedRun) -> float:
@@ -497,14 +501,16 @@ class _Work:
         """Seconds that the missing runs take, by what the system expects and how long those of this go took."""
         begun = {(at.one.plan.id, at.step.position) for at in self.open}
         expected = sum(
-            self._expected_s(step) / (AT_A_TIME if self._shares(one) else 1)
-            for one in self.made
-            for step in one.wanted
-            if step.position not in one.done and (one.plan.id, step.position) not in begun
+            self._expected_s(step) / (AT_A_TIME if self._shares(scenario) else 1)
+            for scenario in self.made
+            for step in scenario.wanted
+            if step.position not in scenario.done and (scenario.plan.id, step.position) not in begun
         )
         hoped = sum(hope for hope, _ in self.taken)
         return expected * (sum(real for _, real in self.taken) / hoped if hoped else 1.0)
 
     def _write(self) -> None:
-        self.record.runs = {one.plan.id: [run.run_id for run in one.runs] for one in self.made if one.done}
+        self.record.runs = {
+            scenario.plan.id: [run.run_id for run in scenario.runs] for scenario in self.made if scenario.done
+        }
         self.folder.write(self.record)

@@ -61,8 +61,8 @@ def diffstat(repo: Path, commit: str) -> list[str]:
         repo: a checkout.
         commit: its id.
     """
-    told = _git(repo, "diff", f"--stat={_STAT_WIDTH}", f"{commit}^1", commit)
-    return [line.strip() for line in told.stdout.splitlines()]
+    item = _git(repo, "diff", f"--stat={_STAT_WIDTH}", f"{commit}^1", commit)
+    return [line.strip() for line in item.stdout.splitlines()]
 
 
 def versions_between(title: str, published: Sequence[str], good: str, bad: str) -> RevisionLine:
@@ -102,7 +102,7 @@ class _Told:
 def _listed(repo: Path, *arguments: str) -> list[Revision]:
     """Commits, the oldest first."""
     records = _output(repo, "log", "--reverse", f"--format={_FORMAT}", *arguments).split(_RECORD)
-    found = [record.strip("\n").split(_FIELD) for record in records if record.strip()]
+    results = [record.strip("\n").split(_FIELD) for record in records if record.strip()]
     return [
         Revision(
             version=f"git:{repo.resolve()}@{commit}",
@@ -112,15 +112,15 @@ def _listed(repo: Path, *arguments: str) -> list[Revision]:
             author=author,
             date=date,
         )
-        for commit, author, date, subject in found
+        for commit, author, date, subject in results
     ]
 
 
 def _commit(repo: Path, name: str) -> str:
-    told = _git(repo, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-    if told.returncode != 0:
+    item = _git(repo, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    if item.returncode != 0:
         raise UsageError(f"{repo} has no commit `{name}`", "`git log --oneline` lists them; a clone may be shallow")
-    return told.stdout.strip()
+    return item.stdout.strip()
 
 
 def _common(repo: Path, first: str, last: str) -> str:
@@ -131,11 +131,11 @@ def _common(repo: Path, first: str, last: str) -> str:
 
 
 def _output(repo: Path, *arguments: str) -> str:
-    told = _git(repo, *arguments)
-    if told.returncode != 0:
-        reason = (told.stderr.strip().splitlines() or ["no output"])[-1]
+    item = _git(repo, *arguments)
+    if item.returncode != 0:
+        reason = (item.stderr.strip().splitlines() or ["no output"])[-1]
         raise EnvironmentFailure(f"`git {arguments[0]}` failed in {repo}: {reason}")
-    return told.stdout
+    return item.stdout
 
 
 def _git(repo: Path, *arguments: str) -> _Told:

@@ -149,8 +149,8 @@ def _lack(system: QualifiableSystem, need: str, order: QaRequest, scenario: Scen
         return "" if host.cores >= wanted else f"{wanted} processors; this machine has {host.cores}"
     if need.startswith(_MEMORY):
         wanted = _amount(need, _MEMORY)
-        found = host.memory_bytes / 2**30
-        return "" if found >= wanted else f"{wanted} GiB of memory; this machine has {units.number(found, 1)}"
+        result = host.memory_bytes / 2**30
+        return "" if result >= wanted else f"{wanted} GiB of memory; this machine has {units.number(result, 1)}"
     versions = dict.fromkeys(order.version(side.version) for side in scenario.sides)
     return system.lacking(need, tuple(versions))
 

@@ -174,15 +174,15 @@ def asked_cells(
     if rest:
         return rest
     ran = {version: {cell.load for cell in made if cell.version == version} for version in versions}
-    found: list[dict[SweepLoad, Standing]] = [
+    result: list[dict[SweepLoad, Standing]] = [
         {load: standings.get(load, "no data") for load in ran[version]}
         for version, measures in versions.items()
         for standings in measures or [{}]
     ]
-    doubtful = [load for standings in found for load in contradicting(standings)]
-    wanted = next((load for standings in found if (load := bisected_load(loads, standings))), None)
+    doubtful = [load for standings in result for load in contradicting(standings)]
+    wanted = next((load for standings in result if (load := bisected_load(loads, standings))), None)
     if wanted is None and not doubtful:
-        wanted = next((load for standings in found if (load := _bounding_load(loads, standings))), None)
+        wanted = next((load for standings in result if (load := _bounding_load(loads, standings))), None)
     if wanted is not None:
         return [cell for cell in cells if cell.load == wanted and cell.repetition < last]
     if again := [load for load in doubtful if (load, True) not in begun]:
@@ -191,7 +191,7 @@ def asked_cells(
     return [cell for cell in cells if cell.load in missing[:1] and cell.repetition < last]
 
 
-def bisected_load(loads: Sequence[SweepLoad], found: Mapping[SweepLoad, Standing]) -> SweepLoad | None:
+def bisected_load(loads: Sequence[SweepLoad], standings: Mapping[SweepLoad, Standing]) -> SweepLoad | None:
     """The load in the middle of what is open; None: nothing is.
 
     Loads that differ in the last number of their keys alone are a line. Open in a line is what lies between the loads
@@ -200,33 +200,35 @@ def bisected_load(loads: Sequence[SweepLoad], found: Mapping[SweepLoad, Standing
 
     Args:
         loads: in their order.
-        found: where those stand that were run.
+        standings: where those stand that were run.
     """
     edge: int | None = None
     for _, group in groupby(loads, key=lambda load: load.key[:-1]):
-        line = _known(group, found)
-        if between := _open(line, found):
+        line = _known(group, standings)
+        if between := _open(line, standings):
             beside = [] if edge is None else _beside(line, edge)
             return next((load for load in beside if load in between), between[(len(between) - 1) // 2])
-        edge = max((load.per_s for load in line if found.get(load) in KEPT), default=0)
+        edge = max((load.per_s for load in line if standings.get(load) in KEPT), default=0)
     return None
 
 
-def _bounding_load(loads: Sequence[SweepLoad], found: Mapping[SweepLoad, Standing]) -> SweepLoad | None:
+def _bounding_load(loads: Sequence[SweepLoad], standings: Mapping[SweepLoad, Standing]) -> SweepLoad | None:
     """What shows up to which load all is kept up, or from which on nothing is, where the edges of the lines do not.
 
     A load that is clearly lost in one line bounds nothing if a line with more connections is doubtful at the same load.
     """
-    doubtful = [load.per_s for load, standing in found.items() if standing in {"leans to kept up", "leans to lost"}]
+    doubtful = [load.per_s for load, standing in standings.items() if standing in {"leans to kept up", "leans to lost"}]
     if not doubtful:
         return None
     least, most = min(doubtful), max(doubtful)
-    is_lost_above = any(standing == "lost" and load.per_s > most for load, standing in found.items())
-    is_kept_below = any(standing == "kept up" and load.per_s < least for load, standing in found.items())
-    left = [load for load in loads if load not in found]
+    is_lost_above = any(standing == "lost" and load.per_s > most for load, standing in standings.items())
+    is_kept_below = any(standing == "kept up" and load.per_s < least for load, standing in standings.items())
+    left = [load for load in loads if load not in standings]
     above = [load for load in left if load.per_s > most and not is_lost_above]
     below = [load for load in left if load.per_s < least and not is_kept_below]
-    return min(above, key=lambda one: one.per_s, default=None) or max(below, key=lambda one: one.per_s, default=None)
+    return min(above, key=lambda load: load.per_s, default=None) or max(
+        below, key=lambda load: load.per_s, default=None
+    )
 
 
 def most_asked(loads: Sequence[SweepLoad], findings: Iterable[Mapping[SweepLoad, Standing]]) -> int:
@@ -238,25 +240,25 @@ def most_asked(loads: Sequence[SweepLoad], findings: Iterable[Mapping[SweepLoad,
     """
     lines = [list(group) for _, group in groupby(sorted(set(loads)), key=lambda load: load.key[:-1])]
     findings = list(findings)
-    open_ = {tuple(tuple(_open(_known(line, found), found)) for line in lines) for found in findings}
+    open_ = {tuple(tuple(_open(_known(line, finding), finding)) for line in lines) for finding in findings}
     halved = sum(
         min(len(line), len(line).bit_length() + bool(place)) for lines in open_ for place, line in enumerate(lines)
     )
-    bounding = {load for found in findings if (load := _bounding_load(loads, found))}
+    bounding = {load for finding in findings if (load := _bounding_load(loads, finding))}
     return max(min(halved, len({load for lines in open_ for line in lines for load in line})), len(bounding))
 
 
-def _known(line: Iterable[SweepLoad], found: Mapping[SweepLoad, Standing]) -> list[SweepLoad]:
-    return [load for load in line if found.get(load) != "no data"]
+def _known(line: Iterable[SweepLoad], standings: Mapping[SweepLoad, Standing]) -> list[SweepLoad]:
+    return [load for load in line if standings.get(load) != "no data"]
 
 
-def _open(line: Sequence[SweepLoad], found: Mapping[SweepLoad, Standing]) -> list[SweepLoad]:
-    ran = [load for load in line if load in found]
-    kept = list(takewhile(lambda load: found[load] == "kept up", ran))
-    lost = list(takewhile(lambda load: found[load] == "lost", reversed(ran)))
-    first = line.index(kept[-1]) + 1 if kept else 0
+def _open(line: Sequence[SweepLoad], standings: Mapping[SweepLoad, Standing]) -> list[SweepLoad]:
+    ran = [load for load in line if load in standings]
+    sweep_loads = list(takewhile(lambda load: standings[load] == "kept up", ran))
+    lost = list(takewhile(lambda load: standings[load] == "lost", reversed(ran)))
+    first = line.index(sweep_loads[-1]) + 1 if sweep_loads else 0
     end = line.index(lost[-1]) if lost else len(line)
-    return [load for load in line[first:end] if load not in found]
+    return [load for load in line[first:end] if load not in standings]
 
 
 def _beside(line: Sequence[SweepLoad], edge: int) -> list[SweepLoad]:
@@ -265,14 +267,17 @@ def _beside(line: Sequence[SweepLoad], edge: int) -> list[SweepLoad]:
     return [*below[-1:], *line[len(below) :][:1]]
 
 
-def contradicting(found: Mapping[SweepLoad, Standing]) -> list[SweepLoad]:
+def contradicting(standings: Mapping[SweepLoad, Standing]) -> list[SweepLoad]:
     """The loads that are not kept up although as much or more is, and those by which these are contradicted."""
-    kept = [load for load, standing in found.items() if standing in KEPT]
-    lost = [load for load, standing in found.items() if standing not in {*KEPT, "no data"}]
-    least, most = min((one.per_s for one in lost), default=None), max((one.per_s for one in kept), default=None)
+    sweep_loads = [load for load, standing in standings.items() if standing in KEPT]
+    lost = [load for load, standing in standings.items() if standing not in {*KEPT, "no data"}]
+    least, most = (
+        min((load.per_s for load in lost), default=None),
+        max((load.per_s for load in sweep_loads), default=None),
+    )
     if least is None or most is None:
         return []
-    return sorted([one for one in kept if one.per_s >= least] + [one for one in lost if one.per_s <= most])
+    return sorted([load for load in sweep_loads if load.per_s >= least] + [load for load in lost if load.per_s <= most])
 
 
 def wanted_load(versions: Iterable[Iterable[Mapping[SweepLoad, Standing]]], plan: SweepPlan) -> int | None:
@@ -283,32 +288,32 @@ def wanted_load(versions: Iterable[Iterable[Mapping[SweepLoad, Standing]]], plan
         plan: the search's limits.
     """
     for measures in versions:
-        for found in measures or [{}]:
-            kept = {load.per_s: standing in KEPT for load, standing in found.items()}
-            if (load := next_load(kept, plan)) is not None:
+        for measure in measures or [{}]:
+            retained = {load.per_s: standing in KEPT for load, standing in measure.items()}
+            if (load := next_load(retained, plan)) is not None:
                 return load
     return None
 
 
-def next_load(kept: Mapping[int, bool], plan: SweepPlan) -> int | None:
+def next_load(retained: Mapping[int, bool], plan: SweepPlan) -> int | None:
     """What an adaptive search of one version asks for next; None: its edge is known as well as was asked for.
 
     Args:
-        kept: by load, whether it is kept up.
+        retained: by load, whether it is kept up.
         plan: its limits.
     """
     step = plan.step
-    if not kept:
+    if not retained:
         return _whole(plan.first_load, step)
-    lowest, highest = min(kept), max(kept)
-    failed = sorted(load for load, is_kept in kept.items() if not is_kept)
+    lowest, highest = min(retained), max(retained)
+    failed = sorted(load for load, is_kept in retained.items() if not is_kept)
     if not failed:
         return highest * 2 if highest * 2 <= plan.most_load else None
     if failed[0] == lowest:
         return _whole(lowest // 2, step) if lowest >= 2 * step else None
     if failed[0] == highest and highest * 2 <= plan.most_load:
         return highest * 2  # beyond the edge: that more load does not bring more
-    low = max(load for load in kept if load < failed[0])
+    low = max(load for load in retained if load < failed[0])
     middle = _whole((low + failed[0]) // 2, step)
     close = failed[0] - low <= plan.relative_gap * low
     return None if close or not low < middle < failed[0] else middle

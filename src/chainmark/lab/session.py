@@ -135,7 +135,7 @@ class Session:
             tool_version=tool_version(),
             seed=content.seed,
             status=status_of(findings.gates),
-            **{one.name: getattr(findings, one.name) for one in fields(Findings)},
+            **{item.name: getattr(findings, item.name) for item in fields(Findings)},
             **vars(origin),
         )
 
@@ -183,7 +183,7 @@ class StagedSession(Session):
         """``<system>-<profile>-<version>-<UTC time of the first line>-<8 digits of what decides the result>``."""
         subject, system = content.findings.subject, content.catalogue.system
         # A printed run is the same one in whatever report it is read.
-        sources: object = content.findings.identity or [(one.path, one.blake3) for one in origin.sources]
+        sources: object = content.findings.identity or [(source.path, source.blake3) for source in origin.sources]
         digest = _digest(
             {
                 "sources": sources,

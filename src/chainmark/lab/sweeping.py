@@ -108,8 +108,8 @@ class Sweep:
 
     def all_runs(self) -> list[SealedRun]:
         """In the order of their positions."""
-        found = [run for runs in self.runs.values() for run in runs]
-        return sorted(found, key=lambda run: run.manifest.experiment.position if run.manifest.experiment else 0)
+        result = [run for runs in self.runs.values() for run in runs]
+        return sorted(result, key=lambda run: run.manifest.experiment.position if run.manifest.experiment else 0)
 
 
 class Bisected:
@@ -134,9 +134,9 @@ class Bisected:
             made: positions of what was run, or could not be.
             runs: by version.
         """
-        found = {version: self._system.standings(its, self._plan.tolerance) for version, its in runs.items()}
-        left = most_asked(self._plan.loads, [one for measures in found.values() for one in measures])
-        cells = asked_cells(self.cells, [self.cells[position] for position in made], found)
+        result = {version: self._system.standings(its, self._plan.tolerance) for version, its in runs.items()}
+        left = most_asked(self._plan.loads, [measure for measures in result.values() for measure in measures])
+        cells = asked_cells(self.cells, [self.cells[position] for position in made], result)
         self.most = len(made) + max(len(cells), left * self._runs_a_load)
         return [self.cells.index(cell) for cell in cells]
 
@@ -155,7 +155,7 @@ class Sweeper:
             UsageError: a version is named twice, a load cannot be offered, or the experiment to be resumed is another.
             EnvironmentFailure: a network could not be run; the hint says how to go on.
         """
-        twice = next((one for one in order.versions if order.versions.count(one) > 1), None)
+        twice = next((version for version in order.versions if order.versions.count(version) > 1), None)
         if twice is not None:
             raise UsageError(f"the version `{twice}` is given twice", "`--repeat` adds runs of a version")
         done = self._done(order.resume)
@@ -228,16 +228,16 @@ class Sweeper:
                 turn += 1
 
     def _wanted(self, plan: SweepPlan, runs: Mapping[str, Sequence[SealedRun]]) -> int | None:
-        return wanted_load((self.system.standings(found, plan.tolerance) for found in runs.values()), plan)
+        return wanted_load((self.system.standings(run, plan.tolerance) for run in runs.values()), plan)
 
     def _done(self, experiment_id: str | None) -> dict[int, SealedRun]:
         """The runs of the experiment that is resumed, by their places."""
         if experiment_id is None:
             return {}
-        found = finished_runs(self.store, experiment_id)
-        if not found:
+        result = finished_runs(self.store, experiment_id)
+        if not result:
             raise UsageError(f"there is no run of an experiment `{experiment_id}`", "`chainmark runs list` shows all")
-        return {position: run for (_, position), run in found.items()}
+        return {position: run for (_, position), run in result.items()}
 
 
 def _check(run: SealedRun, step: PlannedRun, order: SweepRequest) -> None:

@@ -40,11 +40,11 @@ def is_own(host: str) -> bool:
     A loopback address may be forwarded elsewhere (a tunnel, a container's port): that cannot be seen from here.
     """
     try:
-        found = {str(info[4][0]).partition("%")[0] for info in socket.getaddrinfo(host, None)}
+        results = {str(info[4][0]).partition("%")[0] for info in socket.getaddrinfo(host, None)}
     except (OSError, UnicodeError):
         return False
-    own = {one.address.partition("%")[0] for interface in psutil.net_if_addrs().values() for one in interface}
-    return bool(found) and all(ipaddress.ip_address(one).is_loopback or one in own for one in found)
+    own = {address.address.partition("%")[0] for interface in psutil.net_if_addrs().values() for address in interface}
+    return bool(results) and all(ipaddress.ip_address(item).is_loopback or item in own for item in results)
 
 
 def require_free_ports(addresses: Iterable[str], ports: Sequence[int]) -> None:

@@ -74,9 +74,9 @@ def _described(name: str) -> dict[str, Any]:
         )
     reasons = []
     for engine in engines:
-        found, reason = _asked(engine, name)
-        if found is not None:
-            return found
+        result, reason = _asked(engine, name)
+        if result is not None:
+            return result
         reasons.append(f"{engine}: {reason}")
     raise UsageError(
         f"no container `{name}` was found ({'; '.join(reasons)})",
@@ -104,11 +104,11 @@ def _asked(engine: str, name: str) -> tuple[dict[str, Any] | None, str]:
         said = answer.stderr.strip().splitlines() or [f"it ended with {answer.returncode}"]
         return None, said[-1].removeprefix("Error: ").rstrip(".")
     try:
-        (found,) = json.loads(answer.stdout)
-        int(found["State"]["Pid"]), found["State"]["Running"], found["State"]["StartedAt"], found["Id"]
+        (result,) = json.loads(answer.stdout)
+        int(result["State"]["Pid"]), result["State"]["Running"], result["State"]["StartedAt"], result["Id"]
     except (ValueError, KeyError, TypeError):
         return None, "its answer describes no container"
-    return found, ""
+    return result, ""
 
 
 def _is_here(identifier: str, pid: int, started_at: str) -> bool:

@@ -40,7 +40,7 @@ def _end_orphans() -> list[str]:
             continue
         if owner is not None and process.pid != os.getpid() and not _is_running(owner):
             orphans.append(process)
-    told = []
+    messages = []
     for process in orphans:
         try:
             name = process.name()
@@ -52,8 +52,8 @@ def _end_orphans() -> list[str]:
             raise EnvironmentFailure(
                 f"process {process.pid} of an experiment that was killed cannot be ended", f"`kill -9 {process.pid}`"
             ) from error
-        told.append(f"process {process.pid} ({name}) was left by an experiment that was killed, and is ended")
-    return told
+        messages.append(f"process {process.pid} ({name}) was left by an experiment that was killed, and is ended")
+    return messages
 
 
 def _is_running(owner: str) -> bool:
@@ -65,7 +65,7 @@ def _is_running(owner: str) -> bool:
 
 
 def _remove_devices() -> list[str]:
-    told = []
+    messages = []
     for name in sorted(path.name for path in _DEVICES.iterdir()):
         network = network_of_device(name)
         lock = None if network is None else try_lock(network)
@@ -76,10 +76,10 @@ def _remove_devices() -> list[str]:
                 [required_tool("ip"), "link", "delete", name], capture_output=True, text=True, check=False
             )
         if removed.returncode == 0:
-            told.append(f"the network device {name} was left by an experiment that was killed, and is removed")
+            messages.append(f"the network device {name} was left by an experiment that was killed, and is removed")
         elif (_DEVICES / name).exists():
             raise EnvironmentFailure(
                 f"the network device {name} of an experiment that was killed cannot be removed",
                 f"`sudo ip link delete {name}`",
             )
-    return told
+    return messages

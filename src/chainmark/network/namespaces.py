@@ -133,10 +133,10 @@ def _routes() -> list[ipaddress.IPv4Network]:
         lines = _ROUTES.read_text(encoding="ascii").splitlines()[1:]
     except OSError:
         return []
-    found = []
+    networks = []
     for line in lines:
         fields = line.split()
         destination, mask = (int.from_bytes(bytes.fromhex(fields[index]), "little") for index in (1, 7))
         if mask:
-            found.append(ipaddress.IPv4Network((destination, mask.bit_count())))
-    return found
+            networks.append(ipaddress.IPv4Network((destination, mask.bit_count())))
+    return networks

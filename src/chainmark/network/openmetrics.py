@@ -35,12 +35,12 @@ def parse_place(text: str) -> tuple[str, int]:
     Raises:
         UsageError: it is none of them.
     """
-    found = _PLACE.fullmatch(text)
-    if found is None or int(found["port"]) > PORT_MAX:
+    match = _PLACE.fullmatch(text)
+    if match is None or int(match["port"]) > PORT_MAX:
         raise UsageError(
             f"`--expose {text}` is not a valid address to listen on", "for example `--expose 127.0.0.1:9464`"
         )
-    return (found["host"] or DEFAULT_HOST).strip("[]"), int(found["port"])
+    return (match["host"] or DEFAULT_HOST).strip("[]"), int(match["port"])
 
 
 @dataclass(eq=False)
@@ -122,18 +122,18 @@ class ExperimentState(Collector):
         yield _labelled(CounterMetricFamily, "gates", "Gates of the runs that were sealed.", "status", self.gates)
 
 
-def _gauge(name: str, told: str, value: float) -> Metric:
-    return GaugeMetricFamily(PREFIX + name, told, value=value)
+def _gauge(name: str, reported: str, value: float) -> Metric:
+    return GaugeMetricFamily(PREFIX + name, reported, value=value)
 
 
 def _labelled(
     family: type[CounterMetricFamily] | type[GaugeMetricFamily],
     name: str,
-    told: str,
+    reported: str,
     label: str,
     values: Mapping[str, float],
 ) -> Metric:
-    metric = family(PREFIX + name, told, labels=[label])
+    metric = family(PREFIX + name, reported, labels=[label])
     for key, value in values.items():
         metric.add_metric([key], value)
     return metric
@@ -152,25 +152,25 @@ def _load(figures: LiveFigures) -> Iterator[Metric]:
         "load_in_flight": ("Sent and not answered yet.", figures.in_flight),
         "load_schedule_lag_seconds": ("How long what is due and not sent would take.", figures.schedule_lag_s),
     }
-    for name, (told, value) in counters.items():
+    for name, (counter, value) in counters.items():
         if value is not None:
-            yield CounterMetricFamily(PREFIX + name, told, value=value)
-    for name, (told, amount) in gauges.items():
+            yield CounterMetricFamily(PREFIX + name, counter, value=value)
+    for name, (counter, amount) in gauges.items():
         if amount is not None:
-            yield _gauge(name, told, amount)
-    for name, told, values in (
+            yield _gauge(name, counter, amount)
+    for name, counter, values in (
         ("node_height_blocks", "A node's last block.", figures.heights),
         ("node_mempool_transactions", "Transactions that wait in a node's mempool.", figures.waiting),
     ):
         if values:
-            yield _labelled(GaugeMetricFamily, name, told, "node", values)
+            yield _labelled(GaugeMetricFamily, name, counter, "node", values)
 
 
 def _host() -> Iterator[Metric]:
-    pressure = {one: total / 1e6 for one in ("cpu", "io", "memory") if (total := pressure_total_us(one)) is not None}
+    pressure = {item: total / 1e6 for item in ("cpu", "io", "memory") if (total := pressure_total_us(item)) is not None}
     if pressure:
-        told = "Time in which some task of the machine waited for a resource, since it started."
-        yield _labelled(CounterMetricFamily, "host_pressure_seconds", told, "resource", pressure)
+        text = "Time in which some task of the machine waited for a resource, since it started."
+        yield _labelled(CounterMetricFamily, "host_pressure_seconds", text, "resource", pressure)
     yield _gauge("host_load1", "The machine's load average over one minute.", os.getloadavg()[0])
 
 

@@ -57,9 +57,9 @@ def stacks(text: str) -> Iterator[tuple[list[str], float]]:
     """Every sample of what `sample` returned: its functions, the outermost first, and its processor time in seconds."""
     for block in text.split("\n\n"):
         head, *frames = block.strip("\n").split("\n")
-        found = [frame for line in frames if (frame := _FRAME.match(line))]
-        if found:
-            yield [_function(frame[1], frame[2]) for frame in reversed(found)], float(head.split()[-1]) * 1e-9
+        matches = [frame for line in frames if (frame := _FRAME.match(line))]
+        if matches:
+            yield [_function(frame[1], frame[2]) for frame in reversed(matches)], float(head.split()[-1]) * 1e-9
 
 
 def _function(symbol: str, image: str) -> str:

@@ -94,9 +94,11 @@ class ProfileTaker:
         self._stopped = threading.Event()
         sampled = (processes or {}) if CPU in self._kinds else {}
         self._missing: dict[str, dict[str, str]] = {name: {} for name in [*places, *sampled]}
-        work = [(self._take_all, one) for one in places.items()] + [(self._sample, one) for one in sampled.items()]
+        work = [(self._take_all, place) for place in places.items()] + [
+            (self._sample, item) for item in sampled.items()
+        ]
         self._threads = [
-            threading.Thread(target=target, args=one, name=f"profile {one[0]}", daemon=True) for target, one in work
+            threading.Thread(target=target, args=item, name=f"profile {item[0]}", daemon=True) for target, item in work
         ]
 
     def start(self) -> None:
@@ -119,7 +121,7 @@ class ProfileTaker:
             if thread.is_alive():
                 self._missing[host].setdefault(self._kinds[-1], "it did not answer in time")
         self.stop()
-        return [sentence for host, found in self._missing.items() for sentence in _missing_sentences(host, found)]
+        return [sentence for host, result in self._missing.items() for sentence in _missing_sentences(host, result)]
 
     def _take_all(self, host: str, place: str) -> None:
         with httpx.Client(base_url=f"http://{place}/debug/pprof", timeout=ANSWER_TIMEOUT_S, trust_env=False) as client:
@@ -171,10 +173,10 @@ class ProfileTaker:
             self._missing[host][kind] = str(error) or type(error).__name__
 
 
-def _missing_sentences(host: str, found: Mapping[str, str]) -> list[str]:
+def _missing_sentences(host: str, result: Mapping[str, str]) -> list[str]:
     """One sentence for the kinds that are missing for the same reason."""
     reasons: dict[str, list[str]] = {}
-    for kind, reason in found.items():
+    for kind, reason in result.items():
         reasons.setdefault(reason, []).append(kind)
     return [f"profiles of {host} are missing ({', '.join(kinds)}): {reason}" for reason, kinds in reasons.items()]
 
@@ -291,6 +293,6 @@ def record_of(
         missing: of `ProfileTaker.finish`.
         known: the record's other fields.
     """
-    told = set(frame["kind"].unique())
-    empty = [] if missing else [kind for kind in kinds if kind not in told]
+    reported = set(frame["kind"].unique())
+    empty = [] if missing else [kind for kind in kinds if kind not in reported]
     return ProfilesRecord.model_validate({"kinds": list(kinds), "missing": list(missing), "empty": empty, **known})

@@ -88,8 +88,10 @@ class LiveServer:
         try:
             response = self._client.get(path.lstrip("/"), params=dict(parameters))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            told = str(error) or type(error).__name__
-            raise EnvironmentFailure(f"the Prometheus server {self.place} cannot be asked ({told})", _HINT) from error
+            reported = str(error) or type(error).__name__
+            raise EnvironmentFailure(
+                f"the Prometheus server {self.place} cannot be asked ({reported})", _HINT
+            ) from error
         try:
             answer = response.json()
         except ValueError:
@@ -194,18 +196,18 @@ class Prometheus:
         Raises:
             ServerError: the server cannot answer, as for a selector that is none.
         """
-        found: dict[tuple[tuple[str, str], ...], TimeSeries] = {}
+        all_series: dict[tuple[tuple[str, str], ...], TimeSeries] = {}
         for part_begin, part_end in _parts(begin_ns, end_ns, POINTS_MAX * NS):
             for series in self._raw(selector, part_begin, part_end):
-                _append(found, series)
-        return [found[key] for key in sorted(found)]
+                _append(all_series, series)
+        return [all_series[key] for key in sorted(all_series)]
 
     def query_range(self, expression: str, begin_ns: int, end_ns: int, step_ns: int) -> list[TimeSeries]:
         """The values of an expression at ``begin_ns``, and every ``step_ns`` after it before ``end_ns``.
 
         As the server's graphs show it: a value stands until the next scrape, so a gap in the scrapes may go unseen.
         """
-        found: dict[tuple[tuple[str, str], ...], TimeSeries] = {}
+        all_series: dict[tuple[tuple[str, str], ...], TimeSeries] = {}
         for part_begin, part_end in _parts(begin_ns, end_ns, POINTS_MAX * step_ns):
             last_ns = part_begin + (part_end - 1 - part_begin) // step_ns * step_ns
             parameters = {
@@ -215,8 +217,8 @@ class Prometheus:
                 "step": _seconds(step_ns),
             }
             for series in self._matrix("/api/v1/query_range", parameters):
-                _append(found, series)
-        return [found[key] for key in sorted(found)]
+                _append(all_series, series)
+        return [all_series[key] for key in sorted(all_series)]
 
     def _raw(self, selector: str, begin_ns: int, end_ns: int) -> Iterator[TimeSeries]:
         # Whether a sample at the very beginning of a range belongs to it depends on the server's version.
@@ -234,8 +236,8 @@ class Prometheus:
             if any(inside):
                 yield TimeSeries(
                     series.labels,
-                    [time_ns for time_ns, kept in zip(series.times_ns, inside, strict=True) if kept],
-                    [value for value, kept in zip(series.values, inside, strict=True) if kept],
+                    [time_ns for time_ns, retained in zip(series.times_ns, inside, strict=True) if retained],
+                    [value for value, retained in zip(series.values, inside, strict=True) if retained],
                 )
 
     def _matrix(self, path: str, parameters: Parameters) -> Iterator[TimeSeries]:
@@ -258,9 +260,9 @@ class Prometheus:
         if self.keep is not None:
             self._kept += 1
             _write(self.keep / f"{self._kept:04d}.json.zst", path, parameters, answer)
-        for told in answer.get("warnings") or []:
-            if told not in self.warnings:
-                self.warnings.append(str(told))
+        for reported in answer.get("warnings") or []:
+            if reported not in self.warnings:
+                self.warnings.append(str(reported))
         if answer["status"] != "success":
             raise ServerError(str(answer.get("errorType")), str(answer.get("error")), self.source.place)
         return answer.get("data")
@@ -269,20 +271,20 @@ class Prometheus:
         return EnvironmentFailure(f"{self.source.place} does not answer as a Prometheus server does: {what}", _HINT)
 
 
-def _append(found: dict[tuple[tuple[str, str], ...], TimeSeries], series: TimeSeries) -> None:
-    known = found.setdefault(tuple(sorted(series.labels.items())), TimeSeries(series.labels, [], []))
+def _append(all_series: dict[tuple[tuple[str, str], ...], TimeSeries], series: TimeSeries) -> None:
+    known = all_series.setdefault(tuple(sorted(series.labels.items())), TimeSeries(series.labels, [], []))
     known.times_ns.extend(series.times_ns)
     known.values.extend(series.values)
 
 
 def _write(path: Path, asked: str, parameters: Parameters, answer: Mapping[str, Any]) -> None:
     """Series in the order of their labels: servers give them in any, and equal answers should be equal bytes."""
-    kept = dict(answer)
-    data = kept.get("data")
+    retained = dict(answer)
+    data = retained.get("data")
     if isinstance(data, dict) and isinstance(data.get("result"), list):
-        ordered = sorted(data["result"], key=lambda one: json.dumps(one, sort_keys=True))
-        kept["data"] = {**data, "result": ordered}
-    content = {"path": asked, "parameters": dict(parameters), "answer": kept}
+        ordered = sorted(data["result"], key=lambda datum: json.dumps(datum, sort_keys=True))
+        retained["data"] = {**data, "result": ordered}
+    content = {"path": asked, "parameters": dict(parameters), "answer": retained}
     text = json.dumps(content, sort_keys=True, ensure_ascii=False).encode()
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)

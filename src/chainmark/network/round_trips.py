@@ -92,25 +92,27 @@ def measured_round_trips(
             source,
             destination,
             intended_s(source, destination),
-            min(found) / 1e9 if found else None,
-            statistics.median(found) / 1e9 if found else None,
-            len(found),
+            min(result) / 1e9 if result else None,
+            statistics.median(result) / 1e9 if result else None,
+            len(result),
             samples,
         )
-        for (source, destination), found in zip(pairs, times_ns, strict=True)
+        for (source, destination), result in zip(pairs, times_ns, strict=True)
     ]
 
 
 def round_trip_frame(measured: Sequence[RoundTrip]) -> pl.DataFrame:
     """One row for each ordered pair, in the order of the nodes."""
-    rows = [tuple(getattr(one, column) for column in ROUND_TRIP_SCHEMA) for one in measured]
+    rows = [tuple(getattr(round_trip, column) for column in ROUND_TRIP_SCHEMA) for round_trip in measured]
     return pl.DataFrame(rows, schema=ROUND_TRIP_SCHEMA, orient="row")
 
 
 def round_trip_gate(measured: Sequence[RoundTrip]) -> Gate:
     """Whether every ordered pair's round trip is what was intended, within 10 % or 2 ms, whichever is more."""
-    beyond = sorted((one for one in measured if one.excess > 1), key=lambda one: -one.excess)
-    worst = max(measured, key=lambda one: one.excess, default=None)
+    beyond = sorted(
+        (round_trip for round_trip in measured if round_trip.excess > 1), key=lambda round_trip: -round_trip.excess
+    )
+    worst = max(measured, key=lambda round_trip: round_trip.excess, default=None)
     named = [*map(_sentence, beyond[:_NAMED])]
     if len(beyond) > _NAMED:
         named.append(f"and {len(beyond) - _NAMED} more")
@@ -124,13 +126,13 @@ def round_trip_gate(measured: Sequence[RoundTrip]) -> Gate:
     )
 
 
-def _figures(one: RoundTrip) -> str:
-    pair = f"{one.source}–{one.destination}"
-    if one.measured_s is None:
-        return f"{pair}: none of {one.sent} pings answered"
-    found = f"{units.duration(one.measured_s)} (median, n = {one.answered})"
-    return f"largest deviation {pair}: {found}, intended {units.duration(one.intended_s)}"
+def _figures(round_trip: RoundTrip) -> str:
+    pair = f"{round_trip.source}–{round_trip.destination}"
+    if round_trip.measured_s is None:
+        return f"{pair}: none of {round_trip.sent} pings answered"
+    result = f"{units.duration(round_trip.measured_s)} (median, n = {round_trip.answered})"
+    return f"largest deviation {pair}: {result}, intended {units.duration(round_trip.intended_s)}"
 
 
-def _sentence(one: RoundTrip) -> str:
-    return _figures(one).removeprefix("largest deviation ")
+def _sentence(round_trip: RoundTrip) -> str:
+    return _figures(round_trip).removeprefix("largest deviation ")

@@ -132,15 +132,15 @@ def _took(before: Mapping[int, _Process], now: Mapping[int, _Process]) -> dict[i
     for pid, process in before.items():
         if pid not in now or now[pid].began != process.began:
             ended_s[process.parent] = ended_s.get(process.parent, 0.0) + process.ran_s + process.reaped_s
-    found = {}
+    result = {}
     for pid, process in now.items():
         known = before.get(pid)
         same = known if known and known.began == process.began else None
         own_s = process.ran_s - (same.ran_s if same else 0.0)
         # What children had before the last reading was theirs then.
         reaped_s = process.reaped_s - (same.reaped_s if same else 0.0) - ended_s.get(pid, 0.0)
-        found[pid] = own_s + max(0.0, reaped_s)
-    return found
+        result[pid] = own_s + max(0.0, reaped_s)
+    return result
 
 
 def _processes() -> Iterator[tuple[int, _Process]]:

@@ -127,7 +127,7 @@ class ResourceSampler:
     def sample(self) -> None:
         """Take one sample of everything, each with its own time: reading fifty processes takes a tenth of a second."""
         processes = dict(self._processes)
-        ours = {one.pid for its in processes.values() for one in its} | {self._harness.pid}
+        ours = {process.pid for its in processes.values() for process in its} | {self._harness.pid}
         self._contention.read(ours | pids_of_all_networks())
         for name, its in processes.items():
             now_ns = time.time_ns()

@@ -83,8 +83,8 @@ class PostgresUsage:
         self._library = _library()
         self._parameters = self._parsed(dsn)
         self._connection = self._connected()
-        told = self._connection.info
-        self.what = f"PostgreSQL {told.server_version // 10000}, database `{told.dbname}` at {told.host}:{told.port}"
+        info = self._connection.info
+        self.what = f"PostgreSQL {info.server_version // 10000}, database `{info.dbname}` at {info.host}:{info.port}"
         largest, reserved = self._rows(_LIMITS)[0]
         self._limit = largest - reserved
         self._texts: dict[str, str] = {}
@@ -137,12 +137,12 @@ class PostgresUsage:
     def resources(self, series: Collection[Readings]) -> Iterator[Resource]:
         """What was read, with its limits: of an application's pool its size, where that can be seen."""
         read = by_name(series, POSTGRES)
-        for name, one in read.items():
+        for name, reading_series in read.items():
             if name.startswith("in use by "):
                 application = name.removeprefix("in use by ")
                 pool = read.get(f"connections of {application}")
                 label = f"the connection pool of `{application}`" if application != "-" else "the connection pool"
-                yield Resource(label, one, *_pool_size(pool))
+                yield Resource(label, reading_series, *_pool_size(pool))
         labels = {
             "connections": "PostgreSQL's connections",
             "active": "PostgreSQL's active sessions",
@@ -183,8 +183,8 @@ class PostgresUsage:
             made = self._library.connect(**{**asked, "application_name": "chainmark"}, autocommit=True)
             self._has_statements = made.execute(_FIND.encode()).fetchone() is not None
         except self._library.Error as error:
-            told = self._hidden(str(error).strip().splitlines()[-1])
-            raise EnvironmentFailure(f"the database of `--postgres` cannot be reached: {told}", _FORM) from None
+            reported = self._hidden(str(error).strip().splitlines()[-1])
+            raise EnvironmentFailure(f"the database of `--postgres` cannot be reached: {reported}", _FORM) from None
         return made
 
     def _hidden(self, text: str) -> str:
@@ -212,22 +212,22 @@ def _name(series: str, unit: str = "") -> Name:
 
 def _of_sessions(rows: Collection[tuple[Any, ...]]) -> dict[Name, float]:
     """Sessions by what they do, and the connections of each application: how many, and how many in use."""
-    found = dict.fromkeys([*map(_name, _GAUGES), _name("waiting for a lock")], 0.0)
+    result = dict.fromkeys([*map(_name, _GAUGES), _name("waiting for a lock")], 0.0)
     applications: dict[str, list[float]] = {}
-    for application, told, wait, count in rows:
-        state = str(told or "active").removesuffix(" (aborted)")
-        found[_name("connections")] += count
+    for application, row, wait, count in rows:
+        state = str(row or "active").removesuffix(" (aborted)")
+        result[_name("connections")] += count
         if state in _GAUGES:
-            found[_name(state)] += count
-        found[_name("waiting for a lock")] += count if wait == "Lock" else 0
+            result[_name(state)] += count
+        result[_name("waiting for a lock")] += count if wait == "Lock" else 0
         its = applications.setdefault(application or "-", [0.0, 0.0])
         its[0] += count
         its[1] += count if state in {"active", "idle in transaction"} else 0
-    largest = sorted(applications.items(), key=lambda one: (-one[1][0], one[0]))[:MOST_APPLICATIONS]
+    largest = sorted(applications.items(), key=lambda item: (-item[1][0], item[0]))[:MOST_APPLICATIONS]
     for application, (held, used) in largest:
-        found[_name(f"connections of {application}", "connections")] = held
-        found[_name(f"in use by {application}", "connections")] = used
-    return found
+        result[_name(f"connections of {application}", "connections")] = held
+        result[_name(f"in use by {application}", "connections")] = used
+    return result
 
 
 def _pool_size(pool: Readings | None) -> tuple[float | None, str]:

@@ -92,8 +92,10 @@ class MetricsPage:
         page = self._scraper.last_pages.get(name)
         if page is None or not _is_page(page.decode(errors="replace")):
             self._scraper.close()
-            told = "answers with no page of metrics" if page is not None else "does not answer"
-            raise EnvironmentFailure(f"{without_user(url)} {told}", "open it in a browser: is this its whole address?")
+            reported = "answers with no page of metrics" if page is not None else "does not answer"
+            raise EnvironmentFailure(
+                f"{without_user(url)} {reported}", "open it in a browser: is this its whole address?"
+            )
 
     def read(self, recorder: SeriesRecorder) -> None:
         """Fetch the page.
@@ -130,7 +132,13 @@ class MetricsPage:
 
     def resources(self, series: Collection[Readings]) -> Iterator[Resource]:
         """What was read, with its limits where others on the page say them."""
-        return page_resources({one.name.series: one for one in series if one.name.source == self.source})
+        return page_resources(
+            {
+                reading_series.name.series: reading_series
+                for reading_series in series
+                if reading_series.name.source == self.source
+            }
+        )
 
 
 def _is_page(text: str) -> bool:
@@ -141,8 +149,8 @@ def _is_page(text: str) -> bool:
 
 
 def _samples(text: str) -> Iterator[tuple[Sample, Sort]]:
-    kept = "\n".join(line for line in text.splitlines() if not _LEFT_OUT.search(line))
-    for family in text_string_to_metric_families(kept + "\n"):
+    retained = "\n".join(line for line in text.splitlines() if not _LEFT_OUT.search(line))
+    for family in text_string_to_metric_families(retained + "\n"):
         for sample in family.samples:
             if not isinstance(sample.value, int | float) or not math.isfinite(sample.value):
                 continue
@@ -192,31 +200,31 @@ def page_resources(read: Mapping[str, Readings]) -> Iterator[Resource]:
     """
     parts = {series: _Series.of(series) for series in read}
     limits = set()
-    found: list[Resource] = []
-    for series, one in read.items():
-        limit = _limit_of(parts[series], one, read, parts)
+    resources: list[Resource] = []
+    for series, reading_series in read.items():
+        limit = _limit_of(parts[series], reading_series, read, parts)
         if limit is None:
             continue
         limits.add(limit.name.series)
-        found.append(Resource(_label(series), one, limit, f"`{limit.name.series}`"))
-    told = {one.used.name.series for one in found}
-    yield from sorted(found, key=lambda one: not _is_pool(one.used.name.series))
-    for series, one in read.items():
+        resources.append(Resource(_label(series), reading_series, limit, f"`{limit.name.series}`"))
+    reported = {resource.used.name.series for resource in resources}
+    yield from sorted(resources, key=lambda resource: not _is_pool(resource.used.name.series))
+    for series, reading_series in read.items():
         if parts[series].name in _SHARES:
-            yield Resource(f"`{series}`", one, 1.0, "the whole")
-        elif one.name.unit == "cores":
+            yield Resource(f"`{series}`", reading_series, 1.0, "the whole")
+        elif reading_series.name.unit == "cores":
             cores = next((read[name] for name in _CORES if name in read), None)
             label = "the server's CPU" if parts[series].name.startswith("process_") else f"`{series}`"
-            yield Resource(label, one, cores, f"`{cores.name.series}`" if cores else "", is_cpu=True)
-        elif series not in told | limits:
-            yield Resource(_label(series), one)
+            yield Resource(label, reading_series, cores, f"`{cores.name.series}`" if cores else "", is_cpu=True)
+        elif series not in reported | limits:
+            yield Resource(_label(series), reading_series)
 
 
 def _limit_of(
-    part: _Series, one: Readings, read: Mapping[str, Readings], parts: Mapping[str, _Series]
+    part: _Series, reading_series: Readings, read: Mapping[str, Readings], parts: Mapping[str, _Series]
 ) -> Readings | None:
     """The gauge that says how much there is of what this one says the use of."""
-    if one.name.sort != "gauge" or _EMPTIED.search(part.labels):
+    if reading_series.name.sort != "gauge" or _EMPTIED.search(part.labels):
         return None
     for used, others in _PAIRS:
         for name in _in_place(part.name, used, others):

@@ -112,16 +112,16 @@ class SeriesRecorder:
 
     def series(self) -> list[Readings]:
         """All that was read, by source and name; what is no number is left out, as is a counter read once."""
-        found = []
-        for name, (times, values) in sorted(self._rows.items(), key=lambda one: (one[0].source, one[0].series)):
+        reading_series = []
+        for name, (times, values) in sorted(self._rows.items(), key=lambda row: (row[0].source, row[0].series)):
             numbers = np.array(values, dtype=np.float64)
             known = np.isfinite(numbers)
-            kept, times_ns = numbers[known], np.array(times, dtype=np.float64)[known]
+            retained, times_ns = numbers[known], np.array(times, dtype=np.float64)[known]
             if name.sort == "counter":
-                kept = _since_the_first(kept)
-            if len(kept) > (name.sort == "counter"):
-                found.append(Readings(name, times_ns, kept))
-        return found
+                retained = _since_the_first(retained)
+            if len(retained) > (name.sort == "counter"):
+                reading_series.append(Readings(name, times_ns, retained))
+        return reading_series
 
 
 def _since_the_first(values: FloatArray) -> FloatArray:
@@ -190,23 +190,25 @@ class Watched:
 
     def frame(self) -> pl.DataFrame:
         """Everything as one table, in the order of time: see `SERVER_SCHEMA`."""
-        frames = [_frame(one) for one in self.series]
+        frames = [_frame(reading_series) for reading_series in self.series]
         whole = pl.concat(frames) if frames else pl.DataFrame(schema=SERVER_SCHEMA)
         return whole.sort("time_ns", "source", "series")
 
 
-def _frame(one: Readings) -> pl.DataFrame:
-    times_ns, values = one.told()
-    told = one.name
+def _frame(reading_series: Readings) -> pl.DataFrame:
+    times_ns, values = reading_series.told()
+    name = reading_series.name
     return pl.DataFrame({"time_ns": times_ns.astype(np.int64), "value": values}).select(
         pl.col("time_ns"),
-        pl.lit(told.source).alias("source"),
-        pl.lit(told.series).alias("series"),
-        pl.lit(told.unit).alias("unit"),
+        pl.lit(name.source).alias("source"),
+        pl.lit(name.series).alias("series"),
+        pl.lit(name.unit).alias("unit"),
         pl.col("value"),
     )
 
 
 def by_name(series: Iterable[Readings], source: str) -> Mapping[str, Readings]:
     """The series of one source."""
-    return {one.name.series: one for one in series if one.name.source == source}
+    return {
+        reading_series.name.series: reading_series for reading_series in series if reading_series.name.source == source
+    }

@@ -107,14 +107,14 @@ class ProcessUsage:
             for at in range(3):
                 self._grown[at] += max(0.0, row[at] - before[at]) if before else 0.0
         self._before = {pid: row[:3] for pid, row in rows.items()}
-        told: dict[tuple[str, str, Sort], float | None] = {
+        kinds: dict[tuple[str, str, Sort], float | None] = {
             **dict(zip((_CPU, _READ, _WRITTEN), self._grown, strict=True)),
             **{kind: sum(row[3 + at] for row in rows.values()) for at, kind in enumerate((_MEMORY, _OPEN, _THREADS))},
             _BUSIEST: self._threads.busiest(rows, time_ns),
             _WAITING: self._waiting.taken(),
             **{_NETWORK[way]: total for way, total in _network(next(iter(rows))).items()},
         }
-        for kind, value in told.items():
+        for kind, value in kinds.items():
             if value is not None:
                 recorder.add(time_ns, self._names[kind[0]], value)
 
@@ -170,7 +170,7 @@ class CgroupUsage:
             raise NoReading("it was removed") from error
         disk = _disk(self._folder)
         stalled = _pressure(self._folder / "io.pressure")
-        told: dict[tuple[str, str, Sort], float | None] = {
+        kinds: dict[tuple[str, str, Sort], float | None] = {
             _CPU: used_s,
             _MEMORY: _number(self._folder / "memory.current"),
             _READ: disk.get("rbytes"),
@@ -179,7 +179,7 @@ class CgroupUsage:
             _STALLED: stalled,
             **{_NETWORK[way]: total for way, total in _network(_first_pid(self._folder)).items()},
         }
-        for kind, value in told.items():
+        for kind, value in kinds.items():
             if value is not None:
                 recorder.add(time_ns, self._names[kind[0]], value)
 
@@ -222,8 +222,8 @@ class DiskUsage:
 
     def resources(self, series: Collection[Readings]) -> Iterator[Resource]:
         """Every disk: it is busy all of the time at the most."""
-        for name, one in by_name(series, MACHINE).items():
-            yield Resource(f"the {name.removesuffix(' busy')}", one, 1.0, "all of the time")
+        for name, reading_series in by_name(series, MACHINE).items():
+            yield Resource(f"the {name.removesuffix(' busy')}", reading_series, 1.0, "all of the time")
 
     def close(self) -> None:
         """Nothing is open."""
@@ -239,7 +239,7 @@ def _process_rows() -> list[tuple[str, str, Sort]]:
 
 def _resources(read: Mapping[str, Readings], limits: ResourceLimits) -> Iterator[Resource]:
     """In the order in which they are told; the first of two that are full from one level on is named."""
-    told: list[tuple[str, str, float | None, str]] = [
+    messages: list[tuple[str, str, float | None, str]] = [
         ("cpu", "the server's CPU", limits.cores, limits.cores_are),
         ("busiest thread", "the server's busiest thread", 1.0, "a thread runs on one core at a time"),
         ("memory", "the server's memory", limits.memory_bytes, limits.memory_is),
@@ -252,7 +252,7 @@ def _resources(read: Mapping[str, Readings], limits: ResourceLimits) -> Iterator
         ("network received", "what its network receives", None, ""),
         ("network sent", "what its network sends", None, ""),
     ]
-    for name, label, limit, limit_is in told:
+    for name, label, limit, limit_is in messages:
         if name in read:
             yield Resource(label, read[name], limit, limit_is if limit else "", is_cpu=name == "cpu")
 
@@ -288,9 +288,9 @@ class _ThreadTimes:
             threads = _tasks(pid)
             if len(threads) > _MOST_THREADS:
                 return None
-            now |= {int(one.name): ran for one in threads if (ran := _ran_ns(one)) is not None}
+            now |= {int(thread.name): ran for thread in threads if (ran := _ran_ns(thread)) is not None}
         took_ns = time_ns - self.at_ns
-        shares = [(ran - self.before[one]) / took_ns for one, ran in now.items() if one in self.before]
+        shares = [(ran - self.before[item]) / took_ns for item, ran in now.items() if item in self.before]
         self.before, self.at_ns = now, time_ns
         return max(shares, default=None)
 
@@ -347,7 +347,7 @@ def _network(pid: int | None) -> dict[str, float]:
     try:
         lines = (PROC / str(pid) / "net" / "dev").read_text().splitlines()[2:]
         columns = [line.partition(":")[2].split() for line in lines]
-        return {way: float(sum(int(one[at]) for one in columns)) for way, at in (("received", 0), ("sent", 8))}
+        return {way: float(sum(int(column[at]) for column in columns)) for way, at in (("received", 0), ("sent", 8))}
     except (OSError, ValueError, IndexError):
         return {}
 
@@ -409,18 +409,18 @@ def _upwards(folder: Path) -> Iterator[Path]:
 
 def _quota_cores(folder: Path) -> float | None:
     """The least of its own and of those above it."""
-    found = []
-    for one in _upwards(folder):
+    results = []
+    for upward in _upwards(folder):
         try:
-            quota, period = (one / "cpu.max").read_text().split()
-            found += [float(quota) / float(period)] if quota != "max" else []
+            quota, period = (upward / "cpu.max").read_text().split()
+            results += [float(quota) / float(period)] if quota != "max" else []
         except (OSError, ValueError):
             continue
-    return min(found, default=None)
+    return min(results, default=None)
 
 
 def _least(folder: Path, name: str) -> float | None:
-    return min((value for one in _upwards(folder) if (value := _number(one / name)) is not None), default=None)
+    return min((value for upward in _upwards(folder) if (value := _number(upward / name)) is not None), default=None)
 
 
 def _number(path: Path) -> float | None:
@@ -437,15 +437,15 @@ def _fields(path: Path) -> dict[str, float]:
 
 def _disk(folder: Path) -> dict[str, float]:
     """Bytes read and written, over all disks."""
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
     try:
         for line in (folder / "io.stat").read_text().splitlines():
             for pair in line.split()[1:]:
                 name, _, value = pair.partition("=")
-                found[name] = found.get(name, 0.0) + float(value)
+                results[name] = results.get(name, 0.0) + float(value)
     except (OSError, ValueError):
-        return found
-    return found
+        return results
+    return results
 
 
 def _pressure(path: Path) -> float | None:

@@ -146,10 +146,10 @@ class ServerWatch:
         self._watchers.append(_Watcher(source, self._recorder))
 
     def __enter__(self) -> Self:
-        for one in self._watchers:
-            self._ticking.callback(Ticker(one.tick, f"watch-{one.source.source}").stop)
-            if one.source.glances:
-                self._ticking.callback(Ticker(one.source.glance, "watch-states", GLANCE_S).stop)
+        for watcher in self._watchers:
+            self._ticking.callback(Ticker(watcher.tick, f"watch-{watcher.source.source}").stop)
+            if watcher.source.glances:
+                self._ticking.callback(Ticker(watcher.source.glance, "watch-states", GLANCE_S).stop)
         return self
 
     def __exit__(self, *ended: object) -> None:
@@ -162,8 +162,8 @@ class ServerWatch:
 
     def memory_bytes(self) -> float | None:
         """What the server's control group, or its processes, use of the memory now; None where nobody knows."""
-        found = (self._recorder.last(source, MEMORY) for source in (CGROUP, PROCESS))
-        return next((value for value in found if value is not None), None)
+        result = (self._recorder.last(source, MEMORY) for source in (CGROUP, PROCESS))
+        return next((value for value in result if value is not None), None)
 
     def finish(self, pages: Path) -> Watched:
         """End the watching: all that was seen.
@@ -172,29 +172,29 @@ class ServerWatch:
             pages: the folder that gets the pages of metrics as they came; it is made if there are any.
         """
         self._ticking.close()
-        for one in self._watchers:
-            one.tick()
+        for watcher in self._watchers:
+            watcher.tick()
         self._opened.close()
-        for one in self._watchers:
-            if isinstance(one.source, MetricsPage):
-                one.source.parse(self._recorder)
+        for watcher in self._watchers:
+            if isinstance(watcher.source, MetricsPage):
+                watcher.source.parse(self._recorder)
         self._keep(pages)
         series = self._recorder.series()
-        resources = [found for one in self._watchers for found in one.source.resources(series)]
-        databases = [one.source for one in self._watchers if isinstance(one.source, PostgresUsage)]
+        resources = [resource for item in self._watchers for resource in item.source.resources(series)]
+        databases = [item.source for item in self._watchers if isinstance(item.source, PostgresUsage)]
         return Watched(
-            tuple(one.state() for one in self._watchers),
+            tuple(item.state() for item in self._watchers),
             tuple(series),
             tuple(resources),
-            tuple(statement for one in databases for statement in one.statements(series)),
+            tuple(statement for database in databases for statement in database.statements(series)),
         )
 
     def _keep(self, pages: Path) -> None:
-        kept = sorted(self._pages.iterdir())
-        if kept:
+        paths = sorted(self._pages.iterdir())
+        if paths:
             with storage_errors(pages):
                 pages.mkdir(parents=True, exist_ok=True)
-                for path in kept:
+                for path in paths:
                     shutil.copyfile(path, pages / path.name)
 
 
@@ -207,9 +207,9 @@ def _of_this_machine(sources: ServerSources, url: str) -> list[UsageSource]:
         listening = listening_processes(url)
         # A server in the generator's own process cannot be told from the generator.
         pids = listening if os.getpid() not in listening else set()
-    found: list[UsageSource] = [CgroupUsage(sources.cgroup)] if sources.cgroup is not None else []
-    found += [ProcessUsage(pids)] if pids else []
-    return [*found, DiskUsage()] if found else []
+    usage_sources: list[UsageSource] = [CgroupUsage(sources.cgroup)] if sources.cgroup is not None else []
+    usage_sources += [ProcessUsage(pids)] if pids else []
+    return [*usage_sources, DiskUsage()] if usage_sources else []
 
 
 def _of_container(name: str, sources: ServerSources) -> list[UsageSource]:

@@ -102,26 +102,34 @@ def listening_processes(url: str) -> set[int]:
         listening = psutil.net_connections("tcp")
     except (OSError, psutil.Error):
         return set()
-    here = (one for one in listening if one.status == psutil.CONN_LISTEN and tuple(one.laddr)[1:2] == (port,))
-    return with_descendants(one.pid for one in here)
+    here = (
+        connection
+        for connection in listening
+        if connection.status == psutil.CONN_LISTEN and tuple(connection.laddr)[1:2] == (port,)
+    )
+    return with_descendants(connection.pid for connection in here)
 
 
 def _listening_at(socket_path: str) -> list[int | None]:
     try:
-        return [one.pid for one in psutil.net_connections("unix") if str(one.laddr) == socket_path]
+        return [
+            net_connection.pid
+            for net_connection in psutil.net_connections("unix")
+            if str(net_connection.laddr) == socket_path
+        ]
     except (OSError, psutil.Error):
         return []
 
 
 def with_descendants(pids: Iterable[int | None]) -> set[int]:
     """Those of these processes that are known, and all that they started."""
-    found = {pid for pid in pids if pid}
-    for pid in list(found):
+    results = {pid for pid in pids if pid}
+    for pid in list(results):
         try:
-            found |= {child.pid for child in psutil.Process(pid).children(recursive=True)}
+            results |= {child.pid for child in psutil.Process(pid).children(recursive=True)}
         except psutil.Error:
             continue
-    return found
+    return results
 
 
 class Behind:
@@ -150,18 +158,22 @@ def processes_behind(pids: Collection[int]) -> frozenset[int]:
         connections = psutil.net_connections("tcp")
     except (OSError, psutil.Error):
         return frozenset()
-    listening = {tuple(one.laddr)[1]: one.pid for one in connections if one.status == psutil.CONN_LISTEN and one.pid}
-    own_ends = {tuple(one.laddr) for one in connections if one.pid}
-    found, new = set[int](), set(pids)
+    listening = {
+        tuple(connection.laddr)[1]: connection.pid
+        for connection in connections
+        if connection.status == psutil.CONN_LISTEN and connection.pid
+    }
+    own_ends = {tuple(connection.laddr) for connection in connections if connection.pid}
+    result, new = set[int](), set(pids)
     while new:
-        ends = [tuple(one.raddr) for one in connections if one.pid in new and one.raddr]
+        ends = [tuple(connection.raddr) for connection in connections if connection.pid in new and connection.raddr]
         reached = {listening[end[1]] for end in ends if end in own_ends and end[1] in listening}
-        new = reached - found - set(pids)
-        found |= new
-    return frozenset(found)
+        new = reached - result - set(pids)
+        result |= new
+    return frozenset(result)
 
 
 def _is_here(address: str) -> bool:
     if ipaddress.ip_address(address).is_loopback:
         return True
-    return any(one.address == address for several in psutil.net_if_addrs().values() for one in several)
+    return any(item.address == address for several in psutil.net_if_addrs().values() for item in several)

@@ -100,8 +100,8 @@ def _result_blocks(report: BisectReport) -> list[Block]:
     blocks: list[Block] = []
     if report.first is not None and report.way in (Way.FOUND, Way.RANGE, Way.UNDECIDED):
         blocks.append(_answer(report))
-    told = [*report.reasons, *(f"→ {advice}" for advice in report.advice)]
-    blocks.append(Remarks("reasons", "Why", told))
+    messages = [*report.reasons, *(f"→ {advice}" for advice in report.advice)]
+    blocks.append(Remarks("reasons", "Why", messages))
     if report.stat:
         blocks.append(Listing("stat", "What it changed", [("files and lines", "\n".join(report.stat))]))
     return blocks
@@ -257,10 +257,13 @@ def _point(report: BisectReport, level: RevisionLevel, factor: float) -> dict[st
 
 
 def _across(report: BisectReport) -> list[Block]:
-    found = report.step_across
-    if found is None:
+    step_across = report.step_across
+    if step_across is None:
         return []
-    return [_judged(found, "across-metrics"), Remarks("across-told", prose(found.sentence), found.reasons)]
+    return [
+        _judged(step_across, "across-metrics"),
+        Remarks("across-told", prose(step_across.sentence), step_across.reasons),
+    ]
 
 
 def _judged(comparison: Comparison, id_: str) -> Block:

@@ -294,9 +294,9 @@ def one_line(parts: Iterable[str]) -> str:
 
 def are_units(tails: Iterable[str]) -> bool:
     """Whether what follows the figures of a column is their units, and not a figure or a mark of its own."""
-    told = {tail for tail in tails if tail}
-    return bool(told) and all(
-        (tail == "%" or any(map(str.isalpha, tail))) and not any(map(str.isdigit, tail)) for tail in told
+    reported = {tail for tail in tails if tail}
+    return bool(reported) and all(
+        (tail == "%" or any(map(str.isalpha, tail))) and not any(map(str.isdigit, tail)) for tail in reported
     )
 
 

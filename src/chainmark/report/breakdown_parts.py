@@ -32,10 +32,10 @@ def breakdowns(comparison: Comparison) -> dict[str, Details]:
         table: Details(
             f"breakdowns-{table}",
             f"By {enumerated([key.replace('_', ' ') for key in keys[table]])}",
-            found,
+            part,
             media=HTML,
         )
-        for table, found in parts.items()
+        for table, part in parts.items()
     }
 
 
@@ -157,14 +157,14 @@ def _by_value(item: Breakdown) -> list[str]:
 
 def outlier_sentences(comparison: Comparison) -> list[str]:
     """What stands out, in a sentence each: "node-7: Fetch duration 2.1 × the median host"; gating metrics first."""
-    told = []
+    messages = []
     for item in comparison.breakdowns:
         metric = comparison.catalogue.metric(item.metric_id)
         for index, where in enumerate(item.stands_out):
             if where:
                 rank = (not metric.gating, -(item.z[index] or 0.0))
-                told.append((rank, _sentence(comparison, item, metric, index)))
-    return [text for _, text in sorted(told, key=lambda entry: entry[0])]
+                messages.append((rank, _sentence(comparison, item, metric, index)))
+    return [text for _, text in sorted(messages, key=lambda entry: entry[0])]
 
 
 def capped(sentences: Sequence[str], most: int) -> list[str]:

@@ -18,38 +18,40 @@ _MOST_NAMED = 4
 
 def build_sections(comparison: Comparison) -> list[Section]:
     """What differs between the builds; none where nothing does, or nothing is known of it."""
-    found = comparison.builds
-    if found is None or not difference_summary(found):
+    builds = comparison.builds
+    if builds is None or not difference_summary(builds):
         return []
-    facts = [fact for fact in found.facts if differs([fact])]
+    facts = [fact for fact in builds.facts if differs([fact])]
     left, right = comparison.labels
     blocks: list[Block] = [pairs_table("build-facts", "", (left, right), facts, ON_PAGES)] if facts else []
-    blocks += [Remarks("commits-untold", "", [found.untold])] if found.untold else []
+    blocks += [Remarks("commits-untold", "", [builds.untold])] if builds.untold else []
     for id_, side, commits, in_all in (
-        ("added", right, found.added, found.added_in_all),
-        ("removed", left, found.removed, found.removed_in_all),
+        ("added", right, builds.added, builds.added_in_all),
+        ("removed", left, builds.removed, builds.removed_in_all),
     ):
         if commits:
             summary = f"{units.plural(in_all, 'commit')} in {side} alone"
             blocks.append(Details(f"{id_}-details", summary, [_commits(id_, commits, in_all)]))
-    if found.modules:
-        in_all = len(found.modules) + found.shared_modules
-        summary = f"Modules: {len(found.modules)} of {in_all} differ"
-        blocks.append(Details("modules-details", summary, [_modules(found, (left, right))]))
+    if builds.modules:
+        in_all = len(builds.modules) + builds.shared_modules
+        summary = f"Modules: {len(builds.modules)} of {in_all} differ"
+        blocks.append(Details("modules-details", summary, [_modules(builds, (left, right))]))
     return [
         Section("builds", "What differs between the builds", blocks, media=IN_FULL),
-        Section("builds-in-brief", f"Builds: {difference_summary(found)}", blocks, media=MARKDOWN),
+        Section("builds-in-brief", f"Builds: {difference_summary(builds)}", blocks, media=MARKDOWN),
     ]
 
 
-def difference_summary(found: BuildDifferences) -> str:
+def difference_summary(build_differences: BuildDifferences) -> str:
     """In a few words, what differs besides what the builds are called; "" where nothing does."""
-    told = [
-        units.plural(found.added_in_all + found.removed_in_all, "commit"),
-        units.plural(len(found.modules), "module"),
-        *[label for label, one, other in found.facts if label not in _NAMES and one != other][:_MOST_NAMED],
+    messages = [
+        units.plural(build_differences.added_in_all + build_differences.removed_in_all, "commit"),
+        units.plural(len(build_differences.modules), "module"),
+        *[label for label, fact, other in build_differences.facts if label not in _NAMES and fact != other][
+            :_MOST_NAMED
+        ],
     ]
-    return ", ".join(text for text in told if not text.startswith("0 "))
+    return ", ".join(text for text in messages if not text.startswith("0 "))
 
 
 def _commits(id_: str, commits: Sequence[Commit], in_all: int) -> Table:
@@ -59,7 +61,7 @@ def _commits(id_: str, commits: Sequence[Commit], in_all: int) -> Table:
     return Table(id_, "", [Column("commit", kind="code"), Column("subject", kind="words")], rows, notes)
 
 
-def _modules(found: BuildDifferences, labels: tuple[str, str]) -> Table:
-    rows = [row_of(name, left or units.UNSET, right or units.UNSET) for name, left, right in found.modules]
+def _modules(build_differences: BuildDifferences, labels: tuple[str, str]) -> Table:
+    rows = [row_of(name, left or units.UNSET, right or units.UNSET) for name, left, right in build_differences.modules]
     columns = [Column("module", kind="code"), *(Column(label, kind="code") for label in labels)]
     return Table("modules", "", columns, rows)

@@ -27,7 +27,7 @@ _LOOKS: dict[Verdict, Emphasis] = {Verdict.FAIL: "worse", Verdict.PASS: "better"
 def by_workload_document(result: ByWorkload) -> Document:
     """Lay out the comparisons of two versions."""
     parts = list(zip(result.labels, result.comparisons, strict=True))
-    is_judged = any(one.question is Question.WORSE for one in result.comparisons)
+    is_judged = any(comparison.question is Question.WORSE for comparison in result.comparisons)
     first: list[Block] = [verdicts_table(result)] if is_judged else []
     if result.unmatched:
         first.append(Remarks("unmatched", "Not compared", result.unmatched))
@@ -38,12 +38,12 @@ def by_workload_document(result: ByWorkload) -> Document:
         verdict=result.verdict,
         word=VERDICT_WORDS[result.verdict.value],
         sentence=prose(result.sentence),
-        suites=[comparison_suite(one, label) for label, one in parts],
+        suites=[comparison_suite(part, label) for label, part in parts],
         sections=[
             *([Section("verdicts", "Verdicts", first)] if first else []),
             *(
-                Section(f"workload-{place}", label, workload_blocks(place, label, one))
-                for place, (label, one) in enumerate(parts)
+                Section(f"workload-{place}", label, workload_blocks(place, label, part))
+                for place, (label, part) in enumerate(parts)
             ),
         ],
         notes=["Each workload is judged by itself; the verdict is the worst of theirs."],
@@ -54,7 +54,10 @@ def by_workload_document(result: ByWorkload) -> Document:
 
 def verdicts_table(result: ByWorkload) -> Table:
     """The verdict under each workload, and how many gating metrics have which outcome."""
-    rows = [row_of(label, *verdict_cells(one)) for label, one in zip(result.labels, result.comparisons, strict=True)]
+    rows = [
+        row_of(label, *verdict_cells(comparison))
+        for label, comparison in zip(result.labels, result.comparisons, strict=True)
+    ]
     return Table("verdicts", "Verdict by workload", verdict_columns("workload"), rows, ["Gating metrics by outcome."])
 
 
@@ -63,39 +66,49 @@ def verdict_columns(of: str) -> list[Column]:
     return [*words(of, "verdict"), *(Column(outcome.value) for outcome in Outcome)]
 
 
-def verdict_cells(one: Comparison) -> list[TableCell]:
+def verdict_cells(comparison: Comparison) -> list[TableCell]:
     """The verdict, and how many gating metrics have which outcome."""
-    judged = [item.outcome for item in one.judgements if item.gating]
+    judged = [item.outcome for item in comparison.judgements if item.gating]
     counts = [TableCell(units.count(judged.count(outcome))) for outcome in Outcome]
-    return [TableCell(VERDICT_WORDS[one.verdict.value], emphasis=_LOOKS.get(one.verdict, "caution")), *counts]
+    return [
+        TableCell(VERDICT_WORDS[comparison.verdict.value], emphasis=_LOOKS.get(comparison.verdict, "caution")),
+        *counts,
+    ]
 
 
-def workload_blocks(place: int, label: str, one: Comparison, *, in_full: bool = True) -> list[Block]:
+def workload_blocks(place: int, label: str, comparison: Comparison, *, in_full: bool = True) -> list[Block]:
     """What is decided under one workload, and why; in full with what moved besides and the tables of all metrics.
 
     Args:
         place: of the workload, in the ids of the blocks.
         label: what it is called.
-        one: the comparison under it.
+        comparison: the comparison under it.
         in_full: whether the metrics that do not decide are shown.
     """
-    rows = [replace(row, anchor=f"workload-{place}-{row.anchor}") for row in RowMaker(one).rows()]
-    reasons = [prose(text) for text in (one.sentence, *one.reasons)] + [f"→ {prose(text)}" for text in one.advice]
-    reasons += [prose(one.false_alarms.told)] if one.false_alarms else []
-    found = gating_table(one, rows)
-    gating = replace(found, title=f"{label}: {found.title[:1].lower()}{found.title[1:]}")
-    deciding = {judgement.metric_id for judgement in one.judgements if judgement.gating}
-    split = split_blocks(one.splits, one.catalogue, deciding, label)
-    blocks: list[Block] = [gating, *beside_anchor(one), *split, Remarks("why", f"{label}: why", reasons, abreast=True)]
+    rows = [replace(row, anchor=f"workload-{place}-{row.anchor}") for row in RowMaker(comparison).rows()]
+    reasons = [prose(text) for text in (comparison.sentence, *comparison.reasons)] + [
+        f"→ {prose(text)}" for text in comparison.advice
+    ]
+    reasons += [prose(comparison.false_alarms.told)] if comparison.false_alarms else []
+    table = gating_table(comparison, rows)
+    gating = replace(table, title=f"{label}: {table.title[:1].lower()}{table.title[1:]}")
+    deciding = {judgement.metric_id for judgement in comparison.judgements if judgement.gating}
+    split = split_blocks(comparison.splits, comparison.catalogue, deciding, label)
+    blocks: list[Block] = [
+        gating,
+        *beside_anchor(comparison),
+        *split,
+        Remarks("why", f"{label}: why", reasons, abreast=True),
+    ]
     if any(row.gating and row.margin.endswith(INSIDE_NOISE) for row in rows):
         blocks.insert(1, Remarks("gating-legend", "", [INSIDE_NOISE_MEANS], media=IN_FULL))
     if in_full and (moved := [moved_text(row) for row in rows if row.moved and not row.gating]):
         blocks.append(Remarks("moved", "Diagnostics that moved (q = 0.05)", moved))
-    if concerns := validity.concerns(one, warnings=True):
+    if concerns := validity.concerns(comparison, warnings=True):
         blocks.append(Remarks("concerns", "What to know before believing it", concerns))
-    blocks += _tables(one, rows) if in_full else []
+    blocks += _tables(comparison, rows) if in_full else []
     return [replace(block, id=f"workload-{place}-{block.id}") for block in blocks]
 
 
-def _tables(one: Comparison, rows: Sequence[JudgedRow]) -> list[Table]:
-    return [replace(table, media=ON_PAGES) for table in metric_tables(one, rows).values()]
+def _tables(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Table]:
+    return [replace(table, media=ON_PAGES) for table in metric_tables(comparison, rows).values()]

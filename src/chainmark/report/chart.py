@@ -287,7 +287,7 @@ class Chart:
 
     def values(self, along: Literal["x", "y"]) -> list[float]:
         """All figures along an axis, those of the limits as well."""
-        found: list[float] = [
+        results: list[float] = [
             end
             for limit in self.limits
             if limit.along == along
@@ -299,10 +299,12 @@ class Chart:
             for place in (layer.x, layer.x2) if along == "x" else (layer.y, layer.y2):
                 if isinstance(place, str) and (layer.data, place) not in taken:
                     taken.add((layer.data, place))
-                    found += [value for value in self.data[layer.data].get(place, ()) if isinstance(value, int | float)]
+                    results += [
+                        value for value in self.data[layer.data].get(place, ()) if isinstance(value, int | float)
+                    ]
                 elif isinstance(place, int | float):
-                    found.append(place)
-        return [value for value in found if math.isfinite(value)]
+                    results.append(place)
+        return [value for value in results if math.isfinite(value)]
 
 
 def _length(columns: Columns) -> int:
@@ -311,9 +313,9 @@ def _length(columns: Columns) -> int:
 
 def columns_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Rows as columns, with None where a row has no value."""
-    kept = list(rows)
-    names = dict.fromkeys(name for row in kept for name in row)
-    return {name: [row.get(name) for row in kept] for name in names}
+    retained = list(rows)
+    names = dict.fromkeys(name for row in retained for name in row)
+    return {name: [row.get(name) for row in retained] for name in names}
 
 
 def rows_of(columns: Columns) -> list[dict[str, Any]]:
@@ -322,9 +324,9 @@ def rows_of(columns: Columns) -> list[dict[str, Any]]:
     return [dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
-def picked(columns: Columns, kept: Sequence[int]) -> dict[str, list[Any]]:
+def picked(columns: Columns, retained: Sequence[int]) -> dict[str, list[Any]]:
     """Some rows of all columns."""
-    return {name: [values[place] for place in kept] for name, values in columns.items()}
+    return {name: [values[place] for place in retained] for name, values in columns.items()}
 
 
 def paper_charts(chart: Chart) -> list[Chart]:
@@ -348,9 +350,9 @@ def paper_charts(chart: Chart) -> list[Chart]:
 def _only(chart: Chart, column: str, values: Collection[str]) -> Chart:
     data = {}
     for name, columns in chart.data.items():
-        found = columns.get(column)
-        kept = None if found is None else [place for place, value in enumerate(found) if value in values]
-        data[name] = columns if kept is None else picked(columns, kept)
+        result = columns.get(column)
+        retained = None if result is None else [place for place, value in enumerate(result) if value in values]
+        data[name] = columns if retained is None else picked(columns, retained)
     return replace(chart, data=data)
 
 
@@ -370,9 +372,9 @@ def _named(page: Chart) -> Chart:
 def _thinned(page: Chart) -> Chart:
     data, note = dict(page.data), page.note
     for name, rule in page.thinning.items():
-        kept = _thinned_rows(page, name, rule)
-        if len(kept) < _length(page.data[name]):
-            data[name] = picked(page.data[name], kept)
+        retained = _thinned_rows(page, name, rule)
+        if len(retained) < _length(page.data[name]):
+            data[name] = picked(page.data[name], retained)
             note = _joined(note, rule.note)
     return replace(page, data=data, note=note)
 

@@ -74,50 +74,52 @@ def strips_of(chart: Chart) -> list[Strip]:
     across: Along = "x" if along == "y" else "y"
     axis = chart.x if across == "x" else chart.y
     place = _placing(axis, _figures(chart, marks, across))
-    found: dict[Any, list[tuple[int, float]]] = {name: [] for name in names}
-    for one in marks:
-        heads, values = (one.y, one.x) if along == "y" else (one.x, one.y)
+    results: dict[Any, list[tuple[int, float]]] = {name: [] for name in names}
+    for mark in marks:
+        heads, values = (mark.y, mark.x) if along == "y" else (mark.x, mark.y)
         for name, value in zip(heads, values, strict=True):
-            if name in found and value is not None:
-                found[name].append((one.kind, place(value)))
+            if name in results and value is not None:
+                results[name].append((mark.kind, place(value)))
     limits = [place(limit.value) for limit in chart.limits if limit.along == across and limit.name]
     ends = _ends(chart, across)
     return [
-        Strip(_words(name), found[name], chart.beside.get(name, ""), limits, [place(end) for end in ends.get(name, ())])
+        Strip(
+            _words(name), results[name], chart.beside.get(name, ""), limits, [place(end) for end in ends.get(name, ())]
+        )
         for name in names
-        if found[name] or along == "y"
+        if results[name] or along == "y"
     ]
 
 
 def _ends(chart: Chart, across: Along) -> dict[Any, list[float]]:
     """The strokes' ends, by the row in which they lie."""
-    found: dict[Any, list[float]] = {}
+    results: dict[Any, list[float]] = {}
     for layer in chart.layers:
         begin, end, head = (layer.x, layer.x2, layer.y) if across == "x" else (layer.y, layer.y2, layer.x)
         is_stroke = IN_CHARACTERS[layer.mark] == "stroke"
         if is_stroke and isinstance(begin, str) and isinstance(end, str) and isinstance(head, str):
             columns = chart.data[layer.data]
-            for name, *both in zip(*(columns.get(one, ()) for one in (head, begin, end)), strict=True):
-                found.setdefault(name, []).extend(value for value in both if value is not None)
-    return found
+            for name, *both in zip(*(columns.get(item, ()) for item in (head, begin, end)), strict=True):
+                results.setdefault(name, []).extend(value for value in both if value is not None)
+    return results
 
 
 def _marks(chart: Chart) -> list[_Marks]:
     """The points, by the series that tells them apart; the lines where there are no points."""
     layers = _drawn(chart)
-    found: list[_Marks] = []
+    marks: list[_Marks] = []
     for layer in layers:
         columns = chart.data[layer.data]
         x, y = list(columns.get(str(layer.x), ())), list(columns.get(str(layer.y), ()))
         if layer.colour not in chart.series:
-            found.append(_Marks(len(_labels(chart)), x, y))
+            marks.append(_Marks(len(_labels(chart)), x, y))
             continue
-        told = columns.get(layer.colour, ())
+        reported = columns.get(layer.colour, ())
         for kind, label in enumerate(_labels(chart)):
-            own = [place for place, one in enumerate(told) if one == label]
+            own = [place for place, item in enumerate(reported) if item == label]
             if own:
-                found.append(_Marks(kind, [x[place] for place in own], [y[place] for place in own]))
-    return found
+                marks.append(_Marks(kind, [x[place] for place in own], [y[place] for place in own]))
+    return marks
 
 
 def _drawn(chart: Chart) -> list[Layer]:
@@ -142,7 +144,7 @@ def _rows_along(chart: Chart, marks: Sequence[_Marks]) -> Along | None:
         return "y"
     if chart.x.names or (
         any(IN_CHARACTERS[layer.mark] == "places" for layer in _drawn(chart))
-        and len({value for one in marks for value in one.x}) <= _MOST_ROWS
+        and len({value for mark in marks for value in mark.x}) <= _MOST_ROWS
     ):
         return "x"
     return None
@@ -150,7 +152,7 @@ def _rows_along(chart: Chart, marks: Sequence[_Marks]) -> Along | None:
 
 def _names(chart: Chart, marks: Sequence[_Marks], along: Along) -> list[Any]:
     axis = chart.y if along == "y" else chart.x
-    return list(axis.names) or sorted({value for one in marks for value in one.x})
+    return list(axis.names) or sorted({value for mark in marks for value in mark.x})
 
 
 def _words(name: Any) -> str:
@@ -158,7 +160,7 @@ def _words(name: Any) -> str:
 
 
 def _figures(chart: Chart, marks: Sequence[_Marks], across: Along) -> list[float]:
-    values = [value for one in marks for value in (one.x if across == "x" else one.y)]
+    values = [value for mark in marks for value in (mark.x if across == "x" else mark.y)]
     values += [end for ends in _ends(chart, across).values() for end in ends]
     values += [limit.value for limit in chart.limits if limit.along == across and limit.name]
     return [float(value) for value in values if value is not None and math.isfinite(value)]
@@ -230,11 +232,11 @@ def _plot(chart: Chart, marks: Sequence[_Marks], room: int) -> list[Text]:
     width = max(10, min(_WIDEST, room - len(_INDENT) - margin - 2))
     grid: list[list[int | str]] = [[" "] * width for _ in range(_PLOT_ROWS)]
     x_place, y_place = _placing(chart.x, xs), _placing(chart.y, ys)
-    for one in marks:
-        for x, y in zip(one.x, one.y, strict=True):
+    for mark in marks:
+        for x, y in zip(mark.x, mark.y, strict=True):
             if x is not None and y is not None and math.isfinite(x) and math.isfinite(y):
                 row = _PLOT_ROWS - 1 - round(y_place(y) * (_PLOT_ROWS - 1))
-                grid[row][round(x_place(x) * (width - 1))] = one.kind
+                grid[row][round(x_place(x) * (width - 1))] = mark.kind
     lines = []
     for place, cells in enumerate(grid):
         end = left[0] if place == 0 else left[1] if place == _PLOT_ROWS - 1 else ""
@@ -254,8 +256,8 @@ def _plot(chart: Chart, marks: Sequence[_Marks], room: int) -> list[Text]:
 def _key(chart: Chart, along: Along | None) -> str:
     """What the marks mean."""
     labels = _labels(chart)
-    told = [f"{MARKS[kind % len(MARKS)]} {label}" for kind, label in enumerate(labels)]
+    messages = [f"{MARKS[kind % len(MARKS)]} {label}" for kind, label in enumerate(labels)]
     across = "x" if along == "y" else "y"
     if along is not None:
-        told += [f"{LIMIT} {limit.name}" for limit in chart.limits if limit.along == across and limit.name]
-    return "   ".join(told)
+        messages += [f"{LIMIT} {limit.name}" for limit in chart.limits if limit.along == across and limit.name]
+    return "   ".join(messages)

@@ -203,9 +203,9 @@ class _Samples:
 
     def labels(self) -> list[str]:
         """Baseline first, so that it has the first colour even where only the candidate has a line."""
-        found = [line_label(line, self.context) for line in self.data.lines]
+        results = [line_label(line, self.context) for line in self.data.lines]
         sided = any(line.side in self.context.sides for line in self.data.lines)
-        return list(dict.fromkeys([*(self.context.sides.values() if sided else []), *found]))
+        return list(dict.fromkeys([*(self.context.sides.values() if sided else []), *results]))
 
     def drawn_labels(self) -> list[str]:
         """Those with a line: a side whose runs have no samples is not in the legend."""
@@ -239,13 +239,13 @@ class _Samples:
     def origins(self, name: str, path: Sequence[str | int]) -> dict[str, list[ColumnOrigin]]:
         """Where the figures of one set stand in the document: line by line."""
         factor, across, upwards = self._factors()
-        found: dict[str, list[ColumnOrigin]] = {}
+        column_origins: dict[str, list[ColumnOrigin]] = {}
         for column, times in (("x", across), ("y", upwards), ("low", factor), ("high", factor)):
             for line in self.lines[name]:
-                place = next(index for index, one in enumerate(self.data.lines) if one is line)
+                place = next(index for index, item in enumerate(self.data.lines) if item is line)
                 at = [*path, "lines", place, column] if getattr(line, column) else None
-                found.setdefault(column, []).append(ColumnOrigin(at, len(line.x), times))
-        return found
+                column_origins.setdefault(column, []).append(ColumnOrigin(at, len(line.x), times))
+        return column_origins
 
     def thinning(self) -> dict[str, Thinning]:
         """What paper shows of each set."""

@@ -136,14 +136,14 @@ def beside_anchor(comparison: Comparison) -> list[Block]:
         return []
     pair = comparison.model_copy(update={"baseline": anchor.side, "judgements": anchor.judgements, "charts": []})
     rows = [replace(row, anchor=f"anchor-{row.anchor}") for row in RowMaker(pair).rows()]
-    found = gating_table(pair, rows)
-    told = "The verdict does not rest on this table: it shows what many small changes add up to."
+    table = gating_table(pair, rows)
+    text = "The verdict does not rest on this table: it shows what many small changes add up to."
     plain = [
-        TableRow([TableCell(row.label_with_unit), *line.cells[1:]]) for row, line in zip(rows, found.rows, strict=True)
+        TableRow([TableCell(row.label_with_unit), *line.cells[1:]]) for row, line in zip(rows, table.rows, strict=True)
     ]
     return [
         replace(
-            found, id="anchor", title=f"Against the anchor {anchor.side.label}", rows=plain, notes=[*found.notes, told]
+            table, id="anchor", title=f"Against the anchor {anchor.side.label}", rows=plain, notes=[*table.notes, text]
         )
     ]
 
@@ -196,8 +196,8 @@ def _moved_sentence(comparison: Comparison, rows: Sequence[JudgedRow], most: int
 def _validity(comparison: Comparison) -> list[Block]:
     blocks: list[Block] = [Remarks("validity-summary", "", validity.summary(comparison), media=ON_PAGES)]
     for media in (TERMINAL, ON_PAGES):
-        if found := validity.concerns(comparison, warnings=media == ON_PAGES):
-            blocks.append(Remarks(f"concerns-{'terminal' if media == TERMINAL else 'pages'}", "", found, media=media))
+        if remarks := validity.concerns(comparison, warnings=media == ON_PAGES):
+            blocks.append(Remarks(f"concerns-{'terminal' if media == TERMINAL else 'pages'}", "", remarks, media=media))
     return blocks
 
 
@@ -209,12 +209,14 @@ def _closing(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Block]:
     differences = comparison.configuration_differences
     if differences:
         own = sum(item.is_default_change for item in differences)
-        told = "all" if own == len(differences) else f"{own}"
+        reported = "all" if own == len(differences) else f"{own}"
         place = units.plural(len(differences), "place")
-        text = f"configuration differs in {place}, {told} of them between the versions' own defaults: see the report"
+        text = (
+            f"configuration differs in {place}, {reported} of them between the versions' own defaults: see the report"
+        )
         items.append(Remark(text, " "))
-    if comparison.builds and (told := difference_summary(comparison.builds)):
-        items.append(Remark(f"the builds differ in {told}: see the report", " "))
+    if comparison.builds and (reported := difference_summary(comparison.builds)):
+        items.append(Remark(f"the builds differ in {reported}: see the report", " "))
     items += [Remark(text) for text in capped(outlier_sentences(comparison), _OUTLIERS_ON_TERMINAL)]
     items += comparison.followed.closing(comparison) if comparison.followed else ()
     items += [Remark(prose(text), "→") for text in comparison.advice]
@@ -237,11 +239,11 @@ def _open_parts(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Secti
 
 
 def _outliers(comparison: Comparison, title: str) -> list[Block]:
-    found = capped(outlier_sentences(comparison), _OUTLIERS)
-    if not found and comparison.breakdowns and title:
+    result = capped(outlier_sentences(comparison), _OUTLIERS)
+    if not result and comparison.breakdowns and title:
         keys = enumerated(list(dict.fromkeys(item.key.replace("_", " ") for item in comparison.breakdowns)))
-        found = [f"None of the values by {keys} stands out."]
-    return [Remarks("outliers", title, found)] if found else []
+        result = [f"None of the values by {keys} stands out."]
+    return [Remarks("outliers", title, result)] if result else []
 
 
 def _metrics(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Section]:
@@ -283,26 +285,28 @@ def _charts(comparison: Comparison, rows: Sequence[JudgedRow]) -> tuple[list[Sec
     On a screen a dozen stand open; on paper the first ones follow the verdict, and only what decides or moved is drawn.
     """
     ranks = ranks_of(rows)
-    found = sorted(
+    result = sorted(
         zip(comparison_charts(comparison), comparison.charts, strict=True), key=lambda pair: ranks[pair[1].metric_id]
     )
-    drawn = [(_led(comparison, chart, data), data) for chart, data in found if only_value(data) is None]
-    same = dict.fromkeys(data.metric_id for _, data in found if only_value(data) is not None)
+    drawn = [(_led(comparison, chart, data), data) for chart, data in result if only_value(data) is None]
+    same = dict.fromkeys(data.metric_id for _, data in result if only_value(data) is not None)
     flat = [comparison.catalogue.metric(id_).label for id_ in same]
-    told: list[Block] = []
+    reported: list[Block] = []
     if flat:
-        told = [Remarks("charts-flat", "", [f"Not drawn, as every sample of both sides is equal: {', '.join(flat)}."])]
+        reported = [
+            Remarks("charts-flat", "", [f"Not drawn, as every sample of both sides is equal: {', '.join(flat)}."])
+        ]
     if not drawn:
-        return [Section("charts", "Charts", told or [Remarks("no-chart", "", ["No chart."])], media=IN_FULL)], []
+        return [Section("charts", "Charts", reported or [Remarks("no-chart", "", ["No chart."])], media=IN_FULL)], []
     charts = [chart for chart, _ in drawn]
-    telling = {one.metric_id for one in comparison.judgements if one.gating or one.moved}
+    telling = {judgement.metric_id for judgement in comparison.judgements if judgement.gating or judgement.moved}
     on_paper = [chart for chart, data in drawn if data.metric_id in telling or len(charts) <= _MOST_ON_PAPER]
     on_paper = on_paper[:_MOST_ON_PAPER]
-    others: list[Block] = [*on_paper[_FIRST_ON_PAPER:], *told]
+    others: list[Block] = [*on_paper[_FIRST_ON_PAPER:], *reported]
     if left_out := len(charts) - len(on_paper):
         text = f"{units.plural(left_out, 'more chart')}, of metrics that neither decide nor moved: in the HTML report."
         others.append(Remarks("charts-left-out", "", [text]))
-    blocks = [*some_open(charts), *told]
+    blocks = [*some_open(charts), *reported]
     first = [Section("main-charts", "Main charts", on_paper[:_FIRST_ON_PAPER], media=PDF)]
     return first, [
         Section("charts", "Charts", blocks, hint=_HOW_TO_USE_CHARTS, media=HTML),

@@ -60,17 +60,19 @@ def comparison_suite(comparison: Comparison, label: str | None = None, rows: Seq
 
 def _failed_runs(comparison: Comparison) -> list[Case]:
     """The case of the runs that a subject failed, where there are any."""
-    told = []
+    messages = []
     for side in (comparison.candidate, comparison.baseline):
         failed = [run for run in side.runs if run.status is Status.FAILED]
         if failed:
             reasons = "; ".join(f"{run.run_id}: {run.excluded_because}" for run in failed)
-            told.append(f"{side.label} failed {len(failed)} of {units.plural(len(side.runs), 'run')} ({reasons})")
-    if not told:
+            messages.append(f"{side.label} failed {len(failed)} of {units.plural(len(side.runs), 'run')} ({reasons})")
+    if not messages:
         return []
     verdict = comparison.failed_runs_verdict
     label = "runs that the subject failed"
-    return [Case("runs.failed", label, verdict or Verdict.INFORMATIONAL, "; ".join(told), gates=verdict is not None)]
+    return [
+        Case("runs.failed", label, verdict or Verdict.INFORMATIONAL, "; ".join(messages), gates=verdict is not None)
+    ]
 
 
 def _case(comparison: Comparison, judgement: Judgement, row: JudgedRow) -> Case:

@@ -66,8 +66,8 @@ class Content:
     @property
     def caveats(self) -> Caveats:
         """What the result says against taking its data at their word: on the first screen of every medium."""
-        found = getattr(self.result, "caveats", None)
-        return found if isinstance(found, Caveats) else Caveats()
+        matching = getattr(self.result, "caveats", None)
+        return matching if isinstance(matching, Caveats) else Caveats()
 
     @property
     def page_title(self) -> str:
@@ -122,7 +122,7 @@ class Content:
     def charts(self) -> list[Chart]:
         """All charts, also those that are folded away."""
         charts = [block for block in _unfolded(self.blocks()) if isinstance(block, Chart)]
-        return [one for chart in charts for one in (chart, chart.inset) if one]
+        return [item for chart in charts for item in (chart, chart.inset) if item]
 
     def seen_on(self, medium: Medium) -> Self:
         """What one medium shows of it."""
@@ -159,8 +159,8 @@ def _seen(blocks: Iterable[Block], medium: Medium) -> list[Block]:
 
 
 def _columns_seen(table: Table, medium: Medium) -> Table:
-    kept = [place for place, column in enumerate(table.columns) if medium in column.media]
-    if len(kept) == len(table.columns):
+    retained = [place for place, column in enumerate(table.columns) if medium in column.media]
+    if len(retained) == len(table.columns):
         return table
-    rows = [replace(row, cells=[row.cells[place] for place in kept]) for row in table.rows]
-    return replace(table, columns=[table.columns[place] for place in kept], rows=rows)
+    rows = [replace(row, cells=[row.cells[place] for place in retained]) for row in table.rows]
+    return replace(table, columns=[table.columns[place] for place in retained], rows=rows)

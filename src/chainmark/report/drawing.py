@@ -47,7 +47,7 @@ def _engine() -> Any:
 def _numbered_afresh(svg: str) -> str:
     """Name the clip paths of each drawing from 1: the renderer goes on counting from one drawing to the next."""
     names: dict[str, str] = {}
-    return re.sub(r"\bclip\d+\b", lambda found: names.setdefault(found[0], f"clip{len(names) + 1}"), svg)
+    return re.sub(r"\bclip\d+\b", lambda match: names.setdefault(match[0], f"clip{len(names) + 1}"), svg)
 
 
 if __name__ == "__main__":

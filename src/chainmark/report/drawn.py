@@ -19,7 +19,7 @@ def svgs_of(drawings: Sequence[Drawing]) -> list[str]:
     Raises:
         EnvironmentFailure, InternalError: as `chainmark.report.apart.run_apart`.
     """
-    return svgs_apart(drawings) if len(drawings) > _MOST_DRAWN_HERE else [drawing.svg_of(one) for one in drawings]
+    return svgs_apart(drawings) if len(drawings) > _MOST_DRAWN_HERE else [drawing.svg_of(item) for item in drawings]
 
 
 def svgs_apart(drawings: Sequence[Drawing]) -> list[str]:
@@ -29,5 +29,5 @@ def svgs_apart(drawings: Sequence[Drawing]) -> list[str]:
 
 
 def _drawn(drawings: Sequence[Drawing]) -> list[str]:
-    found: list[str] = json.loads(run_apart(drawing.__file__, json.dumps(drawings).encode(), "drawing the charts"))
-    return found
+    results: list[str] = json.loads(run_apart(drawing.__file__, json.dumps(drawings).encode(), "drawing the charts"))
+    return results

@@ -12,12 +12,12 @@ from chainmark.report.wording import prose
 
 def history_check_document(check: HistoryCheck) -> Document:
     """Lay out what is called moved where nothing was changed."""
-    found, splits = check.re_runs, check.splits
+    false_alarms, splits = check.re_runs, check.splits
     rows = [
-        ("figures of re-runs, called moved", found.moved, found.figures),
-        ("gating figures of re-runs, called worse", found.worse, found.gating),
-        ("gating figures of re-runs, undecided", found.undecided, found.gating),
-        ("re-runs with a gating figure called moved", found.alarmed, len(found.pairs)),
+        ("figures of re-runs, called moved", false_alarms.moved, false_alarms.figures),
+        ("gating figures of re-runs, called worse", false_alarms.worse, false_alarms.gating),
+        ("gating figures of re-runs, undecided", false_alarms.undecided, false_alarms.gating),
+        ("re-runs with a gating figure called moved", false_alarms.alarmed, len(false_alarms.pairs)),
         ("figures of halves of a run, beyond 95 % of their error", splits.moved, splits.figures),
     ]
     table = Table(
@@ -27,10 +27,10 @@ def history_check_document(check: HistoryCheck) -> Document:
         [row_of(name, units.count(n), units.count(of), _share(n, of)) for name, n, of in rows],
     )
     blocks: list[Block] = [table]
-    if found.pairs:
-        blocks.append(Remarks("pairs", "Re-runs", found.pairs))
-    if found.examples:
-        blocks.append(Remarks("examples", "Called moved", found.examples))
+    if false_alarms.pairs:
+        blocks.append(Remarks("pairs", "Re-runs", false_alarms.pairs))
+    if false_alarms.examples:
+        blocks.append(Remarks("examples", "Called moved", false_alarms.examples))
     if splits.runs:
         blocks.append(Remarks("splits", "Runs that were split", splits.runs))
     is_kept = check.verdict is not Verdict.FAIL
@@ -46,7 +46,8 @@ def history_check_document(check: HistoryCheck) -> Document:
         notes=[
             "Each re-run is judged against the run before it as a release would be, by the noise that all other runs "
             "show. It fails where significantly more re-runs than 5 % had a gating figure called moved. "
-            f"{units.plural(found.set_aside, 'figure')} of the re-runs show a change of the set-up and are not counted."
+            f"{units.plural(false_alarms.set_aside, 'figure')} of the re-runs show a change of the set-up "
+            "and are not counted."
         ],
         result=check,
         date=check.date,

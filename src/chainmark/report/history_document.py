@@ -36,10 +36,10 @@ _OPEN = 12  # charts; the others are folded
 def history_document(report: HistoryReport) -> Document:
     """Lay out the history of a workload."""
     moved = sorted(
-        ((change, one) for one in report.series for change in one.changes),
+        ((change, series) for series in report.series for change in series.changes),
         key=lambda pair: (-pair[0].release, not pair[1].gating, -abs(pair[0].change)),
     )
-    drawn = sorted(report.series, key=lambda one: (not one.gating, not one.changes))
+    drawn = sorted(report.series, key=lambda series: (not series.gating, not series.changes))
     return Document(
         kind="history",
         title=report.title,
@@ -47,11 +47,11 @@ def history_document(report: HistoryReport) -> Document:
         verdict=Verdict.INFORMATIONAL,
         word="HISTORY",
         sentence=sentence_of(report.sentence[0].upper() + report.sentence[1:]),
-        suites=[Suite(report.title, [_case(one) for one in report.series])],
+        suites=[Suite(report.title, [_case(series) for series in report.series])],
         sections=[
             Section("moved", "What moved", [_moved(report, moved)], folded=False),
             Section("figures", "Every figure", [_figures(report)]),
-            Section("charts", "Over the releases", _charts([_chart(report, one) for one in drawn])),
+            Section("charts", "Over the releases", _charts([_chart(report, series) for series in drawn])),
             Section("releases", "Releases", [_releases(report)]),
             Section("steps", "What changed with each release", _steps(report), media=HTML),
         ],
@@ -68,28 +68,34 @@ def history_document(report: HistoryReport) -> Document:
     )
 
 
-def _name(one: HistorySeries) -> str:
-    return one.label if one.statistic == "mean" else f"{one.label} {one.statistic}"
+def _name(series: HistorySeries) -> str:
+    return series.label if series.statistic == "mean" else f"{series.label} {series.statistic}"
 
 
-def _named(report: HistoryReport, one: HistorySeries, release: int) -> TableCell:
+def _named(report: HistoryReport, series: HistorySeries, release: int) -> TableCell:
     """A figure's name, which leads to how it was computed of a release's runs."""
     runs = report.releases[release].run_ids
-    address = computed_address(report.system, one.metric_id, one.statistic, runs) if report.system else ""
-    return phrased(Phrase(_name(one), address=address))
+    address = computed_address(report.system, series.metric_id, series.statistic, runs) if report.system else ""
+    return phrased(Phrase(_name(series), address=address))
 
 
-def _case(one: HistorySeries) -> Case:
-    told = [f"{_size(one, change)} at {change.label}" for change in one.changes]
-    unit = "change" if one.is_relative else one.unit
-    figures: dict[str, float | str] = {f"{change.label} {unit}": change.change for change in one.changes}
-    return Case(f"{one.metric_id}.{one.statistic}", _name(one), Verdict.INFORMATIONAL, ", ".join(told), figures=figures)
+def _case(series: HistorySeries) -> Case:
+    messages = [f"{_size(series, change)} at {change.label}" for change in series.changes]
+    unit = "change" if series.is_relative else series.unit
+    figures: dict[str, float | str] = {f"{change.label} {unit}": change.change for change in series.changes}
+    return Case(
+        f"{series.metric_id}.{series.statistic}",
+        _name(series),
+        Verdict.INFORMATIONAL,
+        ", ".join(messages),
+        figures=figures,
+    )
 
 
-def _size(one: HistorySeries, change: LevelChange) -> str:
-    if one.is_relative:
+def _size(series: HistorySeries, change: LevelChange) -> str:
+    if series.is_relative:
         return units.percent(change.change, decimals=_decimals(change))
-    return units.tidy_quantity(change.change, one.unit, is_change=True)
+    return units.tidy_quantity(change.change, series.unit, is_change=True)
 
 
 def _decimals(change: LevelChange) -> int:
@@ -97,19 +103,19 @@ def _decimals(change: LevelChange) -> int:
     return units.percent_decimals(*(ends or [change.change]))
 
 
-def _interval(one: HistorySeries, change: LevelChange) -> str:
+def _interval(series: HistorySeries, change: LevelChange) -> str:
     if change.low is None or change.high is None:
         return ""
-    if one.is_relative:
+    if series.is_relative:
         return units.percent_interval(change.low, change.high)
-    low, high = (units.tidy_quantity(end, one.unit, is_change=True) for end in (change.low, change.high))
+    low, high = (units.tidy_quantity(end, series.unit, is_change=True) for end in (change.low, change.high))
     return f"{low} … {high}"
 
 
-def _direction(one: HistorySeries, change: LevelChange) -> tuple[str, Emphasis]:
-    if one.better is Better.NEITHER or change.change == 0.0:
+def _direction(series: HistorySeries, change: LevelChange) -> tuple[str, Emphasis]:
+    if series.better is Better.NEITHER or change.change == 0.0:
         return "moved", "plain"
-    is_better = (change.change < 0.0) is (one.better is Better.LOWER)
+    is_better = (change.change < 0.0) is (series.better is Better.LOWER)
     return ("better", "better") if is_better else ("worse", "worse")
 
 
@@ -122,17 +128,17 @@ def _moved(report: HistoryReport, moved: Sequence[tuple[LevelChange, HistorySeri
         Column("90 % interval", kind="intervals"),
         *words("", "how"),
     ]
-    rows = [_moved_row(report, change, one) for change, one in moved]
+    rows = [_moved_row(report, change, series) for change, series in moved]
     return Table("moved", "", columns, rows, sortable=True)
 
 
-def _moved_row(report: HistoryReport, change: LevelChange, one: HistorySeries) -> TableRow:
-    word, emphasis = _direction(one, change)
+def _moved_row(report: HistoryReport, change: LevelChange, series: HistorySeries) -> TableRow:
+    word, emphasis = _direction(series, change)
     return row_of(
         change.label,
-        _named(report, one, change.release),
-        TableCell(_size(one, change)),
-        TableCell(_interval(one, change)),
+        _named(report, series, change.release),
+        TableCell(_size(series, change)),
+        TableCell(_interval(series, change)),
         TableCell(word, emphasis=emphasis),
         "gradually" if change.is_gradual else "at once",
     )
@@ -140,8 +146,8 @@ def _moved_row(report: HistoryReport, change: LevelChange, one: HistorySeries) -
 
 def sparkline(values: Sequence[float | None]) -> str:
     """Values as bars of characters from the least to the largest, a blank where there is none."""
-    told = [value for value in values if value is not None]
-    low, span = min(told, default=0.0), max(told, default=0.0) - min(told, default=0.0)
+    messages = [value for value in values if value is not None]
+    low, span = min(messages, default=0.0), max(messages, default=0.0) - min(messages, default=0.0)
     places = [None if value is None else (value - low) / span if span > 0.0 else 0.5 for value in values]
     return "".join(" " if place is None else _BARS[round(place * (len(_BARS) - 1))] for place in places)
 
@@ -155,28 +161,28 @@ def _figures(report: HistoryReport) -> Table:
         Column("over the releases", media=EVERYWHERE - PDF),
         *words("changes of the level"),
     ]
-    return Table("figures", "", columns, [_figure_row(report, one) for one in report.series], sortable=True)
+    return Table("figures", "", columns, [_figure_row(report, series) for series in report.series], sortable=True)
 
 
-def _figure_row(report: HistoryReport, one: HistorySeries) -> TableRow:
-    told = [value for value in one.values if value is not None]
-    last = max((place for place, value in enumerate(one.values) if value is not None), default=-1)
-    ends = [units.quantity(value, one.unit) for value in (told[0], told[-1])] if told else ["", ""]
-    changes = ", ".join(f"{_size(one, change)} at {change.label}" for change in one.changes)
-    name, line = _named(report, one, last), sparkline(one.values)
+def _figure_row(report: HistoryReport, series: HistorySeries) -> TableRow:
+    messages = [value for value in series.values if value is not None]
+    last = max((place for place, value in enumerate(series.values) if value is not None), default=-1)
+    ends = [units.quantity(value, series.unit) for value in (messages[0], messages[-1])] if messages else ["", ""]
+    changes = ", ".join(f"{_size(series, change)} at {change.label}" for change in series.changes)
+    name, line = _named(report, series, last), sparkline(series.values)
     return row_of(name, TableCell(ends[0]), TableCell(ends[1]), line, changes or "none")
 
 
-def _chart(report: HistoryReport, one: HistorySeries) -> Chart:
-    present = [(place, value) for place, value in enumerate(one.values) if value is not None]
-    shown = units.display_unit(one.unit, [value for _, value in present])
+def _chart(report: HistoryReport, series: HistorySeries) -> Chart:
+    present = [(place, value) for place, value in enumerate(series.values) if value is not None]
+    shown = units.display_unit(series.unit, [value for _, value in present])
     labels = [release.label for release in report.releases]
-    levels = _levels(one, present)
+    levels = _levels(series, present)
     return Chart(
-        id=f"history-{one.metric_id}-{one.statistic}".replace(".", "-"),
-        title=_name(one),
+        id=f"history-{series.metric_id}-{series.statistic}".replace(".", "-"),
+        title=_name(series),
         x=Axis("release, oldest first", padding=8),
-        y=Axis(shown.symbol or one.unit, nice=True),
+        y=Axis(shown.symbol or series.unit, nice=True),
         layers=[
             Layer("line", "levels", x="place", y="level", detail="stretch", colour=QUIET, width=2.5),
             Layer(
@@ -184,7 +190,7 @@ def _chart(report: HistoryReport, one: HistorySeries) -> Chart:
                 x="place",
                 y="value",
                 size=36.0,
-                tips=[Tooltip("release", "release"), Tooltip(shown.symbol or one.unit, "value", ".4g")],
+                tips=[Tooltip("release", "release"), Tooltip(shown.symbol or series.unit, "value", ".4g")],
             ),
         ],
         data={
@@ -200,8 +206,8 @@ def _chart(report: HistoryReport, one: HistorySeries) -> Chart:
             },
         },
         limits=[
-            *(Limit(place + 0.5, "set-up", along="x", colour=QUIET) for place in one.setups),
-            *(Limit(change.release + 0.5, change.label, along="x", colour=BAD) for change in one.changes),
+            *(Limit(place + 0.5, "set-up", along="x", colour=QUIET) for place in series.setups),
+            *(Limit(change.release + 0.5, change.label, along="x", colour=BAD) for change in series.changes),
         ],
         half=True,
         height=200,
@@ -215,11 +221,11 @@ def _charts(charts: Sequence[Chart]) -> list[Block]:
     return [*charts[:_OPEN], *folded]
 
 
-def _levels(one: HistorySeries, present: Sequence[tuple[int, float]]) -> list[tuple[float, float, str]]:
+def _levels(series: HistorySeries, present: Sequence[tuple[int, float]]) -> list[tuple[float, float, str]]:
     """The median of every stretch between changes, at its ends."""
-    cuts = sorted({*one.setups, *(change.release for change in one.changes)})
+    cuts = sorted({*series.setups, *(change.release for change in series.changes)})
     made = []
-    for number, (begin, end) in enumerate(zip([0, *cuts], [*cuts, len(one.values)], strict=True)):
+    for number, (begin, end) in enumerate(zip([0, *cuts], [*cuts, len(series.values)], strict=True)):
         stretch = sorted(value for place, value in present if begin <= place < end)
         if stretch:
             middle = (stretch[(len(stretch) - 1) // 2] + stretch[len(stretch) // 2]) / 2.0
@@ -241,7 +247,10 @@ def _steps(report: HistoryReport) -> list[Block]:
 
 
 def _differences(release: MeasuredRelease) -> list[TableRow]:
-    return [row_of(one.what, one.before, one.after) for one in release.changed]
+    return [
+        row_of(release_difference.what, release_difference.before, release_difference.after)
+        for release_difference in release.changed
+    ]
 
 
 def _releases(report: HistoryReport) -> Table:

@@ -105,11 +105,11 @@ class RowMaker:
 
     def _choose_units(self) -> dict[str, units.DisplayUnit]:
         values: dict[str, list[float | None]] = {}
-        for judgement in [item for one in [self._comparison, *self._beside] for item in one.judgements]:
+        for judgement in [item for comparison in [self._comparison, *self._beside] for item in comparison.judgements]:
             values.setdefault(judgement.metric_id, []).extend([judgement.baseline.value, judgement.candidate.value])
         return {
-            id_: units.display_unit(self._metrics[id_].unit, found)
-            for id_, found in values.items()
+            id_: units.display_unit(self._metrics[id_].unit, value)
+            for id_, value in values.items()
             if id_ in self._metrics
         }
 

@@ -34,9 +34,9 @@ def junit_xml(suites: Sequence[Suite], kind: str, caveats: Caveats | None = None
 
 
 def _cautioned(suite: Suite, caveats: Caveats) -> Suite:
-    told = [("badge", badge) for badge in caveats.badges] + [("caveat", text) for text in caveats.sentences]
+    reported = [("badge", badge) for badge in caveats.badges] + [("caveat", text) for text in caveats.sentences]
     lines = [*caveats.badges, *caveats.sentences]
-    return replace(suite, properties=[*told, *suite.properties], output=[*lines, *suite.output])
+    return replace(suite, properties=[*reported, *suite.properties], output=[*lines, *suite.output])
 
 
 def _suite(kind: str, suite: Suite, number: int, name: str) -> Xml.Element:
@@ -90,12 +90,12 @@ def _case(kind: str, suite: str, label: str, case: Case) -> Xml.Element:
 def _distinct(names: Sequence[str]) -> list[str]:
     """Two cases or suites of one name are one to a pipeline: what makes them equal here gets a number."""
     taken: set[str] = set()
-    found = []
+    results = []
     for name in names:
         numbered = (name if number == 1 else f"{name} ({number})" for number in itertools.count(1))
-        found.append(next(one for one in numbered if one not in taken))
-        taken.add(found[-1])
-    return found
+        results.append(next(item for item in numbered if item not in taken))
+        taken.add(results[-1])
+    return results
 
 
 def _duration(cases: Sequence[Case]) -> str:

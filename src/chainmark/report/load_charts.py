@@ -49,17 +49,17 @@ def _capacity_chart(report: LoadReport, kind: Kind) -> Chart | None:
     rows: list[dict[str, Any]] = []
     for name, target in zip(names, report.targets, strict=True):
         for endpoint in target.endpoints:
-            found = text.capacity_of(endpoint, kind)
-            if found is None:
+            capacity = text.capacity_of(endpoint, kind)
+            if capacity is None:
                 continue
             row = {
                 "label": endpoint.label,
                 "target": name,
-                "capacity": found.capacity or None,
-                "low": found.low or None,
-                "high": found.high,
-                "text": text.capacity_text(found),
-                "between": text.interval_text(found),
+                "capacity": capacity.capacity or None,
+                "low": capacity.low or None,
+                "high": capacity.high,
+                "text": text.capacity_text(capacity),
+                "between": text.interval_text(capacity),
                 "required": report.required.get(f"{endpoint.id}.{kind}"),
             }
             rows.append({key: value for key, value in row.items() if value is not None})
@@ -75,7 +75,7 @@ def _capacity_chart(report: LoadReport, kind: Kind) -> Chart | None:
                for row in rows if "capacity" not in row]  # fmt: skip
     if missing:
         notes.append(f"No level passed, or nothing was decided: {', '.join(missing)}.")
-    told = [
+    tooltips = [
         Tooltip("endpoint", "label"),
         Tooltip("server", "target"),
         Tooltip("capacity", "text"),
@@ -89,7 +89,7 @@ def _capacity_chart(report: LoadReport, kind: Kind) -> Chart | None:
         y=Axis(names=labels),
         layers=[
             Layer("interval", "spans", x="low", x2="high", **look),
-            Layer("points", "drawn", x="capacity", style="target", size=65, opacity=1, tips=told, **look),
+            Layer("points", "drawn", x="capacity", style="target", size=65, opacity=1, tips=tooltips, **look),
             Layer("text", "drawn", x="capacity", text="text", nudge=(0, -11), **look),
             *([Layer("tick", "asked", "required", "label", colour=BAD)] if asked else []),
         ],
@@ -124,22 +124,22 @@ def load_charts(report: LoadReport) -> list[Chart]:
     ids = text.endpoint_ids(report)
     kinds = text.kinds_of(report.targets)
     few = len(ids) * len(kinds) <= 4
-    found: list[Chart] = []
+    charts: list[Chart] = []
     for id_ in ids:
         for kind in kinds:
             drawn = _load_chart(sides_of(report, id_), id_, kind, few=few)
-            found += [*([drawn] if drawn else []), *use_charts(report, id_, kind)]
-    return found
+            charts += [*([drawn] if drawn else []), *use_charts(report, id_, kind)]
+    return charts
 
 
 def _load_chart(sides: Sequence[EndpointSide], id_: str, kind: Kind, *, few: bool) -> Chart | None:
     alone = len(sides) == 1
     rows = [row for side in sides for row in _points(side, kind, alone=alone)]
-    told = [row for row in rows if row["value"] is not None]
-    if not told:
+    messages = [row for row in rows if row["value"] is not None]
+    if not messages:
         return None
     limits_s = list(dict.fromkeys(limit for side in sides for limit in _limits(side.endpoint)))
-    for row in told:
+    for row in messages:
         row["value"] = _in_ms(row["value"])
     label = sides[0].endpoint.label
     level, latency = text.KIND_AXES[kind], f"latency, {text.MS.symbol}"
@@ -156,10 +156,10 @@ def _load_chart(sides: Sequence[EndpointSide], id_: str, kind: Kind, *, few: boo
         Tooltip("outcome", "outcome"),
         Tooltip("step", "step"),
     ]
-    outcomes = list(dict.fromkeys(row["outcome"] for row in told))
+    outcomes = list(dict.fromkeys(row["outcome"] for row in messages))
     colour = QUIET if alone else "label"
     series = {
-        "label": LegendSeries(list(dict.fromkeys(row["label"] for row in told))),
+        "label": LegendSeries(list(dict.fromkeys(row["label"] for row in messages))),
         "outcome": LegendSeries(outcomes, shapes=[_OUTCOME_SHAPES.get(name, SHAPES[4]) for name in outcomes]),
     }
     if not alone:
@@ -179,7 +179,11 @@ def _load_chart(sides: Sequence[EndpointSide], id_: str, kind: Kind, *, few: boo
             Layer("points", "points", "level", "value", colour="label", style="outcome", size=42, opacity=0.9,
                   tips=tips),
         ],
-        data={"capacities": columns_of(marks), "lines": columns_of(_medians(sides, kind)), "points": columns_of(told)},
+        data={
+            "capacities": columns_of(marks),
+            "lines": columns_of(_medians(sides, kind)),
+            "points": columns_of(messages),
+        },
         series=series,
         limits=[Limit(limit * text.MS.factor, name) for limit, name in limits_s],
         note=" ".join(notes),
@@ -191,10 +195,10 @@ def _load_chart(sides: Sequence[EndpointSide], id_: str, kind: Kind, *, few: boo
 
 def _limits(endpoint: EndpointEntry) -> list[tuple[float, str]]:
     agreed = endpoint.agreement
-    found = [(agreed.p99_s, f"SLA p99 {units.duration(agreed.p99_s)}")]
+    results = [(agreed.p99_s, f"SLA p99 {units.duration(agreed.p99_s)}")]
     if agreed.p95_s is not None:
-        found.append((agreed.p95_s, f"SLA p95 {units.duration(agreed.p95_s)}"))
-    return [limit for limit in found if limit[0] > 0.0]
+        results.append((agreed.p95_s, f"SLA p95 {units.duration(agreed.p95_s)}"))
+    return [limit for limit in results if limit[0] > 0.0]
 
 
 def _points(side: EndpointSide, kind: Kind, *, alone: bool) -> list[dict[str, Any]]:
@@ -235,11 +239,11 @@ def _in_ms(seconds: float) -> float:
 def _marks(sides: Sequence[EndpointSide], kind: Kind) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for side in sides:
-        found = text.capacity_of(side.endpoint, kind)
-        if found and found.capacity:
+        capacity = text.capacity_of(side.endpoint, kind)
+        if capacity and capacity.capacity:
             name = "" if len(sides) == 1 else f"{side.name} "
-            words = f"{name or 'capacity '}{text.capacity_text(found)}"
-            rows.append({"label": side.name, "level": found.capacity, "text": words, "row": len(rows)})
+            words = f"{name or 'capacity '}{text.capacity_text(capacity)}"
+            rows.append({"label": side.name, "level": capacity.capacity, "text": words, "row": len(rows)})
     return rows
 
 
@@ -308,22 +312,22 @@ def _distribution_chart(side: EndpointSide, kind: Kind, id_: str, name: str) -> 
 
 def _some_steps(side: EndpointSide, kind: Kind, known: Sequence[StepEntry]) -> list[StepEntry]:
     """One step a level: the lowest, the highest, the two that the answer stands on, and some between them."""
-    found = text.capacity_of(side.endpoint, kind)
-    wanted = {found.best_step, found.fail_step} if found else set()
+    capacity = text.capacity_of(side.endpoint, kind)
+    wanted = {capacity.best_step, capacity.fail_step} if capacity else set()
     by_level: dict[float, StepEntry] = {}
-    for step in sorted(known, key=lambda one: (one.number in wanted, one.number)):
+    for step in sorted(known, key=lambda item: (item.number in wanted, item.number)):
         by_level[step.level] = step
     levels = sorted(by_level)
-    kept = {levels[0], levels[-1], *(level for level in levels if by_level[level].number in wanted)}
-    others = [level for level in levels if level not in kept]
-    room = min(_MOST_LINES - len(kept), len(others))
-    kept |= {others[index * len(others) // room] for index in range(room)}
-    return [by_level[level] for level in levels if level in kept]
+    retained = {levels[0], levels[-1], *(level for level in levels if by_level[level].number in wanted)}
+    others = [level for level in levels if level not in retained]
+    room = min(_MOST_LINES - len(retained), len(others))
+    retained |= {others[index * len(others) // room] for index in range(room)}
+    return [by_level[level] for level in levels if level in retained]
 
 
 def _step_names(side: EndpointSide, kind: Kind, steps: Sequence[StepEntry]) -> list[str]:
-    found = text.capacity_of(side.endpoint, kind)
-    roles = {found.best_step: " (capacity)", found.fail_step: " (first fail)"} if found else {}
+    capacity = text.capacity_of(side.endpoint, kind)
+    roles = {capacity.best_step: " (capacity)", capacity.fail_step: " (first fail)"} if capacity else {}
     return [f"{text.level_of(step)}{roles.get(step.number, '')}" for step in steps]
 
 

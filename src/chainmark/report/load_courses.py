@@ -25,13 +25,13 @@ _RAMP_NOTE = (
 def course_tables(target: TargetEntry, name: str, number: int, *, several: bool) -> list[Table]:
     """A table of the spikes and one of the ramps, a row each; nothing without any."""
     where = f": {name}" if several else ""
-    every = [(endpoint.label, one) for endpoint in target.endpoints for one in endpoint.courses]
+    every = [(endpoint.label, course) for endpoint in target.endpoints for course in endpoint.courses]
     tables = []
-    if spikes := [TableRow(_spike_cells(label, one)) for label, one in every if one.what == "spike"]:
+    if spikes := [TableRow(_spike_cells(label, course)) for label, course in every if course.what == "spike"]:
         figures = map(Column, ("p99 before, ms", "p99 at the peak, ms", "failed", "back after", "interval"))
         columns = [*words("load"), *figures, *words("remarks")]
         tables.append(Table(f"spikes-{number}", f"Recovery from spikes{where}", columns, spikes, [_SPIKE_NOTE]))
-    if ramps := [TableRow(_ramp_cells(label, one)) for label, one in every if one.what == "ramp"]:
+    if ramps := [TableRow(_ramp_cells(label, course)) for label, course in every if course.what == "ramp"]:
         columns = [*words("load"), *map(Column, ("failed", "missed from", "interval")), *words("remarks")]
         tables.append(Table(f"ramps-{number}", f"Ramps{where}", columns, ramps, [_RAMP_NOTE]))
     return tables
@@ -43,36 +43,36 @@ def course_charts(report: LoadReport) -> list[Chart]:
     charts = []
     for id_ in text.endpoint_ids(report):
         for place, side in enumerate(sides_of(report, id_)):
-            for turn, one in enumerate(side.endpoint.courses):
+            for turn, course in enumerate(side.endpoint.courses):
                 # As if it were the endpoint's only step.
-                own = side.endpoint.model_copy(update={"steps": [one.step], "seconds": one.seconds})
-                name = f"{f', {side.name}' if several else ''}, {course_text(one)}"
-                charts += timelines_of(EndpointSide(side.name, own), one.kind, f"course-{id_}-{place}-{turn}", name)
+                own = side.endpoint.model_copy(update={"steps": [course.step], "seconds": course.seconds})
+                name = f"{f', {side.name}' if several else ''}, {course_text(course)}"
+                charts += timelines_of(EndpointSide(side.name, own), course.kind, f"course-{id_}-{place}-{turn}", name)
     return charts
 
 
-def _spike_cells(label: str, one: CourseEntry) -> list[TableCell]:
-    p99s = [_QUIET if value_s is None else text.milliseconds(value_s) for value_s in (one.before_s, one.peak_s)]
-    return [TableCell(f"{label}, {course_text(one)}"), *p99s, *_common(one)]
+def _spike_cells(label: str, course: CourseEntry) -> list[TableCell]:
+    p99s = [_QUIET if value_s is None else text.milliseconds(value_s) for value_s in (course.before_s, course.peak_s)]
+    return [TableCell(f"{label}, {course_text(course)}"), *p99s, *_common(course)]
 
 
-def _ramp_cells(label: str, one: CourseEntry) -> list[TableCell]:
-    return [TableCell(f"{label}, {course_text(one)}"), *_common(one)]
+def _ramp_cells(label: str, course: CourseEntry) -> list[TableCell]:
+    return [TableCell(f"{label}, {course_text(course)}"), *_common(course)]
 
 
-def _common(one: CourseEntry) -> list[TableCell]:
-    failed = one.step.failed - one.step.closed_idle
-    known = not one.note
+def _common(course: CourseEntry) -> list[TableCell]:
+    failed = course.step.failed - course.step.closed_idle
+    known = not course.note
     return [
         TableCell(units.count(failed), emphasis="worse" if failed else "plain"),
-        TableCell(measured_text(one), emphasis=text.OUTCOMES[one.outcome] if known else "quiet"),
-        TableCell(_interval(one), emphasis="quiet"),
-        TableCell(one.note),
+        TableCell(measured_text(course), emphasis=text.OUTCOMES[course.outcome] if known else "quiet"),
+        TableCell(_interval(course), emphasis="quiet"),
+        TableCell(course.note),
     ]
 
 
-def _interval(one: CourseEntry) -> str:
-    if one.note or (one.low is None and one.high is None):
+def _interval(course: CourseEntry) -> str:
+    if course.note or (course.low is None and course.high is None):
         return units.UNSET
-    low, high = (None if end is None else course_figure(one, end) for end in (one.low, one.high))
+    low, high = (None if end is None else course_figure(course, end) for end in (course.low, course.high))
     return f"{low} … {high}" if high is not None else f"≥ {low}"

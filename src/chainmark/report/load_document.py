@@ -35,7 +35,7 @@ _LONG_FACT = 64  # what a table has room for; what is longer is told below it
 def load_document(report: LoadReport) -> Document:
     """Lay out a load test."""
     ruled = rulings(report)
-    found, reasons = verdict(report, ruled)
+    result, reasons = verdict(report, ruled)
     sections = [
         Section("capacity", "Capacity", _capacities(report, ruled, reasons)),
         Section("latency", "Latency against load", load_charts(report)),
@@ -53,8 +53,8 @@ def load_document(report: LoadReport) -> Document:
         kind="load",
         title=report.title,
         subtitle=one_line([servers, *scenario, f"profile {report.profile_name}", units.utc(report.started_at)]),
-        verdict=found,
-        word=text.WORDS[found],
+        verdict=result,
+        word=text.WORDS[result],
         sentence=sentence(report, ruled),
         suites=load_suites(report, ruled),
         sections=[section for section in sections if section.blocks],
@@ -72,7 +72,7 @@ def _capacities(report: LoadReport, ruled: Sequence[Ruling], reasons: Sequence[s
     blocks: list[Block] = [Remarks("reasons", "Why", list(reasons))] if reasons else []
     blocks += bent_remarks(report)
     blocks += side_by_side_tables(report)
-    searched = [one for one in _named(report) if any(endpoint.capacities for endpoint in one[1].endpoints)]
+    searched = [item for item in _named(report) if any(endpoint.capacities for endpoint in item[1].endpoints)]
     blocks += [capacity_table(target, name, number, several=several) for number, target, name in searched]
     blocks += capacity_charts(report)
     blocks += [basis_table(target, name, number, ruled, several=several) for number, target, name in searched]
@@ -86,14 +86,14 @@ def _capacities(report: LoadReport, ruled: Sequence[Ruling], reasons: Sequence[s
 
 def _errors(report: LoadReport) -> list[Block]:
     several = len(report.targets) > 1
-    found = [error_table(target, name, number, several=several) for number, target, name in _named(report)]
-    return [table for table in found if table]
+    tables = [error_table(target, name, number, several=several) for number, target, name in _named(report)]
+    return [table for table in tables if table]
 
 
 def _steps(report: LoadReport) -> list[Block]:
     several = len(report.targets) > 1
     in_all = sum(len(endpoint.steps) for target in report.targets for endpoint in target.endpoints)
-    found: list[Block] = []
+    blocks: list[Block] = []
     for number, target, name in _named(report):
         for endpoint in target.endpoints:
             title = f"{endpoint.label}{f', {name}' if several else ''}"
@@ -101,15 +101,15 @@ def _steps(report: LoadReport) -> list[Block]:
                 steps = [step for step in endpoint.steps if step.kind == kind]
                 if steps:
                     whole, id_ = f"{title}, {text.KIND_WORDS[kind]}", f"steps-{kind}-{endpoint.id}-{number}"
-                    found.append(step_table(steps, id_, whole, in_all))
-    return found
+                    blocks.append(step_table(steps, id_, whole, in_all))
+    return blocks
 
 
 def _conditions(report: LoadReport) -> list[Block]:
     blocks: list[Block] = [_agreements(report)] if text.agreements(report) else []
     corpus = [Fact(label="Corpus, BLAKE3", value=report.corpus_hash)] if report.corpus_hash else []
-    told = [Fact(label="Load test by", value=f"chainmark {report.tool_version}"), *corpus, *report.machine]
-    blocks.append(_facts("machine", "The machine that made the load", [""], [told]))
+    facts = [Fact(label="Load test by", value=f"chainmark {report.tool_version}"), *corpus, *report.machine]
+    blocks.append(_facts("machine", "The machine that made the load", [""], [facts]))
     names = text.names_of(report.targets)
     if report.targets:
         blocks.append(_facts("targets", "The servers", names, [_target_facts(target) for target in report.targets]))
@@ -176,8 +176,8 @@ def _corpus(target: TargetEntry, name: str, number: int) -> list[Table]:
 def _sizes(endpoint: EndpointEntry) -> str:
     """How large the answers are: "balances 1–40, bytes 332–1,604"."""
     spans = {name: tuple(map(units.count, span)) for name, span in endpoint.sizes.items()}
-    told = [f"{name} {low if low == high else f'{low}–{high}'}" for name, (low, high) in spans.items()]
-    return ", ".join(told) or units.UNSET
+    messages = [f"{name} {low if low == high else f'{low}–{high}'}" for name, (low, high) in spans.items()]
+    return ", ".join(messages) or units.UNSET
 
 
 def _agreement_cells(agreed: ServiceLevel) -> list[TableCell]:
@@ -193,8 +193,12 @@ def _agreement_cells(agreed: ServiceLevel) -> list[TableCell]:
 
 def _notes(report: LoadReport) -> list[str]:
     """How to read it."""
-    found = {one.finding for target in report.targets for end in target.endpoints for one in end.capacities}
-    stops = {one.stopped_by for target in report.targets for end in target.endpoints for one in end.capacities}
+    findings = {
+        capacity.finding for target in report.targets for end in target.endpoints for capacity in end.capacities
+    }
+    stops = {
+        capacity.stopped_by for target in report.targets for end in target.endpoints for capacity in end.capacities
+    }
     notes = []
     if "ladder end" in stops:
         notes.append("“≥” at the ladder's end is a limit of the test: no level failed, and the server may take more.")
@@ -204,12 +208,12 @@ def _notes(report: LoadReport) -> list[str]:
         notes.append(
             "Waited: others had the processors while the generator or the server wanted to run, in every repetition."
         )
-    if "not confirmed" in found:
+    if "not confirmed" in findings:
         notes.append(
             "Not confirmed: the level above passed most of its measurements, but not all; shown is the next lower one "
             "that passed every time."
         )
-    if "unsettled" in found:
+    if "unsettled" in findings:
         notes.append("What is set apart as unsettled rests on too few requests, or on a search that did not end.")
     if len(text.agreements(report)) > 1:
         notes.append("The endpoints are held to different agreements; the table of agreements has each.")

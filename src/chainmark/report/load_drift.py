@@ -13,7 +13,7 @@ _EMPHASIS: dict[str, Emphasis] = {"pass": "plain", "fail": "worse"}
 
 def drift_table(target: TargetEntry, name: str, number: int, *, several: bool) -> Table | None:
     """A row a figure of each long step; None without such a step."""
-    rows = [TableRow(_cells(endpoint.label, one)) for endpoint in target.endpoints for one in endpoint.drifts]
+    rows = [TableRow(_cells(endpoint.label, drift)) for endpoint in target.endpoints for drift in endpoint.drifts]
     if not rows:
         return None
     columns = [
@@ -30,20 +30,31 @@ def drift_table(target: TargetEntry, name: str, number: int, *, several: bool) -
     return Table(f"drift-{number}", f"Over the time{f': {name}' if several else ''}", columns, rows, notes)
 
 
-def _cells(label: str, one: DriftEntry) -> list[TableCell]:
-    kept = {"pass": "yes", "fail": "no"}.get(one.outcome, "not clear") if one.limit is not None else "not asked"
+def _cells(label: str, drift_entry: DriftEntry) -> list[TableCell]:
+    retained = (
+        {"pass": "yes", "fail": "no"}.get(drift_entry.outcome, "not clear")
+        if drift_entry.limit is not None
+        else "not asked"
+    )
     return [
-        TableCell(f"{label}, {level_text(one.kind, one.level)}, {units.duration(one.window_s)}"),
-        TableCell(one.what),
-        _begin(one),
-        TableCell(drift_text(one)),
-        TableCell(kept, emphasis=_EMPHASIS.get(one.outcome, "caution") if one.limit is not None else "quiet"),
+        TableCell(
+            f"{label}, {level_text(drift_entry.kind, drift_entry.level)}, {units.duration(drift_entry.window_s)}"
+        ),
+        TableCell(drift_entry.what),
+        _begin(drift_entry),
+        TableCell(drift_text(drift_entry)),
+        TableCell(
+            retained,
+            emphasis=_EMPHASIS.get(drift_entry.outcome, "caution") if drift_entry.limit is not None else "quiet",
+        ),
     ]
 
 
-def _begin(one: DriftEntry) -> TableCell:
-    if one.begin is None:
+def _begin(drift_entry: DriftEntry) -> TableCell:
+    if drift_entry.begin is None:
         return TableCell(units.NOT_ESTIMABLE, emphasis="quiet")
-    if one.what == "memory":
-        return TableCell(units.quantity(one.begin, "B"))
-    return TableCell(units.plain_percent(one.begin) if one.what == "errors" else units.duration(one.begin))
+    if drift_entry.what == "memory":
+        return TableCell(units.quantity(drift_entry.begin, "B"))
+    return TableCell(
+        units.plain_percent(drift_entry.begin) if drift_entry.what == "errors" else units.duration(drift_entry.begin)
+    )

@@ -32,11 +32,11 @@ def mix_table(target: TargetEntry, name: str, number: int, *, several: bool) -> 
 
 def _steps(endpoint: EndpointEntry) -> Iterator[tuple[str, StepEntry]]:
     """The step that stands for each capacity, and for the level above it."""
-    for found in endpoint.capacities:
-        best = text.shown_step(endpoint, found)
-        fail = text.step_of(endpoint, found.kind, found.fail_step)
-        for step in dict.fromkeys(one.number for one in (best, fail) if one):
-            entry = text.step_of(endpoint, found.kind, step)
+    for capacity in endpoint.capacities:
+        best = text.shown_step(endpoint, capacity)
+        fail = text.step_of(endpoint, capacity.kind, capacity.fail_step)
+        for step in dict.fromkeys(item.number for item in (best, fail) if item):
+            entry = text.step_of(endpoint, capacity.kind, step)
             if entry is not None:
                 yield text.level_of(entry), entry
 

@@ -53,12 +53,12 @@ def noticed(report: LoadReport, ruling: Ruling) -> str:
         return f"{word.get(ruling.verdict, f'{who} is {ruling.verdict.value}')}: {ruling.reason}"
     high = level_text(capacity.kind, capacity.high)
     where = f"from {high} on" if capacity.low > 0.0 else f"already at {high}"
-    found = f"{who} {_effect(capacity, _endpoint(report, ruling))} {where} (95 % confidence)"
+    result = f"{who} {_effect(capacity, _endpoint(report, ruling))} {where} (95 % confidence)"
     required = "" if ruling.required is None else level_text(capacity.kind, ruling.required)
     if capacity.low > 0.0:
         sustained = bare_level(capacity.low) if required else level_text(capacity.kind, capacity.low)
-        return f"{found}; it sustains {sustained}{f' of the {required} that are required' if required else ''}"
-    return f"{found}, and {required} are required" if required else found
+        return f"{result}; it sustains {sustained}{f' of the {required} that are required' if required else ''}"
+    return f"{result}, and {required} are required" if required else result
 
 
 def next_step(report: LoadReport, ruling: Ruling) -> str:
@@ -104,9 +104,11 @@ def _counted(report: LoadReport, gating: Sequence[Ruling], first: Ruling | None 
     )
     for result in Verdict:
         names = [
-            f"{_who(report, one)} ({one.name.rpartition(' (')[2]}" if one.name != one.label else _who(report, one)
-            for one in gating
-            if one.verdict is result is not Verdict.PASS and one is not first
+            f"{_who(report, ruling)} ({ruling.name.rpartition(' (')[2]}"
+            if ruling.name != ruling.label
+            else _who(report, ruling)
+            for ruling in gating
+            if ruling.verdict is result is not Verdict.PASS and ruling is not first
         ]
         texts += (
             [f"{'also ' if first and first.verdict is result else ''}{said(result)}: {some_of(names, _NAMED)}"]
@@ -120,10 +122,10 @@ def _sustained(report: LoadReport, gating: Sequence[Ruling]) -> str:
     """What every endpoint sustains; of requirements, how many are met and which one only just."""
     asked = agreements(report)
     within = f"within {agreement_text(asked[0])}" if len(asked) == 1 else "within their SLAs"
-    known = [(one, capacity) for one in gating if (capacity := _capacity(report, one)) is not None]
+    known = [(item, capacity) for item in gating if (capacity := _capacity(report, item)) is not None]
     if not known:
         return f"{units.plural(len(gating), 'endpoint')} stayed {within} at every fixed level"
-    required = [(one, capacity) for one, capacity in known if one.required]
+    required = [(item, capacity) for item, capacity in known if item.required]
     if required:
         nearest, capacity = min(required, key=lambda pair: pair[1].low / (pair[0].required or 1.0))
         wanted = level_text(capacity.kind, nearest.required or 0.0)
@@ -131,8 +133,8 @@ def _sustained(report: LoadReport, gating: Sequence[Ruling]) -> str:
         count = units.plural(len(required), "required capacity", "required capacities")
         return f"All {count} are met {within}; the nearest: {text}" if len(required) > 1 else f"{text}, {within}"
     by_endpoint: dict[str, list[str]] = {}
-    for one, capacity in known:
-        by_endpoint.setdefault(_who(report, one), []).append(_level(capacity))
+    for ruling, capacity in known:
+        by_endpoint.setdefault(_who(report, ruling), []).append(_level(capacity))
     texts = [f"{who} sustains {enumerated(levels)}" for who, levels in by_endpoint.items()]
     return f"{some_of(texts, _NAMED, 'endpoints')} {within}"
 
@@ -147,12 +149,14 @@ def _level(capacity: CapacityEntry) -> str:
 
 def _after_pass(report: LoadReport) -> str:
     """What to do where all is met: find the limit, repeat, or keep what was found."""
-    capacities = [one for target in report.targets for endpoint in target.endpoints for one in endpoint.capacities]
-    if any(one.contested for one in capacities):
+    capacities = [
+        capacity for target in report.targets for endpoint in target.endpoints for capacity in endpoint.capacities
+    ]
+    if any(capacity.contested for capacity in capacities):
         return "repeat the test to confirm it"
     if report.required:
         return ""
-    if unlimited := sorted({one.kind for one in capacities if one.stopped_by == "ladder end"}):
+    if unlimited := sorted({capacity.kind for capacity in capacities if capacity.stopped_by == "ladder end"}):
         return f"raise {enumerated([f'`search.{kind}_last`' for kind in unlimited])} to find the limit"
     return "keep this as the requirement of later tests: `--write-require FILE`" if capacities else ""
 
@@ -179,7 +183,7 @@ def _target(report: LoadReport, ruling: Ruling) -> TargetEntry:
 
 
 def _endpoint(report: LoadReport, ruling: Ruling) -> EndpointEntry | None:
-    return next((one for one in _target(report, ruling).endpoints if one.id == ruling.endpoint), None)
+    return next((endpoint for endpoint in _target(report, ruling).endpoints if endpoint.id == ruling.endpoint), None)
 
 
 def _capacity(report: LoadReport, ruling: Ruling) -> CapacityEntry | None:
@@ -190,4 +194,4 @@ def _capacity(report: LoadReport, ruling: Ruling) -> CapacityEntry | None:
 
 
 def _bent(endpoint: EndpointEntry | None, ruling: Ruling) -> BentEntry | None:
-    return next((one for one in (endpoint.bent if endpoint else []) if one.kind == ruling.kind), None)
+    return next((bent for bent in (endpoint.bent if endpoint else []) if bent.kind == ruling.kind), None)

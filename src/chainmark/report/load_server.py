@@ -34,34 +34,34 @@ _MOST_STATEMENTS = 5
 def bent_remarks(report: LoadReport) -> list[Block]:
     """A sentence for each endpoint and kind of load of which something was watched."""
     several = len(report.targets) > 1
-    told = []
+    messages = []
     for name, target in zip(text.names_of(report.targets), report.targets, strict=True):
         for endpoint in target.endpoints:
             for bent in endpoint.bent:
                 whose = f"{f'{name} ' if several else ''}{endpoint.label} ({bent.kind})"
-                told.append(f"{whose}: {bent.sentence}.")
-    return [Remarks("bent", "What bent first", told)] if told else []
+                messages.append(f"{whose}: {bent.sentence}.")
+    return [Remarks("bent", "What bent first", messages)] if messages else []
 
 
 def use_charts(report: LoadReport, id_: str, kind: Kind) -> list[Chart]:
     """Of one endpoint on every server: shares of what there was against the load."""
     several = len(report.targets) > 1
-    found = []
+    charts = []
     for place, (name, target) in enumerate(zip(text.names_of(report.targets), report.targets, strict=True)):
         for endpoint in target.endpoints:
             if endpoint.id == id_:
                 label = f"{endpoint.label}{f', {name}' if several else ''}"
                 drawn = _use_chart(endpoint, kind, label, f"used-{kind}-{id_}-{place}")
-                found += [drawn] if drawn else []
-    return found
+                charts += [drawn] if drawn else []
+    return charts
 
 
 def _use_chart(endpoint: EndpointEntry, kind: Kind, label: str, id_: str) -> Chart | None:
-    limited = [(one, shares) for one in endpoint.resources if (shares := _shares(endpoint, one, kind))]
-    fullest = sorted(limited, key=lambda one: -max(one[1].values()))[:_MOST_LINES]
+    limited = [(resource, shares) for resource in endpoint.resources if (shares := _shares(endpoint, resource, kind))]
+    fullest = sorted(limited, key=lambda item: -max(item[1].values()))[:_MOST_LINES]
     rows: list[dict[str, Any]] = [
-        {"label": _short(one), "level": level, "value": units.rounded(_ALL_PERCENT * share, 4)}
-        for one, shares in fullest for level, share in shares.items()
+        {"label": _short(resource), "level": level, "value": units.rounded(_ALL_PERCENT * share, 4)}
+        for resource, shares in fullest for level, share in shares.items()
     ]  # fmt: skip
     if not rows:
         return None
@@ -87,43 +87,47 @@ def _use_chart(endpoint: EndpointEntry, kind: Kind, label: str, id_: str) -> Cha
         series={"label": LegendSeries(names)},
         limits=[Limit(_FULL_PERCENT, "full")],
         note=note,
-        on_terminal=len(endpoint.bent) == 1 and any(one.finding == "exhausted" for one in endpoint.bent),
+        on_terminal=len(endpoint.bent) == 1 and any(bent.finding == "exhausted" for bent in endpoint.bent),
         height=200,
         paper=(560, 120),
     )
 
 
-def _short(one: ResourceEntry) -> str:
-    label = one.label.removeprefix("the server's ").removeprefix("the ")
-    told = label[:1].upper() + label[1:]
-    return f"{told}: {one.unit} waiting" if one.sort == "waiting" and one.unit else told
+def _short(resource_entry: ResourceEntry) -> str:
+    label = resource_entry.label.removeprefix("the server's ").removeprefix("the ")
+    reported = label[:1].upper() + label[1:]
+    return (
+        f"{reported}: {resource_entry.unit} waiting"
+        if resource_entry.sort == "waiting" and resource_entry.unit
+        else reported
+    )
 
 
 def _shares(endpoint: EndpointEntry, resource: ResourceEntry, kind: Kind) -> dict[float, float]:
     """By level."""
     return {
-        level: found
+        level: result
         for level, steps in _by_level(endpoint, kind).items()
-        if (found := _median([one.share for one in _uses(resource, steps)])) is not None
+        if (result := _median([use.share for use in _uses(resource, steps)])) is not None
     }
 
 
 def _by_level(endpoint: EndpointEntry, kind: Kind) -> dict[float, list[StepEntry]]:
-    found: dict[float, list[StepEntry]] = {}
+    step_entries: dict[float, list[StepEntry]] = {}
     for step in endpoint.steps:
         if step.kind == kind and not step.partial:
-            found.setdefault(step.level, []).append(step)
-    return dict(sorted(found.items()))
+            step_entries.setdefault(step.level, []).append(step)
+    return dict(sorted(step_entries.items()))
 
 
 def _uses(resource: ResourceEntry, steps: Sequence[StepEntry]) -> list[UseEntry]:
     numbers = {step.number for step in steps}
-    return [one for one in resource.uses if one.step in numbers]
+    return [use for use in resource.uses if use.step in numbers]
 
 
 def _median(values: Sequence[float | None]) -> float | None:
-    told = [value for value in values if value is not None]
-    return median(told) if told else None
+    messages = [value for value in values if value is not None]
+    return median(messages) if messages else None
 
 
 def use_blocks(report: LoadReport) -> list[Block]:
@@ -145,12 +149,12 @@ def _use_table(endpoint: EndpointEntry, kind: Kind, title: str, id_: str) -> lis
     by_level = _by_level(endpoint, kind)
     chosen = _levels(endpoint, kind, list(by_level))
     rows = []
-    for one in endpoint.resources:
-        cells = [_use_cell(one, _uses(one, by_level[level])) for level in chosen]
+    for resource in endpoint.resources:
+        cells = [_use_cell(resource, _uses(resource, by_level[level])) for level in chosen]
         if any(cell.text != units.NO_DATA for cell in cells):
-            limit = _median([use.limit for use in one.uses])
-            told = f"{amount(limit, one.unit)} ({one.limit_is})" if limit is not None else units.UNSET
-            rows.append(TableRow([TableCell(_short(one)), *cells, TableCell(told)]))
+            limit = _median([use.limit for use in resource.uses])
+            reported = f"{amount(limit, resource.unit)} ({resource.limit_is})" if limit is not None else units.UNSET
+            rows.append(TableRow([TableCell(_short(resource)), *cells, TableCell(reported)]))
     if not rows:
         return []
     columns = [*words("resource"), *(Column(level_text(kind, level)) for level in chosen), *words("limit")]
@@ -165,24 +169,24 @@ def _levels(endpoint: EndpointEntry, kind: Kind, known: Sequence[float]) -> list
     """The lowest, where something bent, the capacity, the first fail, the highest."""
     if not known:
         return []
-    found = text.capacity_of(endpoint, kind)
+    capacity = text.capacity_of(endpoint, kind)
     wanted = {known[0], known[-1]}
     wanted |= {bent.level for bent in endpoint.bent if bent.kind == kind and bent.level is not None}
-    if found:
-        numbers = {found.best_step, found.fail_step}
+    if capacity:
+        numbers = {capacity.best_step, capacity.fail_step}
         wanted |= {step.level for step in endpoint.steps if step.kind == kind and step.number in numbers}
     return [level for level in known if level in wanted]
 
 
 def _use_cell(resource: ResourceEntry, uses: Sequence[UseEntry]) -> TableCell:
-    mean, share = _median([one.mean for one in uses]), _median([one.share for one in uses])
+    mean, share = _median([use.mean for use in uses]), _median([use.share for use in uses])
     if mean is None:
         return TableCell(units.NO_DATA, emphasis="quiet")
-    told = amount(mean, resource.unit)
+    reported = amount(mean, resource.unit)
     if share is None or resource.unit == "fraction":
-        return TableCell(told)
+        return TableCell(reported)
     full = _ALL_PERCENT * share >= _FULL_PERCENT
-    return TableCell(f"{told}, {units.plain_percent(share, decimals=0)}", emphasis="caution" if full else "plain")
+    return TableCell(f"{reported}, {units.plain_percent(share, decimals=0)}", emphasis="caution" if full else "plain")
 
 
 def amount(value: float | None, unit: str) -> str:
@@ -193,10 +197,10 @@ def amount(value: float | None, unit: str) -> str:
         return units.plain_percent(value, decimals=0)
     if unit.startswith("bytes"):
         return units.byte_size(round(value)) + unit.removeprefix("bytes")
-    told = units.tidy(value, 3)
-    if told == "1":
+    reported = units.tidy(value, 3)
+    if reported == "1":
         unit = unit.removesuffix("s")
-    return f"{told}{'' if unit.startswith('/') or not unit else ' '}{unit}"
+    return f"{reported}{'' if unit.startswith('/') or not unit else ' '}{unit}"
 
 
 def _statement_table(endpoint: EndpointEntry, kind: Kind, title: str, id_: str) -> list[Table]:
@@ -204,29 +208,38 @@ def _statement_table(endpoint: EndpointEntry, kind: Kind, title: str, id_: str) 
     by_level = _by_level(endpoint, kind)
     for level in reversed(_levels(endpoint, kind, list(by_level))):
         numbers = {step.number for step in by_level[level]}
-        found = [one for one in endpoint.statements if one.step in numbers]
-        last = [one for one in found if one.step == max(each.step for each in found)]
+        statements = [statement for statement in endpoint.statements if statement.step in numbers]
+        last = [statement for statement in statements if statement.step == max(each.step for each in statements)]
         if last:
-            rows = [_statement_row(one) for one in last[:_MOST_STATEMENTS]]
+            rows = [_statement_row(statement) for statement in last[:_MOST_STATEMENTS]]
             columns = [Column("statement", kind="code"), Column("sessions busy"), Column("calls/s"), Column("each, ms")]
             where = level_text(kind, level)
             return [Table(id_, f"{title}: what the database spent its time on at {where}", columns, rows)]
     return []
 
 
-def _statement_row(one: StatementEntry) -> TableRow:
-    each = units.tidy(one.busy / one.calls_per_s * text.MS.factor, 3) if one.calls_per_s > 0.0 else units.NO_DATA
-    return row_of(cut(one.text, _LONGEST_STATEMENT), amount(one.busy, ""), amount(one.calls_per_s, ""), each)
+def _statement_row(statement_entry: StatementEntry) -> TableRow:
+    each = (
+        units.tidy(statement_entry.busy / statement_entry.calls_per_s * text.MS.factor, 3)
+        if statement_entry.calls_per_s > 0.0
+        else units.NO_DATA
+    )
+    return row_of(
+        cut(statement_entry.text, _LONGEST_STATEMENT),
+        amount(statement_entry.busy, ""),
+        amount(statement_entry.calls_per_s, ""),
+        each,
+    )
 
 
 def _sources(target: TargetEntry, name: str, number: int) -> list[Table]:
     rows = [
         TableRow(
-            [TableCell(one.name), TableCell(one.what), TableCell(units.count(one.read)),
-             TableCell(units.count(one.missed), emphasis="caution" if one.missed else "plain"),
-             TableCell(one.why or units.UNSET)]
+            [TableCell(source.name), TableCell(source.what), TableCell(units.count(source.read)),
+             TableCell(units.count(source.missed), emphasis="caution" if source.missed else "plain"),
+             TableCell(source.why or units.UNSET)]
         )
-        for one in target.sources
+        for source in target.sources
     ]  # fmt: skip
     columns = [*words("source", "what"), Column("readings"), Column("not answered"), *words("why")]
     return [Table(f"sources-{number}", f"{name}: what was watched", columns, rows)] if rows else []

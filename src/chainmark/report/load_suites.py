@@ -17,7 +17,7 @@ def load_suites(report: LoadReport, ruled: Sequence[Ruling]) -> list[Suite]:
     """One suite a server, in the document's order."""
     names = text.names_of(report.targets)
     return [
-        _suite(report, target, name, [one for one in ruled if one.number == number])
+        _suite(report, target, name, [ruling for ruling in ruled if ruling.number == number])
         for number, (target, name) in enumerate(zip(report.targets, names, strict=True))
     ]
 
@@ -69,7 +69,7 @@ def _not_run(name: str, reason: str) -> Case:
 
 def _properties(report: LoadReport, target: TargetEntry) -> list[tuple[str, str]]:
     """What was tested."""
-    found = [
+    results = [
         ("title", report.title),
         ("scenario", report.scenario),
         ("profile", report.profile_name),
@@ -78,12 +78,16 @@ def _properties(report: LoadReport, target: TargetEntry) -> list[tuple[str, str]
         ("server", f"{target.subject.name} {target.subject.version}"),
         ("run", target.run_id),
     ]
-    return [*found, ("corpus_blake3", report.corpus_hash)] if report.corpus_hash else found
+    return [*results, ("corpus_blake3", report.corpus_hash)] if report.corpus_hash else results
 
 
-def _figures(endpoint: EndpointEntry, found: CapacityEntry) -> dict[str, float | str]:
-    best = text.shown_step(endpoint, found)
-    figures: dict[str, float | None] = {"capacity": found.capacity, "low": found.low, "high": found.high}
+def _figures(endpoint: EndpointEntry, capacity_entry: CapacityEntry) -> dict[str, float | str]:
+    best = text.shown_step(endpoint, capacity_entry)
+    figures: dict[str, float | None] = {
+        "capacity": capacity_entry.capacity,
+        "low": capacity_entry.low,
+        "high": capacity_entry.high,
+    }
     if best:
         figures |= {"requests": best.due, "failed": best.failed}
         figures |= {"p95_s": best.of_due.p95.value_s, "p99_s": best.of_due.p99.value_s}
@@ -91,9 +95,9 @@ def _figures(endpoint: EndpointEntry, found: CapacityEntry) -> dict[str, float |
     known = {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}
     return {
         **known,
-        "stopped_by": found.stopped_by,
-        "finding": found.finding,
-        "confirmed": "yes" if found.confirmed else "no",
+        "stopped_by": capacity_entry.stopped_by,
+        "finding": capacity_entry.finding,
+        "confirmed": "yes" if capacity_entry.confirmed else "no",
     }
 
 

@@ -59,16 +59,16 @@ def capacity_table(target: TargetEntry, name: str, number: int, *, several: bool
 
 
 def _capacity_rows(place: int, endpoint: EndpointEntry, main: Kind, beside: Kind | None) -> list[TableRow]:
-    found = text.capacity_of(endpoint, main)
-    best = text.shown_step(endpoint, found) if found else None
-    cells = [TableCell(f"{place} {endpoint.label}"), _capacity_cell(found), *_figures(best)]
+    capacity = text.capacity_of(endpoint, main)
+    best = text.shown_step(endpoint, capacity) if capacity else None
+    cells = [TableCell(f"{place} {endpoint.label}"), _capacity_cell(capacity), *_figures(best)]
     other = text.capacity_of(endpoint, beside) if beside else None
     if beside:
         other_best = text.shown_step(endpoint, other) if other else None
         cells += [_capacity_cell(other), text.centile_cell(other_best.of_due.p99) if other_best else _QUIET]
     rows = [TableRow(cells)]
-    failed = [one if one and one.capacity == 0.0 else None for one in (found, other)]
-    steps = [text.step_of(endpoint, one.kind, one.fail_step) if one else None for one in failed]
+    failed = [item if item and item.capacity == 0.0 else None for item in (capacity, other)]
+    steps = [text.step_of(endpoint, item.kind, item.fail_step) if item else None for item in failed]
     if any(steps):
         levels = " and ".join(text.level_of(step) for step in steps if step)
         second = [TableCell(f"at {levels}", emphasis="quiet"), TableCell()]
@@ -79,10 +79,10 @@ def _capacity_rows(place: int, endpoint: EndpointEntry, main: Kind, beside: Kind
     return rows
 
 
-def _capacity_cell(found: CapacityEntry | None) -> TableCell:
-    if found is None:
+def _capacity_cell(capacity_entry: CapacityEntry | None) -> TableCell:
+    if capacity_entry is None:
         return _QUIET
-    return TableCell(text.capacity_text(found), emphasis=text.capacity_emphasis(found))
+    return TableCell(text.capacity_text(capacity_entry), emphasis=text.capacity_emphasis(capacity_entry))
 
 
 def _figures(step: StepEntry | None) -> list[TableCell]:
@@ -100,27 +100,27 @@ def _figures(step: StepEntry | None) -> list[TableCell]:
 
 def basis_table(target: TargetEntry, name: str, number: int, ruled: Sequence[Ruling], *, several: bool) -> Table:
     """What each capacity rests on: its interval, its samples, its first fail, what stopped it."""
-    by_key = {(one.endpoint, one.kind): one for one in ruled if one.number == number}
-    asked = any(one.required is not None for one in by_key.values())
+    by_key = {(item.endpoint, item.kind): item for item in ruled if item.number == number}
+    asked = any(item.required is not None for item in by_key.values())
     columns = [*words("capacity"), Column("found"), *words("interval"), Column("requests"), Column("first fail"),
                Column("its p99, ms", follows=True), *words("stopped by", "confirmed"),
                *([Column("required")] if asked else []), *words("verdict")]  # fmt: skip
     rows = []
     for endpoint in target.endpoints:
-        for found in endpoint.capacities:
-            best = text.shown_step(endpoint, found)
-            fail = text.step_of(endpoint, found.kind, found.fail_step)
-            ruling = by_key.get((endpoint.id, found.kind))
+        for capacity in endpoint.capacities:
+            best = text.shown_step(endpoint, capacity)
+            fail = text.step_of(endpoint, capacity.kind, capacity.fail_step)
+            ruling = by_key.get((endpoint.id, capacity.kind))
             required = ruling.required if ruling else None
             cells = [
-                TableCell(f"{endpoint.label} ({found.kind})"),
-                _capacity_cell(found),
-                TableCell(text.interval_text(found)),
+                TableCell(f"{endpoint.label} ({capacity.kind})"),
+                _capacity_cell(capacity),
+                TableCell(text.interval_text(capacity)),
                 TableCell(units.count(best.due)) if best else _QUIET,
                 TableCell(bare_level(fail.level)) if fail else _QUIET,
                 text.centile_cell(fail.of_due.p99) if fail else _QUIET,
-                TableCell(text.stopped_text(found, endpoint.agreement)),
-                TableCell("yes" if found.confirmed else "no", emphasis="plain" if found.confirmed else "quiet"),
+                TableCell(text.stopped_text(capacity, endpoint.agreement)),
+                TableCell("yes" if capacity.confirmed else "no", emphasis="plain" if capacity.confirmed else "quiet"),
             ]
             if asked:
                 cells.append(_QUIET if required is None else TableCell(bare_level(required)))
@@ -158,16 +158,16 @@ def _side_by_side(report: LoadReport, kind: Kind) -> Table:
             columns += [Column("change", follows=True), Column("between", kind="words", follows=True)]
     rows = []
     for id_, label in text.endpoint_ids(report).items():
-        endpoints = [next((one for one in target.endpoints if one.id == id_), None) for target in report.targets]
-        entries = [text.capacity_of(one, kind) if one else None for one in endpoints]
+        endpoints = [next((item for item in target.endpoints if item.id == id_), None) for target in report.targets]
+        entries = [text.capacity_of(item, kind) if item else None for item in endpoints]
         if not any(entries):
             continue
         cells = [TableCell(label)]
-        for place, (endpoint, found) in enumerate(zip(endpoints, entries, strict=True)):
-            best = text.shown_step(endpoint, found) if endpoint and found else None
-            cells += [_capacity_cell(found), text.centile_cell(best.of_due.p99) if best else _QUIET]
+        for place, (endpoint, capacity) in enumerate(zip(endpoints, entries, strict=True)):
+            best = text.shown_step(endpoint, capacity) if endpoint and capacity else None
+            cells += [_capacity_cell(capacity), text.centile_cell(best.of_due.p99) if best else _QUIET]
             if place:
-                cells += _change(entries[0], found)
+                cells += _change(entries[0], capacity)
         rows.append(TableRow(cells))
     notes = [
         f"Under each server's name its capacity, then the p99 there; change: of the capacity against {names[0]}, and "
@@ -179,48 +179,50 @@ def _side_by_side(report: LoadReport, kind: Kind) -> Table:
 def _change(base: CapacityEntry | None, other: CapacityEntry | None) -> list[TableCell]:
     if base is None or other is None:
         return [_QUIET, TableCell()]
-    found = change_of(base, other)
+    change = change_of(base, other)
     emphasis: Emphasis = "quiet"
-    if found.high is not None and found.high < 0.0:
+    if change.high is not None and change.high < 0.0:
         emphasis = "worse"
-    elif found.low is not None and found.low > 0.0:
+    elif change.low is not None and change.low > 0.0:
         emphasis = "better"
     point = TableCell(units.UNSET, emphasis="quiet")
-    if found.point is not None:
-        decimals = units.percent_decimals(found.point)
-        point = TableCell(units.number(found.point * 100.0, decimals, signed=True), "%", emphasis)
-    return [point, TableCell(_interval(found).replace(" ", "\u00a0"), emphasis=emphasis)]
+    if change.point is not None:
+        decimals = units.percent_decimals(change.point)
+        point = TableCell(units.number(change.point * 100.0, decimals, signed=True), "%", emphasis)
+    return [point, TableCell(_interval(change).replace(" ", "\u00a0"), emphasis=emphasis)]
 
 
-def _interval(found: CapacityChange) -> str:
-    if found.low is not None and found.high is not None:
-        return units.percent_interval(found.low, found.high)
-    if found.low is not None:
-        return f"≥ {units.percent(found.low)}"
-    return units.NOT_ESTIMABLE if found.high is None else f"≤ {units.percent(found.high)}"
+def _interval(capacity_change: CapacityChange) -> str:
+    if capacity_change.low is not None and capacity_change.high is not None:
+        return units.percent_interval(capacity_change.low, capacity_change.high)
+    if capacity_change.low is not None:
+        return f"≥ {units.percent(capacity_change.low)}"
+    return units.NOT_ESTIMABLE if capacity_change.high is None else f"≤ {units.percent(capacity_change.high)}"
 
 
 def fixed_table(report: LoadReport) -> list[Table]:
     """The same fixed levels on every server: their median p50 and p99 and all their errors."""
     names = text.names_of(report.targets)
-    found: dict[tuple[str, Kind, float], list[FixedLevel | None]] = {}
+    fixed_levels: dict[tuple[str, Kind, float], list[FixedLevel | None]] = {}
     labels = text.endpoint_ids(report)
     for place, target in enumerate(report.targets):
         for endpoint in target.endpoints:
-            for one in endpoint.fixed:
-                found.setdefault((endpoint.id, one.kind, one.level), [None for _ in names])[place] = one
-    if not found:
+            for fixed_level in endpoint.fixed:
+                fixed_levels.setdefault((endpoint.id, fixed_level.kind, fixed_level.level), [None for _ in names])[
+                    place
+                ] = fixed_level
+    if not fixed_levels:
         return []
     columns = [*words("level")]
     for name in names:
         first = f"{name}, p50, ms" if len(names) > 1 else "p50, ms"
-        columns += [Column(first), *(Column(one, follows=True) for one in ("p99, ms", "error rate, %", "measured"))]
+        columns += [Column(first), *(Column(item, follows=True) for item in ("p99, ms", "error rate, %", "measured"))]
     order = list(labels)
-    keys = sorted(found, key=lambda key: (order.index(key[0]), text.KINDS.index(key[1]), key[2]))
+    keys = sorted(fixed_levels, key=lambda key: (order.index(key[0]), text.KINDS.index(key[1]), key[2]))
     rows = [
         row_of(
             f"{labels[key[0]]}, {level_text(key[1], key[2])}",
-            *(cell for one in found[key] for cell in _fixed_cells(one)),
+            *(cell for item in fixed_levels[key] for cell in _fixed_cells(item)),
         )
         for key in keys
     ]
@@ -228,14 +230,14 @@ def fixed_table(report: LoadReport) -> list[Table]:
     return [Table("fixed", "At fixed levels", columns, rows, [*notes, *text.centile_notes(rows)])]
 
 
-def _fixed_cells(found: FixedLevel | None) -> list[TableCell]:
-    if found is None:
+def _fixed_cells(fixed_level: FixedLevel | None) -> list[TableCell]:
+    if fixed_level is None:
         return [_QUIET] * 4
     return [
-        text.centile_cell(found.p50),
-        text.centile_cell(found.p99),
-        text.percent_figure(found.error_share),
-        TableCell(f"{found.measured} ×", emphasis="quiet"),
+        text.centile_cell(fixed_level.p50),
+        text.centile_cell(fixed_level.p99),
+        text.percent_figure(fixed_level.error_share),
+        TableCell(f"{fixed_level.measured} ×", emphasis="quiet"),
     ]
 
 
@@ -245,7 +247,7 @@ def step_table(steps: Sequence[StepEntry], id_: str, name: str, steps_in_all: in
     columns = [*words("step", "phase"), *map(Column, counted), *words("outcome")]
     columns += [*map(Column, ("achieved, %", "lag, ms", "woke late, ms", "CPU, %", "waited, %")), *words("remarks")]
     rows = [TableRow(_step_cells(step)) for step in steps]
-    kept = [
+    retained = [
         place
         for place, column in enumerate(columns)
         if column.heading not in ("remarks", "unsent", "achieved, %", "lag, ms", "woke late, ms", "waited, %")
@@ -254,8 +256,8 @@ def step_table(steps: Sequence[StepEntry], id_: str, name: str, steps_in_all: in
     return Table(
         id_,
         name,
-        [columns[place] for place in kept],
-        [TableRow([row.cells[place] for place in kept]) for row in rows],
+        [columns[place] for place in retained],
+        [TableRow([row.cells[place] for place in retained]) for row in rows],
         [_GENERATOR, *text.centile_notes(rows)],
         sortable=True,
         media=ON_PAGES if steps_in_all > _MOST_STEPS_ON_TERMINAL else EVERYWHERE,
@@ -263,7 +265,7 @@ def step_table(steps: Sequence[StepEntry], id_: str, name: str, steps_in_all: in
 
 
 def _step_cells(step: StepEntry) -> list[TableCell]:
-    achieved = next((one.measured for one in step.conditions if one.name == "achieved"), None)
+    achieved = next((condition.measured for condition in step.conditions if condition.name == "achieved"), None)
     outcome = step.outcome if step.outcome == step.leaning else f"{step.outcome}, leans to {step.leaning}"
     because = f": {step.reason}" if step.reason else ""
     remarks = [
@@ -288,7 +290,7 @@ def _step_cells(step: StepEntry) -> list[TableCell]:
         _QUIET if step.wake_p99_s is None else text.milliseconds(step.wake_p99_s),
         text.percent_figure(step.generator_cpu_share if math.isfinite(step.generator_cpu_share) else None, 0),
         _waited_cell(step),
-        TableCell(", ".join(one for one in remarks if one)),
+        TableCell(", ".join(remark for remark in remarks if remark)),
     ]
 
 
@@ -308,15 +310,17 @@ def error_table(target: TargetEntry, name: str, number: int, *, several: bool) -
     columns += [*words("message", "retriable"), Column("count"), Column("steps"), *words("first")]
     rows, long = [], []
     for endpoint in target.endpoints:
-        for one in failures_of(endpoint):
-            message = _message(one.entry)
+        for failures in failures_of(endpoint):
+            message = _message(failures.entry)
             if len(message) > _LONGEST_WORDS:
                 long.append(f"{endpoint.label}: “{message}”.")
-            first = f"{text.level_of(one.first)}, {units.number(one.entry.first_s, 1)} s"
-            told = one.entry.told
-            status = "" if one.entry.status is None else str(one.entry.status)
-            cells = [endpoint.label, one.entry.kind, status, _value_of(told, "code"), cut(message, _LONGEST_WORDS),
-                     _value_of(told, "retriable"), units.count(one.count), units.count(one.steps), first]  # fmt: skip
+            first = f"{text.level_of(failures.first)}, {units.number(failures.entry.first_s, 1)} s"
+            reported = failures.entry.told
+            status = "" if failures.entry.status is None else str(failures.entry.status)
+            code, retriable = (_value_of(reported, name) for name in ("code", "retriable"))
+            counts = units.count(failures.count), units.count(failures.steps)
+            cells = [endpoint.label, failures.entry.kind, status, code, cut(message, _LONGEST_WORDS), retriable]
+            cells += [*counts, first]
             rows.append(row_of(*cells))
     if not rows:
         return None
@@ -327,12 +331,12 @@ def error_table(target: TargetEntry, name: str, number: int, *, several: bool) -
 
 def _message(entry: ErrorEntry) -> str:
     """What the server said, then what else is known."""
-    told = {key.lstrip("/"): value for key, value in entry.told.items()}
-    said = [told.pop("message", "")]
-    said += [f"{key}: {value}" for key, value in sorted(told.items()) if key not in ("code", "retriable")]
+    reported = {key.lstrip("/"): value for key, value in entry.told.items()}
+    said = [reported.pop("message", "")]
+    said += [f"{key}: {value}" for key, value in sorted(reported.items()) if key not in ("code", "retriable")]
     return " ".join("; ".join(part for part in (*said, entry.detail) if part).split())
 
 
-def _value_of(told: dict[str, str], name: str) -> str:
-    found = next((value for key, value in told.items() if key.lstrip("/") == name), "")
-    return cut(found, _LONGEST_WORDS)
+def _value_of(reported: dict[str, str], name: str) -> str:
+    result = next((value for key, value in reported.items() if key.lstrip("/") == name), "")
+    return cut(result, _LONGEST_WORDS)

@@ -98,36 +98,36 @@ def percent_figure(share: float | None, decimals: int = 2) -> TableCell:
     return TableCell(units.number(share * 100.0, decimals))
 
 
-def capacity_text(found: CapacityEntry) -> str:
+def capacity_text(capacity_entry: CapacityEntry) -> str:
     """The capacity as it may honestly be said: "825", "≥ 500" at a ladder's end, "not decided"."""
-    if found.capacity is None:
+    if capacity_entry.capacity is None:
         return NOT_DECIDED
-    if found.contested:
-        return f"{bare_level(found.capacity)} (not confirmed)"
-    if found.finding == "lower bound":
-        return f"≥ {bare_level(found.capacity)}" if found.capacity > 0.0 else NOT_DECIDED
-    return bare_level(found.capacity)
+    if capacity_entry.contested:
+        return f"{bare_level(capacity_entry.capacity)} (not confirmed)"
+    if capacity_entry.finding == "lower bound":
+        return f"≥ {bare_level(capacity_entry.capacity)}" if capacity_entry.capacity > 0.0 else NOT_DECIDED
+    return bare_level(capacity_entry.capacity)
 
 
-def capacity_emphasis(found: CapacityEntry) -> Emphasis:
+def capacity_emphasis(capacity_entry: CapacityEntry) -> Emphasis:
     """Nothing passed is bad; what is not known surely, or not confirmed, asks for caution."""
-    if found.finding == "nothing passed":
+    if capacity_entry.finding == "nothing passed":
         return "worse"
-    return "plain" if found.finding == "found" else "caution"
+    return "plain" if capacity_entry.finding == "found" else "caution"
 
 
-def interval_text(found: CapacityEntry) -> str:
+def interval_text(capacity_entry: CapacityEntry) -> str:
     """Between what passed clearly and what failed clearly: "825 … 850"."""
-    low = bare_level(found.low)
-    if found.high is None:
-        return f"≥ {low}" if found.low > 0.0 else "open"
-    return f"{low} … {bare_level(found.high)}"
+    low = bare_level(capacity_entry.low)
+    if capacity_entry.high is None:
+        return f"≥ {low}" if capacity_entry.low > 0.0 else "open"
+    return f"{low} … {bare_level(capacity_entry.high)}"
 
 
-def stopped_text(found: CapacityEntry, agreement: ServiceLevel) -> str:
+def stopped_text(capacity_entry: CapacityEntry, agreement: ServiceLevel) -> str:
     """Why the capacity is not higher, or not better known."""
-    if found.stopped_by == "first step":
-        missed = condition_text(found.condition, agreement) if found.condition else "not told by what"
+    if capacity_entry.stopped_by == "first step":
+        missed = condition_text(capacity_entry.condition, agreement) if capacity_entry.condition else "not told by what"
         return f"the lowest level failed: {missed}"
     ends = {
         "ladder end": "the ladder's end, nothing failed",
@@ -137,8 +137,8 @@ def stopped_text(found: CapacityEntry, agreement: ServiceLevel) -> str:
         "interrupted": "interrupted",
         "server gone": "the server went away",
     }
-    whose = f" of {found.condition_part}" if found.condition_part else ""
-    return ends.get(found.stopped_by) or _condition_of(found.stopped_by, whose, agreement)
+    whose = f" of {capacity_entry.condition_part}" if capacity_entry.condition_part else ""
+    return ends.get(capacity_entry.stopped_by) or _condition_of(capacity_entry.stopped_by, whose, agreement)
 
 
 def _condition_of(name: str, whose: str, agreement: ServiceLevel) -> str:
@@ -173,7 +173,7 @@ def agreements(report: LoadReport) -> list[ServiceLevel]:
 
 def capacity_of(endpoint: EndpointEntry, kind: Kind) -> CapacityEntry | None:
     """The answer for this kind of load."""
-    return next((one for one in endpoint.capacities if one.kind == kind), None)
+    return next((capacity for capacity in endpoint.capacities if capacity.kind == kind), None)
 
 
 def step_of(endpoint: EndpointEntry, kind: Kind, number: int | None) -> StepEntry | None:
@@ -183,17 +183,17 @@ def step_of(endpoint: EndpointEntry, kind: Kind, number: int | None) -> StepEntr
     return next((step for step in endpoint.steps if step.number == number and step.kind == kind), None)
 
 
-def shown_step(endpoint: EndpointEntry, found: CapacityEntry) -> StepEntry | None:
+def shown_step(endpoint: EndpointEntry, capacity_entry: CapacityEntry) -> StepEntry | None:
     """The step whose figures stand beside the capacity."""
-    return step_of(endpoint, found.kind, found.best_step)
+    return step_of(endpoint, capacity_entry.kind, capacity_entry.best_step)
 
 
 def kinds_of(targets: Iterable[TargetEntry]) -> list[Kind]:
     """The kinds of load that were searched or measured."""
     listed = list(targets)
-    found = {one.kind for target in listed for endpoint in target.endpoints for one in endpoint.capacities}
-    found |= {step.kind for target in listed for endpoint in target.endpoints for step in endpoint.steps}
-    return [kind for kind in KINDS if kind in found]
+    kinds = {capacity.kind for target in listed for endpoint in target.endpoints for capacity in endpoint.capacities}
+    kinds |= {step.kind for target in listed for endpoint in target.endpoints for step in endpoint.steps}
+    return [kind for kind in KINDS if kind in kinds]
 
 
 def names_of(targets: Sequence[TargetEntry]) -> list[str]:
@@ -209,11 +209,11 @@ def names_of(targets: Sequence[TargetEntry]) -> list[str]:
 
 def endpoint_ids(report: LoadReport) -> dict[str, str]:
     """All endpoints with their labels, in the order in which they first stand."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for target in report.targets:
         for endpoint in target.endpoints:
-            found.setdefault(endpoint.id, endpoint.label)
-    return found
+            results.setdefault(endpoint.id, endpoint.label)
+    return results
 
 
 def short_level(step: StepEntry) -> str:

@@ -43,11 +43,11 @@ class _Track:
 
 def _places(seconds: BinnedSeconds) -> list[dict[str, Any]]:
     """The steps' places, with their levels where there is room."""
-    across = sum(one.length for one in seconds.spans)
+    across = sum(span.length for span in seconds.spans)
     return [
-        {"begin": one.begin, "warm": one.warm,
-         "text": text.short_level(one.step) if one.length >= _LEAST_TEXT_SHARE * across else ""}
-        for one in seconds.spans
+        {"begin": span.begin, "warm": span.warm,
+         "text": text.short_level(span.step) if span.length >= _LEAST_TEXT_SHARE * across else ""}
+        for span in seconds.spans
     ]  # fmt: skip
 
 
@@ -67,10 +67,10 @@ def timelines_of(side: EndpointSide, kind: Kind, id_: str, name: str) -> list[Ch
 def _latency_timeline(track: _Track) -> Chart | None:
     limit_s = track.side.endpoint.agreement.p99_s
     rows: list[dict[str, Any]] = [
-        {"second": one.begin + 0.5 * (one.end - one.begin), "label": label,
-         "value": units.rounded(value * text.MS.factor, 5), "series": f"{label} {one.step.number}",
-         "text": f"{one.step.number}: {text.level_of(one.step)}"}
-        for one in track.seconds.bins for label, value in one.latencies_s.items()
+        {"second": item.begin + 0.5 * (item.end - item.begin), "label": label,
+         "value": units.rounded(value * text.MS.factor, 5), "series": f"{label} {item.step.number}",
+         "text": f"{item.step.number}: {text.level_of(item.step)}"}
+        for item in track.seconds.bins for label, value in item.latencies_s.items()
     ]  # fmt: skip
     if not rows:
         return None
@@ -116,13 +116,13 @@ def _over_seconds(track: _Track, id_: str, title: str, *, layers: Sequence[Layer
 
 def _error_timeline(track: _Track) -> Chart | None:
     rows: list[dict[str, Any]] = []
-    for one in track.seconds.bins:
-        low, length = 0.0, max(one.end - one.begin, 1.0)
-        for kind, count in one.failed.items():
+    for item in track.seconds.bins:
+        low, length = 0.0, max(item.end - item.begin, 1.0)
+        for kind, count in item.failed.items():
             high = low + count / length
             rows.append(
-                {"second": one.begin, "until": one.end, "kind": kind, "low": low, "high": high, "count": count,
-                 "text": f"{one.step.number}: {text.level_of(one.step)}"}
+                {"second": item.begin, "until": item.end, "kind": kind, "low": low, "high": high, "count": count,
+                 "text": f"{item.step.number}: {text.level_of(item.step)}"}
             )  # fmt: skip
             low = high
     if not rows:
@@ -147,9 +147,9 @@ def _error_timeline(track: _Track) -> Chart | None:
 def _waiting_strip(track: _Track) -> Chart | None:
     """What others had of the processors, in a low chart under the others."""
     rows: list[dict[str, Any]] = [
-        {"second": one.begin, "until": one.end, "label": whose, "low": 0.0, "share": 100.0 * share,
-         "text": f"{one.step.number}: {text.level_of(one.step)}"}
-        for one in track.seconds.bins for whose, share in one.lost.items()
+        {"second": item.begin, "until": item.end, "label": whose, "low": 0.0, "share": 100.0 * share,
+         "text": f"{item.step.number}: {text.level_of(item.step)}"}
+        for item in track.seconds.bins for whose, share in item.lost.items()
     ]  # fmt: skip
     if not rows:
         return None

@@ -146,8 +146,8 @@ def _pictures(chart: Chart, folder: str, files: dict[str, str]) -> list[str]:
 
 def _anchor(title: str) -> str:
     """As GitHub makes it of a heading."""
-    kept = "".join(letter for letter in title.lower() if letter.isalnum() or letter in " -_")
-    return kept.replace(" ", "-")
+    text = "".join(letter for letter in title.lower() if letter.isalnum() or letter in " -_")
+    return text.replace(" ", "-")
 
 
 def _verdict(document: Content) -> str:
@@ -194,11 +194,11 @@ def _definition(entry: Definition) -> str:
 
 
 def _table(block: Table) -> list[str]:
-    kept = [index for index, column in enumerate(block.columns) if column.kind != "bar"]
-    headings = [plain(block.columns[index].heading) for index in kept]
-    align = "".join("r" if block.columns[index].kind in ("figures", "intervals") else "l" for index in kept)
+    retained = [index for index, column in enumerate(block.columns) if column.kind != "bar"]
+    headings = [plain(block.columns[index].heading) for index in retained]
+    align = "".join("r" if block.columns[index].kind in ("figures", "intervals") else "l" for index in retained)
     rows = [
-        [_cell(row.cells[index], block.columns[index], second=row.second and index == 0) for index in kept]
+        [_cell(row.cells[index], block.columns[index], second=row.second and index == 0) for index in retained]
         for row in block.rows
     ]
     return table(headings, align, rows)

@@ -41,21 +41,21 @@ class _Ruled:
 def matrix_document(report: MatrixReport) -> Document:
     """Lay out a plan's tests."""
     ruled = [_ruled(place, cell) for place, cell in enumerate(report.cells)]
-    found = worst([one.verdict for one in ruled if one.cell.gates] or [Verdict.INCONCLUSIVE])
+    result = worst([item.verdict for item in ruled if item.cell.gates] or [Verdict.INCONCLUSIVE])
     sections = [
         Section("cells", "Cells", [_cells(ruled), *_reasons(ruled)]),
         Section("capacities", "Capacity of each endpoint", _side_by_side(report), folded=False),
-        *(Section(f"cell-{one.place}", one.cell.name, _cell(one)) for one in ruled if one.cell.report),
+        *(Section(f"cell-{item.place}", item.cell.name, _cell(item)) for item in ruled if item.cell.report),
         Section("conditions", "Conditions", _conditions(report)),
     ]
     return Document(
         kind="load-plan",
         title=report.title,
         subtitle=one_line([f"plan {report.plan}", report.experiment, units.utc(report.date)]),
-        verdict=found,
-        word=text.WORDS.get(found, found.value.upper()),
+        verdict=result,
+        word=text.WORDS.get(result, result.value.upper()),
         sentence=_sentence(report, ruled),
-        suites=[_suite(one) for one in ruled],
+        suites=[_suite(item) for item in ruled],
         sections=[section for section in sections if section.blocks],
         notes=[f"Every cell is a run of the experiment {report.experiment}; `chainmark runs show RUN` has its steps."],
         result=report,
@@ -73,9 +73,9 @@ def _ruled(place: int, cell: CellEntry) -> _Ruled:
 
 def _sentence(report: MatrixReport, ruled: Sequence[_Ruled]) -> str:
     """What users notice in the worst cell and what to do about it; how many cells are met, and the other names."""
-    gating = [one for one in ruled if one.cell.gates]
-    met = sum(one.verdict is Verdict.PASS for one in gating)
-    first = min(gating, key=lambda one: list(Verdict).index(one.verdict), default=None)
+    gating = [item for item in ruled if item.cell.gates]
+    met = sum(item.verdict is Verdict.PASS for item in gating)
+    first = min(gating, key=lambda item: list(Verdict).index(item.verdict), default=None)
     clauses, step = list[str](), ""
     resume = (
         f"continue with {command('load', '--resume', report.experiment)}" if report.interrupted else "repeat that cell"
@@ -87,7 +87,7 @@ def _sentence(report: MatrixReport, ruled: Sequence[_Ruled]) -> str:
         step = next_step(first.cell.report, worst) if first.cell.report and worst else resume
     clauses.append(f"{met} of {units.plural(len(gating), 'cell')} met")
     for kind in Verdict:
-        names = [one.cell.name for one in gating if one.verdict is kind is not Verdict.PASS and one is not first]
+        names = [item.cell.name for item in gating if item.verdict is kind is not Verdict.PASS and item is not first]
         if names:
             clauses.append(
                 f"{'also ' if first and first.verdict is kind else ''}{_said(kind)}: {some_of(names, _NAMED)}"
@@ -96,31 +96,31 @@ def _sentence(report: MatrixReport, ruled: Sequence[_Ruled]) -> str:
     return first_sentence(*clauses, next_step=step or (resume if report.interrupted else ""))
 
 
-def _said(found: Verdict) -> str:
-    return {Verdict.PASS: "met", Verdict.FAIL: "missed"}.get(found, found.value)
+def _said(result: Verdict) -> str:
+    return {Verdict.PASS: "met", Verdict.FAIL: "missed"}.get(result, result.value)
 
 
-def _suite(one: _Ruled) -> Suite:
+def _suite(ruled: _Ruled) -> Suite:
     """A case for every capacity of every endpoint; one for the whole cell where nothing was measured."""
-    if one.cell.report is None:
-        case = Case("cell", one.cell.name, one.verdict, one.cell.missing, gates=one.cell.gates)
-        return Suite(one.cell.name, [case])
-    (made,) = load_suites(one.cell.report, one.rulings)
-    properties = [*made.properties, *((f"cell.{key}", word) for key, word in one.cell.words.items())]
-    return replace(made, name=one.cell.name, properties=properties)
+    if ruled.cell.report is None:
+        case = Case("cell", ruled.cell.name, ruled.verdict, ruled.cell.missing, gates=ruled.cell.gates)
+        return Suite(ruled.cell.name, [case])
+    (made,) = load_suites(ruled.cell.report, ruled.rulings)
+    properties = [*made.properties, *((f"cell.{key}", word) for key, word in ruled.cell.words.items())]
+    return replace(made, name=ruled.cell.name, properties=properties)
 
 
 def _cells(ruled: Sequence[_Ruled]) -> Table:
     rows = []
-    for one in ruled:
-        capacities = [ruling for ruling in one.rulings if ruling.gates and not ruling.is_of_levels]
+    for item in ruled:
+        capacities = [ruling for ruling in item.rulings if ruling.gates and not ruling.is_of_levels]
         met = sum(ruling.verdict is Verdict.PASS for ruling in capacities)
-        stated = one_line(word for key, word in one.cell.words.items() if key != "scenario")
-        badge = TableCell(_said(one.verdict), emphasis=_EMPHASIS.get(one.verdict, "caution"))
+        stated = one_line(word for key, word in item.cell.words.items() if key != "scenario")
+        badge = TableCell(_said(item.verdict), emphasis=_EMPHASIS.get(item.verdict, "caution"))
         counted = f"{met} of {len(capacities)}" if capacities else units.UNSET
-        version = one.cell.report.targets[0].subject.version if one.cell.report else units.UNSET
-        run = one.cell.run_id or units.UNSET
-        rows.append(row_of(one.cell.server, one.cell.scenario, badge, counted, version, stated, run))
+        version = item.cell.report.targets[0].subject.version if item.cell.report else units.UNSET
+        run = item.cell.run_id or units.UNSET
+        rows.append(row_of(item.cell.server, item.cell.scenario, badge, counted, version, stated, run))
     columns = [
         *words("server", "scenario"),
         Column("", kind="badge"),
@@ -131,15 +131,17 @@ def _cells(ruled: Sequence[_Ruled]) -> Table:
 
 
 def _reasons(ruled: Sequence[_Ruled]) -> list[Block]:
-    told = [f"{one.cell.name}: {reason}" for one in ruled for reason in one.reasons if one.verdict is not Verdict.PASS]
-    return [Remarks("reasons", "Why", told)] if told else []
+    messages = [
+        f"{item.cell.name}: {reason}" for item in ruled for reason in item.reasons if item.verdict is not Verdict.PASS
+    ]
+    return [Remarks("reasons", "Why", messages)] if messages else []
 
 
 def _side_by_side(report: MatrixReport) -> list[Block]:
     """For each scenario and kind of load a table of endpoints × servers."""
     blocks: list[Block] = []
-    for number, scenario in enumerate(dict.fromkeys(one.scenario for one in report.cells)):
-        cells = [one for one in report.cells if one.scenario == scenario and one.report]
+    for number, scenario in enumerate(dict.fromkeys(cell.scenario for cell in report.cells)):
+        cells = [cell for cell in report.cells if cell.scenario == scenario and cell.report]
         for kind in text.KINDS:
             table = _scenario_table(f"capacities-{number}-{kind}", scenario, cells, kind)
             if table.rows:
@@ -148,52 +150,52 @@ def _side_by_side(report: MatrixReport) -> list[Block]:
 
 
 def _scenario_table(id_: str, scenario: str, cells: Sequence[CellEntry], kind: Kind) -> Table:
-    found: dict[str, dict[str, EndpointEntry]] = {}
+    endpoint_entries: dict[str, dict[str, EndpointEntry]] = {}
     for cell in cells:
         for endpoint in cell.report.targets[0].endpoints if cell.report else []:
             if text.capacity_of(endpoint, kind):
-                found.setdefault(endpoint.label, {})[cell.server] = endpoint
+                endpoint_entries.setdefault(endpoint.label, {})[cell.server] = endpoint
     servers = [cell.server for cell in cells]
     columns = words("endpoint")
     for server in servers:
         columns += [Column(server), Column(f"{server}: p99, ms", follows=True)]
     rows = [
         TableRow([TableCell(label), *(cell for server in servers for cell in _capacity(of.get(server), kind))])
-        for label, of in found.items()
+        for label, of in endpoint_entries.items()
     ]
     return Table(id_, f"{scenario}: {_HEADINGS[kind]}", columns, rows, text.centile_notes(rows))
 
 
 def _capacity(endpoint: EndpointEntry | None, kind: Kind) -> list[TableCell]:
-    found = text.capacity_of(endpoint, kind) if endpoint else None
-    if endpoint is None or found is None:
+    result = text.capacity_of(endpoint, kind) if endpoint else None
+    if endpoint is None or result is None:
         return [_NOTHING] * 2
-    step = text.shown_step(endpoint, found)
-    capacity = TableCell(text.capacity_text(found), emphasis=text.capacity_emphasis(found))
+    step = text.shown_step(endpoint, result)
+    capacity = TableCell(text.capacity_text(result), emphasis=text.capacity_emphasis(result))
     return [capacity, text.centile_cell(step.of_due.p99) if step else _NOTHING]
 
 
-def _cell(one: _Ruled) -> list[Block]:
+def _cell(ruled: _Ruled) -> list[Block]:
     """The tables of the cell's own load test."""
     blocks: list[Block] = []
-    for target in one.cell.report.targets if one.cell.report else []:
-        blocks += _measured(one, target)
-    return [replace(block, id=f"{block.id}-{one.place}") for block in blocks]
+    for target in ruled.cell.report.targets if ruled.cell.report else []:
+        blocks += _measured(ruled, target)
+    return [replace(block, id=f"{block.id}-{ruled.place}") for block in blocks]
 
 
-def _measured(one: _Ruled, target: TargetEntry) -> list[Block]:
+def _measured(ruled: _Ruled, target: TargetEntry) -> list[Block]:
     blocks: list[Block] = []
     if any(endpoint.capacities for endpoint in target.endpoints):
-        blocks.append(capacity_table(target, one.cell.name, 0, several=True))
-        blocks.append(basis_table(target, one.cell.name, 0, one.rulings, several=True))
-    blocks += course_tables(target, one.cell.name, 0, several=True)
-    blocks += [table for table in [error_table(target, one.cell.name, 0, several=True)] if table]
+        blocks.append(capacity_table(target, ruled.cell.name, 0, several=True))
+        blocks.append(basis_table(target, ruled.cell.name, 0, ruled.rulings, several=True))
+    blocks += course_tables(target, ruled.cell.name, 0, several=True)
+    blocks += [table for table in [error_table(target, ruled.cell.name, 0, several=True)] if table]
     skipped = [f"{name}: {why}" for name, why in target.skipped.items()]
-    told = [*target.warnings, *(f"{end.label}: {note}" for end in target.endpoints for note in end.notes)]
+    messages = [*target.warnings, *(f"{end.label}: {note}" for end in target.endpoints for note in end.notes)]
     if skipped:
         blocks.append(Remarks("skipped", "Endpoints that were not measured", skipped))
-    if told:
-        blocks.append(Remarks("warnings", "To know before believing it", told))
+    if messages:
+        blocks.append(Remarks("warnings", "To know before believing it", messages))
     return blocks
 
 
@@ -205,7 +207,7 @@ def _conditions(report: MatrixReport) -> list[Block]:
                 facts.setdefault(fact.label, {}).setdefault(cell.server, []).append(fact)
     servers = list(dict.fromkeys(cell.server for cell in report.cells))
     rows = [
-        row_of(label, *("; ".join(dict.fromkeys(one.value for one in of.get(server, []))) for server in servers))
+        row_of(label, *("; ".join(dict.fromkeys(item.value for item in of.get(server, []))) for server in servers))
         for label, of in facts.items()
     ]
     machine = [Fact(label="Load test by", value=f"chainmark {report.tool_version}"), *report.machine]
@@ -214,7 +216,7 @@ def _conditions(report: MatrixReport) -> list[Block]:
             "machine",
             "The machine that made the load",
             words("", ""),
-            [row_of(one.label, one.value) for one in machine],
+            [row_of(item.label, item.value) for item in machine],
         )
     ]
     if rows:

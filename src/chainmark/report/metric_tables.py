@@ -58,17 +58,17 @@ def _named(row: JudgedRow) -> Phrase:
 
 def _widened(comparison: Comparison) -> list[str]:
     """What the mark behind a margin means, and what else each such metric is held against."""
-    told = [
+    messages = [
         f"{name_of(comparison.catalogue, item)} {margin_of(item, metric)} (worse beyond {worse_beyond(item, metric)})"
         for item in comparison.judgements
         if item.gating and item.worse_beyond is not None
         for metric in [comparison.catalogue.metric(item.metric_id)]
     ]
-    if not told:
+    if not messages:
         return []
     return [
         f"{WIDENED.strip()}: re-running one build may change it by more than its own margin, so its margin is widened "
-        f"to three standard deviations of such a change: {', '.join(told)}."
+        f"to three standard deviations of such a change: {', '.join(messages)}."
     ]
 
 
@@ -89,9 +89,9 @@ def moved_table(comparison: Comparison, rows: Sequence[JudgedRow], media: frozen
 def explaining_table(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
     """The metrics that the catalogue names because they explain others."""
     telling = {metric.id for metric in comparison.catalogue.metrics if metric.explains}
-    found = [row for row in rows if row.metric_id in telling]
-    made = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in found]
-    return Table("explaining", "Inside the nodes", _columns(comparison, found), made, media=ON_PAGES)
+    result = [row for row in rows if row.metric_id in telling]
+    made = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in result]
+    return Table("explaining", "Inside the nodes", _columns(comparison, result), made, media=ON_PAGES)
 
 
 def metric_tables(comparison: Comparison, rows: Iterable[JudgedRow]) -> dict[str, Table]:
@@ -105,13 +105,13 @@ def metric_tables(comparison: Comparison, rows: Iterable[JudgedRow]) -> dict[str
         id_: Table(
             f"table-{id_}",
             titles[id_],
-            _columns(comparison, found),
-            [_unfolding(comparison, row) for row in found],
+            _columns(comparison, result),
+            [_unfolding(comparison, row) for row in result],
             sortable=True,
             media=ON_PAGES,
         )
-        for id_, found in grouped.items()
-        if found
+        for id_, result in grouped.items()
+        if result
     }
 
 
@@ -181,7 +181,7 @@ def _behind(comparison: Comparison, row: JudgedRow) -> list[Block]:
         Table(f"{row.anchor}-facts", "How it was judged", words("", ""), facts),
     ]
     if row.centiles:
-        pooled = [row_of(one.name, one.baseline, one.candidate) for one in row.centiles]
+        pooled = [row_of(centile.name, centile.baseline, centile.candidate) for centile in row.centiles]
         columns = [*words(""), *map(Column, labels)]
         blocks.append(Table(f"{row.anchor}-centiles", f"All samples pooled{unit}", columns, pooled))
     return blocks
@@ -215,18 +215,22 @@ def how_judged(rows: Sequence[JudgedRow]) -> Table:
 
 def distributions(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
     """The pooled samples of every metric, on paper."""
-    made, told = [], set()
+    made, reported = [], set()
     for row in rows:
-        if not row.centiles or row.metric_id in told:
+        if not row.centiles or row.metric_id in reported:
             continue
-        told.add(row.metric_id)
-        found = {one.name: (one.baseline, one.candidate) for one in row.centiles}
+        reported.add(row.metric_id)
+        result = {centile.name: (centile.baseline, centile.candidate) for centile in row.centiles}
         samples = row.centiles[0]
         label = f"{row.metric_label}, {row.unit}" if row.unit else row.metric_label
         for place, side in enumerate((comparison.baseline, comparison.candidate)):
             name = label if place == 0 else f"n = {samples.baseline}; {samples.candidate}"
-            figures = [found[one][place] if one in found else "" for one in _PAPER_CENTILES]
-            cells = [TableCell(name), TableCell(side.label), *(TableCell(_SHORT.get(one, one)) for one in figures)]
+            figures = [result[item][place] if item in result else "" for item in _PAPER_CENTILES]
+            cells = [
+                TableCell(name),
+                TableCell(side.label),
+                *(TableCell(_SHORT.get(figure, figure)) for figure in figures),
+            ]
             made.append(TableRow(cells, second=place == 1))
     columns = [*words("metric", "side"), *map(Column, _PAPER_CENTILES)]
     note = "All samples of a side pooled; n/e: not estimable from that many samples."

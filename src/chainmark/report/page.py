@@ -70,9 +70,9 @@ class Bundle(NamedTuple):
 def vega_bundle() -> Bundle:
     """Vega, Vega-Lite and their embedder as one script; kept for the next time, as bundling takes 1.7 s."""
     made_of = f"{metadata.version('vl-convert-python')} {VEGA_LITE_VERSION} {_GLOBALS} with its source"
-    kept = cache_directory() / f"vega-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.gz.b85"
+    path = cache_directory() / f"vega-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.gz.b85"
     with contextlib.suppress(OSError):
-        whole, _, digest = kept.read_text(encoding="ascii").rpartition("\n")
+        whole, _, digest = path.read_text(encoding="ascii").rpartition("\n")
         if hashlib.sha256(whole.encode()).hexdigest() == digest:
             return Bundle(*map(Markup, whole.split("\n")))
     import vl_convert  # noqa: PLC0415 - 10 MB
@@ -81,7 +81,7 @@ def vega_bundle() -> Bundle:
     bundle = Bundle(packed(script, level=9), source_hash(script))
     whole = "\n".join(bundle)
     with contextlib.suppress(OSError, EnvironmentFailure):
-        write_bytes(kept, f"{whole}\n{hashlib.sha256(whole.encode()).hexdigest()}".encode())
+        write_bytes(path, f"{whole}\n{hashlib.sha256(whole.encode()).hexdigest()}".encode())
     return bundle
 
 
@@ -96,7 +96,7 @@ def charts_payload(charts: Iterable[Chart]) -> Markup:
         }
         for chart in charts
     }
-    palettes = {name: {"light": list(one.light), "dark": list(one.dark)} for name, one in PALETTES.items()}
+    palettes = {name: {"light": list(palette.light), "dark": list(palette.dark)} for name, palette in PALETTES.items()}
     payload = {"palettes": palettes, "charts": drawn}
     return packed(json.dumps(payload, ensure_ascii=False, sort_keys=True, separators=(",", ":")))
 
@@ -123,7 +123,7 @@ def _column(values: Sequence[Any]) -> Any:
 
 
 def _references(origins: Sequence[ColumnOrigin]) -> dict[str, Any]:
-    return {"from": [[one.path, one.size, one.factor] for one in origins]}
+    return {"from": [[origin.path, origin.size, origin.factor] for origin in origins]}
 
 
 def _short(value: float) -> float:

@@ -85,9 +85,9 @@ def _content(document: Content, drawn: _Drawn) -> dict[str, Any]:
         "author": document.author,
         "dated": document.date != "",
         "contents": document.contents,
-        "contents-depth": 1 if sum(1 + len(one.blocks) for one in document.sections) > _LONGEST_CONTENTS else 2,
+        "contents-depth": 1 if sum(1 + len(section.blocks) for section in document.sections) > _LONGEST_CONTENTS else 2,
         "contents-place": next(
-            (place for place, one in enumerate(document.sections) if one.id not in _BEFORE_CONTENTS), 0
+            (place for place, section in enumerate(document.sections) if section.id not in _BEFORE_CONTENTS), 0
         ),
         "anchors": sorted(_anchors(document.blocks())),
         "sections": [
@@ -107,7 +107,7 @@ def _timestamp(date: str) -> datetime.datetime:
 
 def _breakable(text: str, longest: int) -> str:
     """Text whose long words may break after their joints. Shorter ones are left whole, to be searched for."""
-    return re.sub(rf"\S{{{longest},}}", lambda found: _with_breaks(found[0]), text)
+    return re.sub(rf"\S{{{longest},}}", lambda match: _with_breaks(match[0]), text)
 
 
 def _with_breaks(word: str) -> str:
@@ -231,7 +231,7 @@ def _column(column: Column, cells: Sequence[TableCell], longest_key: int) -> dic
         "tails": has_tails,
         "is-exact": is_plain or (column.kind in {"figures", "intervals", "bar"} and not has_tails),
         "is-flat": (is_plain or (column.kind == "figures" and not has_tails))
-        and not any("\n" in one for one, _ in texts),
+        and not any("\n" in text for text, _ in texts),
         "shapes": _shapes(text for text, _ in texts),
         "tail-shapes": _shapes(tail for _, tail in texts),
         "cells": [
@@ -270,8 +270,8 @@ def _cell(kind: str, text: str, tail: str | None, cell: TableCell, longest_key: 
 
 def _figure_in_parts(text: str) -> Any:
     """A figure; one with padding as itself, how many digits and points wide the padding is, and what follows it."""
-    found = re.fullmatch(f"(.*?)([{FIGURE_SPACE}{PUNCTUATION_SPACE}]+)(.*)", text, re.DOTALL)
-    if found is None:
+    match = re.fullmatch(f"(.*?)([{FIGURE_SPACE}{PUNCTUATION_SPACE}]+)(.*)", text, re.DOTALL)
+    if match is None:
         return text
-    figure, padding, unit = found.groups()
+    figure, padding, unit = match.groups()
     return [figure, padding.count(FIGURE_SPACE), padding.count(PUNCTUATION_SPACE), unit]

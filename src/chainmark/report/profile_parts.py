@@ -37,15 +37,15 @@ TITLE = "What explains it"
 
 def why_sections(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Section]:
     """What explains a change for the worse; where there is none, only that there are profiles."""
-    found = comparison.profiled
-    is_worse = any(one.gating and one.outcome is Outcome.WORSE for one in comparison.judgements)
-    if not is_worse and not (found and found.is_asked):
+    profiled = comparison.profiled
+    is_worse = any(judgement.gating and judgement.outcome is Outcome.WORSE for judgement in comparison.judgements)
+    if not is_worse and not (profiled and profiled.is_asked):
         return (
-            [Section("explained", TITLE, [_available_profiles(found)], media=ON_PAGES)]
-            if found and found.changes
+            [Section("explained", TITLE, [_available_profiles(profiled)], media=ON_PAGES)]
+            if profiled and profiled.changes
             else []
         )
-    blocks: list[Block] = [*_profiles(comparison, found)] if found else []
+    blocks: list[Block] = [*_profiles(comparison, profiled)] if profiled else []
     table = explaining_table(comparison, rows)
     blocks += [table] if table.rows else []
     plain = [block for block in blocks if not isinstance(block, Chart)]
@@ -55,26 +55,26 @@ def why_sections(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Sect
     ]
 
 
-def _available_profiles(found: Profiled) -> Remarks:
-    runs = enumerated([one for side in found.runs.values() for one in side])
+def _available_profiles(profiled: Profiled) -> Remarks:
+    runs = enumerated([item for side in profiled.runs.values() for item in side])
     return Remarks("profiles-kept", "", [f"Profiles of both sides are kept: `--why` shows them (runs {runs})."])
 
 
-def _profiles(comparison: Comparison, found: Profiled) -> list[Block]:
-    told = [_sentence(change, comparison.labels) for change in found.changes]
-    blocks: list[Block] = [Remarks("profiles", "", told)] if told else []
-    for change in found.changes:
+def _profiles(comparison: Comparison, profiled: Profiled) -> list[Block]:
+    messages = [_sentence(change, comparison.labels) for change in profiled.changes]
+    blocks: list[Block] = [Remarks("profiles", "", messages)] if messages else []
+    for change in profiled.changes:
         blocks += [
             _table(change, comparison.labels, change.functions[:_ON_TERMINAL], TERMINAL),
             _table(change, comparison.labels, change.functions, ON_PAGES),
         ]
         blocks += [flame_graph(change, comparison.labels)] if change.frames else []
     about = [
-        *_runs(comparison, found),
-        *(_cost(comparison, cost) for cost in found.costs),
-        *map(capitalised, found.notes),
+        *_runs(comparison, profiled),
+        *(_cost(comparison, cost) for cost in profiled.costs),
+        *map(capitalised, profiled.notes),
     ]
-    return [*blocks, Remarks("profiles-about", "How they were taken", [_ended(one) for one in about])]
+    return [*blocks, Remarks("profiles-about", "How they were taken", [_ended(item) for item in about])]
 
 
 def _ended(sentence: str) -> str:
@@ -86,28 +86,28 @@ def _sentence(change: ProfileChange, labels: Sequence[str]) -> str:
     unit = units.display_unit(change.unit, [change.baseline, change.candidate])
     left, right = (units.quantity(value, change.unit) for value in (change.baseline, change.candidate))
     difference = change.candidate - change.baseline
-    clear = [one for one in change.functions if _is_clear(one) and one.change * difference > 0.0]
-    clear = sorted(clear, key=lambda one: (-abs(one.change), one.function))[:_NAMED]
-    named = [f"{_short(one.function)} ({_signed(one, unit)})" for one in clear]
+    clear = [function for function in change.functions if _is_clear(function) and function.change * difference > 0.0]
+    clear = sorted(clear, key=lambda item: (-abs(item.change), item.function))[:_NAMED]
+    named = [f"{_short(item.function)} ({_signed(item, unit)})" for item in clear]
     where = f"; clear in {enumerated(named)}" if named else "; no single function changed clearly"
     share = f" ({units.percent(difference / change.baseline)})" if change.baseline > 0.0 else ""
     whole = f"{capitalised(change.label)} per {change.per}: {left} of {labels[0]}, {right} of {labels[1]}{share}"
     return f"{whole}{where}."
 
 
-def _signed(one: FunctionChange, unit: units.DisplayUnit) -> str:
-    scaled = one.change * unit.factor
-    decimals = units.decimals_for([scaled], _half(one, unit))
+def _signed(change: FunctionChange, unit: units.DisplayUnit) -> str:
+    scaled = change.change * unit.factor
+    decimals = units.decimals_for([scaled], _half(change, unit))
     return f"{units.number(scaled, decimals, signed=True)} {unit.symbol}".rstrip()
 
 
-def _half(one: FunctionChange, unit: units.DisplayUnit) -> float | None:
+def _half(change: FunctionChange, unit: units.DisplayUnit) -> float | None:
     """Half the interval; None where there is none."""
-    return None if one.low is None or one.high is None else (one.high - one.low) / 2.0 * unit.factor
+    return None if change.low is None or change.high is None else (change.high - change.low) / 2.0 * unit.factor
 
 
-def _is_clear(one: FunctionChange) -> bool:
-    return one.low is not None and one.high is not None and (one.low > 0.0 or one.high < 0.0)
+def _is_clear(change: FunctionChange) -> bool:
+    return change.low is not None and change.high is not None and (change.low > 0.0 or change.high < 0.0)
 
 
 def _short(function: str) -> str:
@@ -119,9 +119,11 @@ def _table(
     change: ProfileChange, labels: Sequence[str], functions: Sequence[FunctionChange], media: frozenset[Medium]
 ) -> Table:
     """The functions that changed most clearly, with their intervals."""
-    is_grown = any(one.grown_baseline is not None for one in functions)
-    is_called = any(one.within_baseline or one.within_candidate for one in functions)
-    unit = units.display_unit(change.unit, [value for one in functions for value in (one.baseline, one.candidate)])
+    is_grown = any(function.grown_baseline is not None for function in functions)
+    is_called = any(function.within_baseline or function.within_candidate for function in functions)
+    unit = units.display_unit(
+        change.unit, [value for function in functions for value in (function.baseline, function.candidate)]
+    )
     columns = [
         *words("function"),
         *map(Column, labels),
@@ -130,11 +132,13 @@ def _table(
         *([Column("with all it calls", below=True)] if is_called else []),
         *(Column(label, group="grown in the window", below=True) for label in labels if is_grown),
     ]
-    short = [_short(one.function) for one in functions]
-    names = [one.function if short.count(name) > 1 else name for one, name in zip(functions, short, strict=True)]
+    short = [_short(function.function) for function in functions]
+    names = [
+        function.function if short.count(name) > 1 else name for function, name in zip(functions, short, strict=True)
+    ]
     rows = [
-        _row(name, one, unit, is_called=is_called, is_grown=is_grown)
-        for name, one in zip(names, functions, strict=True)
+        _row(name, function, unit, is_called=is_called, is_grown=is_grown)
+        for name, function in zip(names, functions, strict=True)
     ]
     listed = f"{len(functions)} of {units.plural(change.functions_in_all, 'function')}, the clearest change first"
     notes = [
@@ -145,32 +149,32 @@ def _table(
     return Table(f"functions-{change.kind}-{min(media)}", title, columns, rows, notes, sortable=True, media=media)
 
 
-def _row(name: str, one: FunctionChange, unit: units.DisplayUnit, *, is_called: bool, is_grown: bool) -> TableRow:
-    scaled = [value * unit.factor for value in (one.baseline, one.candidate, one.change)]
-    decimals = units.decimals_for(scaled, _half(one, unit))
-    emphasis: Emphasis = "plain" if _is_clear(one) else "quiet"
+def _row(name: str, item: FunctionChange, unit: units.DisplayUnit, *, is_called: bool, is_grown: bool) -> TableRow:
+    scaled = [value * unit.factor for value in (item.baseline, item.candidate, item.change)]
+    decimals = units.decimals_for(scaled, _half(item, unit))
+    emphasis: Emphasis = "plain" if _is_clear(item) else "quiet"
 
     def figure(value: float, *, signed: bool = False) -> str:
         return units.number(value * unit.factor, decimals, signed=signed)
 
     interval = units.NOT_ESTIMABLE
-    if one.low is not None and one.high is not None:
-        interval = f"{figure(one.low, signed=True)} … {figure(one.high, signed=True)}"
-    cells = [figure(one.baseline), figure(one.candidate)]
-    more = [figure(one.within_candidate - one.within_baseline, signed=True)] if is_called else []
-    more += [figure(value or 0.0, signed=True) for value in (one.grown_baseline, one.grown_candidate) if is_grown]
-    change = TableCell(figure(one.change, signed=True), emphasis=emphasis)
+    if item.low is not None and item.high is not None:
+        interval = f"{figure(item.low, signed=True)} … {figure(item.high, signed=True)}"
+    cells = [figure(item.baseline), figure(item.candidate)]
+    more = [figure(item.within_candidate - item.within_baseline, signed=True)] if is_called else []
+    more += [figure(value or 0.0, signed=True) for value in (item.grown_baseline, item.grown_candidate) if is_grown]
+    change = TableCell(figure(item.change, signed=True), emphasis=emphasis)
     return row_of(name, *cells, change, TableCell(interval, emphasis=emphasis), *more)
 
 
-def _runs(comparison: Comparison, found: Profiled) -> list[str]:
-    if not found.runs:
+def _runs(comparison: Comparison, profiled: Profiled) -> list[str]:
+    if not profiled.runs:
         return ["no run of both sides has profiles: `chainmark run PROFILE --version V --profile cpu,heap` makes one"]
     named = [
-        f"{enumerated(runs)} of {label}" for label, runs in zip(comparison.labels, found.runs.values(), strict=True)
+        f"{enumerated(runs)} of {label}" for label, runs in zip(comparison.labels, profiled.runs.values(), strict=True)
     ]
-    told = "the files in raw/profiles of a run are opened by `go tool pprof`"
-    return [f"The profiles are of runs that are not judged: {enumerated(named)}; {told}"]
+    text = "the files in raw/profiles of a run are opened by `go tool pprof`"
+    return [f"The profiles are of runs that are not judged: {enumerated(named)}; {text}"]
 
 
 def _cost(comparison: Comparison, cost: ProfileCost) -> str:

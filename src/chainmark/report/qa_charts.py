@@ -47,5 +47,5 @@ def _decimals(value: float) -> int:
 
 
 def _styled(chart: Chart, id_: str, notes: Sequence[str]) -> Chart:
-    told = " ".join(sentence_of(capitalised(text)) for text in notes if text)
-    return replace(chart, id=id_, note=told, half=True, height=320, paper=_PAPER)
+    text = " ".join(sentence_of(capitalised(text)) for text in notes if text)
+    return replace(chart, id=id_, note=text, half=True, height=320, paper=_PAPER)

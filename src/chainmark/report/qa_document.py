@@ -35,8 +35,14 @@ from chainmark.report.wording import BETTER_WORDS, prose
 def _suite(report: QaReport) -> Suite:
     """A case a scenario. An informational one is shown, not judged."""
     cases = [
-        Case(one.id, one.id, one.result, "; ".join(one.reasons) or one.sentence, gates=one.gating)
-        for one in report.scenarios
+        Case(
+            scenario.id,
+            scenario.id,
+            scenario.result,
+            "; ".join(scenario.reasons) or scenario.sentence,
+            gates=scenario.gating,
+        )
+        for scenario in report.scenarios
     ]
     properties = [
         ("verdict", report.verdict.value),
@@ -46,7 +52,7 @@ def _suite(report: QaReport) -> Suite:
         ("plan", report.plan),
         ("chainmark", report.tool_version),
         *([("old_rule", "fail" if report.second_opinion.fails else "pass")] if report.second_opinion else []),
-        *((f"{one.id}.result", one.result.value) for one in report.scenarios),
+        *((f"{scenario.id}.result", scenario.result.value) for scenario in report.scenarios),
     ]
     output = [report.sentence, *report.notices]
     return Suite(report.title, cases, properties, started_at=report.started_at, output=output)
@@ -84,12 +90,12 @@ def _verdict(report: QaReport) -> list[Block]:
     blocks: list[Block] = [verdict_table(report)]
     if report.notices:
         blocks.append(Remarks("notices", "Before you read any figure", report.notices))
-    told = [*report.reasons, *(f"→ {advice}" for advice in report.advice)]
-    if told:
-        blocks.append(Remarks("reasons", "Why", told))
+    messages = [*report.reasons, *(f"→ {advice}" for advice in report.advice)]
+    if messages:
+        blocks.append(Remarks("reasons", "Why", messages))
     if report.second_opinion:
-        told = [report.second_opinion.in_words()]
-        blocks.append(Remarks("second-rule-summary", "By the rule of the published reports", told))
+        messages = [report.second_opinion.in_words()]
+        blocks.append(Remarks("second-rule-summary", "By the rule of the published reports", messages))
     return blocks
 
 
@@ -113,81 +119,97 @@ def _method(report: QaReport) -> list[Block]:
 
 def _scenario_sections(report: QaReport, place: int) -> Iterator[Section]:
     """What a scenario shows, and what explains a change for the worse in it."""
-    one = report.scenarios[place]
+    scenario = report.scenarios[place]
     # Of what passed, the first screen says enough.
-    yield Section(f"scenario-{one.id}", one.title, _scenario(report, place), closed=one.result is Verdict.PASS)
-    if one.comparison is None:
+    yield Section(
+        f"scenario-{scenario.id}", scenario.title, _scenario(report, place), closed=scenario.result is Verdict.PASS
+    )
+    if scenario.comparison is None:
         return
-    for section in why_sections(one.comparison, RowMaker(one.comparison).rows()):
-        blocks = [replace(block, id=f"{one.id}-{block.id}") for block in section.blocks]
-        yield replace(section, id=f"{one.id}-{section.id}", title=f"{one.title}: {section.title}", blocks=blocks)
+    for section in why_sections(scenario.comparison, RowMaker(scenario.comparison).rows()):
+        blocks = [replace(block, id=f"{scenario.id}-{block.id}") for block in section.blocks]
+        yield replace(
+            section, id=f"{scenario.id}-{section.id}", title=f"{scenario.title}: {section.title}", blocks=blocks
+        )
 
 
 def _scenario(report: QaReport, place: int) -> list[Block]:
-    one = report.scenarios[place]
+    scenario = report.scenarios[place]
     metrics = {metric.id: metric for metric in report.catalogue.metrics}
-    about = [one.question, one.method, *_made(one)]
+    about = [scenario.question, scenario.method, *_made(scenario)]
     blocks: list[Block] = [
         Remarks(
-            f"{one.id}-about", f"{one.title}: question and method", [" ".join(text.split()) for text in about if text]
+            f"{scenario.id}-about",
+            f"{scenario.title}: question and method",
+            [" ".join(text.split()) for text in about if text],
         ),
-        Remarks(f"{one.id}-result", f"{one.title}: {RESULT_WORDS[one.result]}", [prose(one.sentence), *_reasons(one)]),
+        Remarks(
+            f"{scenario.id}-result",
+            f"{scenario.title}: {RESULT_WORDS[scenario.result]}",
+            [prose(scenario.sentence), *_reasons(scenario)],
+        ),
     ]
-    if one.comparison is not None:
-        blocks += [*comparison_table(one, one.comparison), *places_tables(one, one.comparison)]
-    if one.beside:
-        held = conditions_table(one, report.catalogue.conditions)
-        blocks += [beside_table(one, metrics), *([held] if held else [])]
-    if one.swept is not None:
-        blocks += [replace(block, id=f"{one.id}-{block.id}") for block in one.swept.blocks()]
-    blocks += scenario_charts(one, ("scenarios", place))
-    blocks += _by_second_rule(one, report.second_opinion, all_rows=False)
-    if one.workload:
-        blocks.append(facts_table(f"{one.id}-workload", "Network and load", one.workload))
-    if one.runs:
-        blocks += [runs_table(one), gates_table(one)]
-    remarks = [f"{run.run_id}: {text}" for run in one.runs for text in [*run.incidents, *run.warnings]]
+    if scenario.comparison is not None:
+        blocks += [*comparison_table(scenario, scenario.comparison), *places_tables(scenario, scenario.comparison)]
+    if scenario.beside:
+        held = conditions_table(scenario, report.catalogue.conditions)
+        blocks += [beside_table(scenario, metrics), *([held] if held else [])]
+    if scenario.swept is not None:
+        blocks += [replace(block, id=f"{scenario.id}-{block.id}") for block in scenario.swept.blocks()]
+    blocks += scenario_charts(scenario, ("scenarios", place))
+    blocks += _by_second_rule(scenario, report.second_opinion, all_rows=False)
+    if scenario.workload:
+        blocks.append(facts_table(f"{scenario.id}-workload", "Network and load", scenario.workload))
+    if scenario.runs:
+        blocks += [runs_table(scenario), gates_table(scenario)]
+    remarks = [f"{run.run_id}: {text}" for run in scenario.runs for text in [*run.incidents, *run.warnings]]
     if remarks:
-        blocks.append(Remarks(f"{one.id}-remarks", "What to know before believing it", remarks))
+        blocks.append(Remarks(f"{scenario.id}-remarks", "What to know before believing it", remarks))
     return blocks
 
 
-def _made(one: QaScenario) -> list[str]:
-    settings = f" with {', '.join(one.settings)}" if one.settings else ""
-    counted = units.plural(one.repetitions, "run")
-    told = [f"Profile {one.profile_name}{settings}; {counted} per side."]
-    if one.profile_description:
-        without = " without these settings" if one.settings else ""
-        told.append(f"The profile{without}: {one.profile_description}.")
-    if one.needs:
-        told.append(f"It needs {', '.join(one.needs)}.")
-    return told
+def _made(scenario: QaScenario) -> list[str]:
+    settings = f" with {', '.join(scenario.settings)}" if scenario.settings else ""
+    counted = units.plural(scenario.repetitions, "run")
+    messages = [f"Profile {scenario.profile_name}{settings}; {counted} per side."]
+    if scenario.profile_description:
+        without = " without these settings" if scenario.settings else ""
+        messages.append(f"The profile{without}: {scenario.profile_description}.")
+    if scenario.needs:
+        messages.append(f"It needs {', '.join(scenario.needs)}.")
+    return messages
 
 
-def _reasons(one: QaScenario) -> list[str]:
-    if one.result is Verdict.NOT_RUN:
+def _reasons(scenario: QaScenario) -> list[str]:
+    if scenario.result is Verdict.NOT_RUN:
         return []
-    return [*one.reasons, *(f"→ {advice}" for advice in one.advice), *(f"Run again: {text}" for text in one.repeated)]
+    return [
+        *scenario.reasons,
+        *(f"→ {advice}" for advice in scenario.advice),
+        *(f"Run again: {text}" for text in scenario.repeated),
+    ]
 
 
 def _second_rule(report: QaReport) -> list[Block]:
-    told = report.second_opinion
-    if told is None:
+    second_opinion = report.second_opinion
+    if second_opinion is None:
         return []
-    tables = [block for one in report.scenarios for block in _by_second_rule(one, told, all_rows=True)]
-    return [Remarks("second-rule-text", "Both rules", [told.in_words(), *told.about()]), *tables]
+    tables = [
+        block for scenario in report.scenarios for block in _by_second_rule(scenario, second_opinion, all_rows=True)
+    ]
+    return [Remarks("second-rule-text", "Both rules", [second_opinion.in_words(), *second_opinion.about()]), *tables]
 
 
-def _by_second_rule(one: QaScenario, told: Opinion | None, *, all_rows: bool) -> list[Block]:
+def _by_second_rule(scenario: QaScenario, opinion: Opinion | None, *, all_rows: bool) -> list[Block]:
     """A scenario's figures by both rules: all of them, or those on which they do not agree."""
-    if told is None:
+    if opinion is None:
         return []
-    title = f"{one.title}: the rule of the published reports next to ours"
+    title = f"{scenario.title}: the rule of the published reports next to ours"
     if all_rows:
-        found = told.full_table(one.second_rule, f"{one.id}-second-rule", title)
+        result = opinion.full_table(scenario.second_rule, f"{scenario.id}-second-rule", title)
     else:
-        found = told.short_table(one.second_rule, f"{one.id}-disagreements", title)
-    return [] if found is None else [found]
+        result = opinion.short_table(scenario.second_rule, f"{scenario.id}-disagreements", title)
+    return [] if result is None else [result]
 
 
 def _dictionary(report: QaReport) -> list[Block]:
@@ -195,6 +217,6 @@ def _dictionary(report: QaReport) -> list[Block]:
     for metric in gating_metrics(report):
         published = f", published as {metric.published_id}" if metric.published_id else ""
         role = "gating" if metric.gating else "not gating"
-        told = f"{' '.join(metric.description.split())} ({role}, {BETTER_WORDS[metric.better]}{published})"
-        entries.append(Definition(metric.label, metric.id, told))
+        text = f"{' '.join(metric.description.split())} ({role}, {BETTER_WORDS[metric.better]}{published})"
+        entries.append(Definition(metric.label, metric.id, text))
     return [Definitions("metrics", "Metrics", entries)] if entries else []

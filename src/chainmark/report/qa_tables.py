@@ -70,7 +70,7 @@ def subjects_table(report: QaReport) -> Table:
     ]
     facts += [(label, [left, right]) for label, left, right, _ in report.condition_rows]
     rows = [row_of(label, *values) for label, values in facts]
-    notes = [f"{label}: {' '.join(told.split())}" for label, _, _, told in report.condition_rows if told]
+    notes = [f"{label}: {' '.join(row.split())}" for label, _, _, row in report.condition_rows if row]
     return Table("subjects", "What is compared", words("", "baseline", "candidate"), rows, notes)
 
 
@@ -84,11 +84,11 @@ def configuration_table(report: QaReport) -> Table:
     """What the versions' own defaults do differently."""
     rows = [
         row_of(
-            f"{one.file}: {one.key}",
-            _setting(one.baseline, absent=one.only_in == "candidate"),
-            _setting(one.candidate, absent=one.only_in == "baseline"),
+            f"{difference.file}: {difference.key}",
+            _setting(difference.baseline, absent=difference.only_in == "candidate"),
+            _setting(difference.candidate, absent=difference.only_in == "baseline"),
         )
-        for one in report.configuration_differences
+        for difference in report.configuration_differences
     ]
     return Table(
         "configuration",
@@ -115,13 +115,13 @@ def comparison_table(scenario: QaScenario, comparison: Comparison) -> list[Table
         for id_, title in ((table.id, table.title) for table in comparison.catalogue.tables)
         if id_ in scenario.tables
     }
-    said = {row.anchor for found in [gating, *own.values()] for row in found}
+    said = {row.anchor for result in [gating, *own.values()] for row in result}
     moved = [row for row in rows if row.anchor not in said and (row.moved or row.metric_id in held)]
     parts = [("Gating metrics", gating), *own.items(), ("What else moved, or cannot be compared", moved)]
     return [
-        _rows_table(scenario, f"{scenario.id}-metrics-{number}", title, found, comparison)
-        for number, (title, found) in enumerate(parts)
-        if found
+        _rows_table(scenario, f"{scenario.id}-metrics-{number}", title, part, comparison)
+        for number, (title, part) in enumerate(parts)
+        if part
     ]
 
 
@@ -178,18 +178,18 @@ def beside_table(scenario: QaScenario, metrics: dict[str, Metric]) -> Table:
             Column("interval", group=label, kind="words"),
         ]
     rows = []
-    for found in scenario.beside:
-        metric = metrics[found.metric_id]
-        values = [item.candidate.value for item in found.judgements] + [found.judgements[0].baseline.value]
+    for beside_row in scenario.beside:
+        metric = metrics[beside_row.metric_id]
+        values = [item.candidate.value for item in beside_row.judgements] + [beside_row.judgements[0].baseline.value]
         unit = units.display_unit(metric.unit, values)
         decimals = units.decimals_for([unit.of(value) for value in values])
-        label = judged_name(metric, found.statistic)
+        label = judged_name(metric, beside_row.statistic)
         cells = [
             TableCell(f"{label}, {unit.symbol}" if unit.symbol else label),
-            TableCell(units.number(unit.of(found.judgements[0].baseline.value), decimals)
-                      if found.judgements[0].baseline.value is not None else units.NO_DATA),
+            TableCell(units.number(unit.of(beside_row.judgements[0].baseline.value), decimals)
+                      if beside_row.judgements[0].baseline.value is not None else units.NO_DATA),
         ]  # fmt: skip
-        for item in found.judgements[: len(others)]:
+        for item in beside_row.judgements[: len(others)]:
             cells += _beside_cells(item, unit, decimals)
         rows.append(TableRow(cells))
     against = f" Under each: its value, the change against {first}, and its 90 % interval." if others else ""

@@ -26,9 +26,9 @@ def release_document(page: ReleasePage) -> Document:
         word=page.verdict.value.upper(),
         sentence=prose(page.sentence),
         suites=[
-            comparison_suite(one, f"{label}, against {one.labels[0]}")
+            comparison_suite(comparison, f"{label}, against {comparison.labels[0]}")
             for result in page.against
-            for label, one in zip(result.labels, result.comparisons, strict=True)
+            for label, comparison in zip(result.labels, result.comparisons, strict=True)
         ],
         sections=[section for section in [*_text(page), *judged, *_published(page)] if section.blocks],
         notes=[],
@@ -40,14 +40,14 @@ def release_document(page: ReleasePage) -> Document:
 
 def _text(page: ReleasePage) -> Iterator[Section]:
     stated = [Remarks("statement", "Statement", [page.statement])] if page.statement else []
-    for place, (part, chapters) in enumerate(groupby(page.text, key=lambda one: one.part)):
+    for place, (part, chapters) in enumerate(groupby(page.text, key=lambda chapter: chapter.part)):
         blocks = [_chapter(place, number, chapter) for number, chapter in enumerate(chapters)]
         first: list[Block] = [*(stated if place == 0 else []), *blocks]
         yield Section(f"text-{place}", part, first, folded=False)
 
 
 def _chapter(place: int, number: int, chapter: Chapter) -> Remarks:
-    return Remarks(f"text-{place}-{number}", chapter.title, [prose(one.text) for one in chapter.sentences])
+    return Remarks(f"text-{place}-{number}", chapter.title, [prose(sentence.text) for sentence in chapter.sentences])
 
 
 def _judged(page: ReleasePage) -> Iterator[tuple[int, str, list[Block]]]:
@@ -61,18 +61,18 @@ def _judged(page: ReleasePage) -> Iterator[tuple[int, str, list[Block]]]:
 
 
 def _rests(page: ReleasePage, result: ByWorkload) -> Iterator[Block]:
-    for place, (label, one) in enumerate(zip(result.labels, result.comparisons, strict=True)):
-        yield from workload_blocks(place, label, one, in_full=not page.published)
+    for place, (label, comparison) in enumerate(zip(result.labels, result.comparisons, strict=True)):
+        yield from workload_blocks(place, label, comparison, in_full=not page.published)
 
 
 def _published(page: ReleasePage) -> Iterator[Section]:
     """The parts that readers of the system's published reports know, workload by workload."""
     parts = page.published
-    yield from _sections("analysis", "Analysis", parts, [one.tables() for one in parts])
-    yield from _sections("parameters", "Manifest", parts, [one.parameters() for one in parts])
+    yield from _sections("analysis", "Analysis", parts, [part.tables() for part in parts])
+    yield from _sections("parameters", "Manifest", parts, [part.parameters() for part in parts])
     charts = [
-        with_chart_note(one.charts(), "; ".join(noted))
-        for one, noted in zip(parts, page.noted or [[]] * len(parts), strict=True)
+        with_chart_note(part.charts(), "; ".join(noted))
+        for part, noted in zip(parts, page.noted or [[]] * len(parts), strict=True)
     ]
     yield from _sections("charts", "Appendix A: charts", parts, charts)
     words = parts[0].dictionary() if parts else ()
@@ -82,6 +82,6 @@ def _published(page: ReleasePage) -> Iterator[Section]:
 def _sections(
     id_: str, title: str, parts: Sequence[PublishedPart], of_parts: Sequence[Sequence[Block]]
 ) -> Iterator[Section]:
-    for place, (one, own) in enumerate(zip(parts, of_parts, strict=True)):
+    for place, (published_part, own) in enumerate(zip(parts, of_parts, strict=True)):
         blocks = [replace(block, id=f"{block.id}-{place}") for block in own]
-        yield Section(f"{id_}-{place}", f"{title}: {one.workload()} workload", blocks)
+        yield Section(f"{id_}-{place}", f"{title}: {published_part.workload()} workload", blocks)

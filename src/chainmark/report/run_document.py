@@ -67,7 +67,10 @@ def run_document(record: RunRecord) -> Document:
     """Lay out a run."""
     manifest = record.manifest
     said = record.caveats.sentences  # on the first screen
-    notes = [*(one.what for one in manifest.incidents), *(text for text in manifest.warnings if text not in said)]
+    notes = [
+        *(incident.what for incident in manifest.incidents),
+        *(text for text in manifest.warnings if text not in said),
+    ]
     short = in_short(manifest.counts)
     sections = [
         Section("gates-section", "Gates", [_gates(manifest)] if manifest.gates else []),
@@ -95,19 +98,19 @@ def run_document(record: RunRecord) -> Document:
 def _sentence(manifest: Manifest) -> str:
     if manifest.status is not Status.VALID:
         deciding = manifest.deciding_gates
-        told = "; ".join(f"{gate.label}: {gate.measured}, but {gate.limit} is required" for gate in deciding)
+        text = "; ".join(f"{gate.label}: {gate.measured}, but {gate.limit} is required" for gate in deciding)
         meaning = {
             Status.FAILED: "The subject failed the run, which counts against it in a comparison",
             Status.INVALID: "The run is invalid and is never compared",
         }[manifest.status]
-        return f"{meaning}: {told}."
+        return f"{meaning}: {text}."
     others = "".join(f", {count}" for count in gate_counts(manifest.gates))
     return f"The run may be compared: none of {units.plural(len(manifest.gates), 'gate')} failed{others}."
 
 
 def _case(gate: Gate) -> Case:
-    told = f"{gate.measured}; required: {gate.limit}"
-    reason = f"{told} ({gate.detail})" if gate.detail else told
+    text = f"{gate.measured}; required: {gate.limit}"
+    reason = f"{text} ({gate.detail})" if gate.detail else text
     verdict = _OF_GATE.get(gate.status, _OF_KIND[gate.kind])
     return Case(gate.id, gate.label, verdict, reason, gates=gate.status not in {GateStatus.WARN, GateStatus.UNKNOWN})
 
@@ -118,9 +121,9 @@ def _gates(manifest: Manifest) -> Table:
         headings.remove("detail")
     rows = []
     for gate in manifest.gates:
-        told = [TableCell(getattr(gate, name)) for name in headings[3:]]
+        cells = [TableCell(getattr(gate, name)) for name in headings[3:]]
         status = TableCell(gate_word(gate.status), emphasis=_LOOKS[gate.status])
-        rows.append(row_of(gate.label, gate.kind.value, status, *told))
+        rows.append(row_of(gate.label, gate.kind.value, status, *cells))
     return Table("gates", "What the run must meet", words(*headings), rows)
 
 

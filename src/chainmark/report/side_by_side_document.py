@@ -67,7 +67,7 @@ def side_by_side_document(document_: SideBySide) -> Document:
         verdict=document_.verdict,
         word=document_.verdict.value.upper(),
         sentence=prose(document_.sentence),
-        suites=[comparison_suite(one.comparison, one.label) for one in candidates],
+        suites=[comparison_suite(candidate.comparison, candidate.label) for candidate in candidates],
         sections=[section for section in sections if section.blocks],
         notes=[
             "Every version is compared with the first one, as the two alone would be: several candidates are no reason "
@@ -79,51 +79,51 @@ def side_by_side_document(document_: SideBySide) -> Document:
 
 def _verdicts(candidates: Sequence[_Candidate]) -> Table:
     rows = []
-    for one in candidates:
-        moved = TableCell(units.count(sum(row.moved and not row.gating for row in one.rows.values())))
-        rows.append(row_of(one.label, *verdict_cells(one.comparison), moved))
+    for candidate in candidates:
+        moved = TableCell(units.count(sum(row.moved and not row.gating for row in candidate.rows.values())))
+        rows.append(row_of(candidate.label, *verdict_cells(candidate.comparison), moved))
     columns = [*verdict_columns("version"), Column("moved")]
     note = "Gating metrics by outcome; “moved”: diagnostic metrics that changed (q = 0.05)."
     return Table("verdicts", "Verdict by version", columns, rows, [note])
 
 
-def _reasons(one: _Candidate) -> Remarks:
-    found = one.comparison
+def _reasons(candidate: _Candidate) -> Remarks:
+    comparison = candidate.comparison
     return Remarks(
-        f"reasons-{one.label}",
-        f"{one.label} against {one.comparison.baseline.label}",
-        [prose(text) for text in (found.sentence, *found.reasons)]
-        + [f"→ {prose(text)}" for text in found.advice]
-        + ([prose(found.false_alarms.told)] if found.false_alarms else []),
+        f"reasons-{candidate.label}",
+        f"{candidate.label} against {candidate.comparison.baseline.label}",
+        [prose(text) for text in (comparison.sentence, *comparison.reasons)]
+        + [f"→ {prose(text)}" for text in comparison.advice]
+        + ([prose(comparison.false_alarms.told)] if comparison.false_alarms else []),
     )
 
 
 def _splits(candidates: Sequence[_Candidate]) -> list[Block]:
     """What of each candidate's changes has which cause."""
     blocks: list[Block] = []
-    for place, one in enumerate(candidates):
-        found = one.comparison
-        deciding = {judgement.metric_id for judgement in found.judgements if judgement.gating}
-        own = split_blocks(found.splits, found.catalogue, deciding, one.label)
+    for place, candidate in enumerate(candidates):
+        comparison = candidate.comparison
+        deciding = {judgement.metric_id for judgement in comparison.judgements if judgement.gating}
+        own = split_blocks(comparison.splits, comparison.catalogue, deciding, candidate.label)
         blocks += [replace(block, id=f"{block.id}-{place}") for block in own]
     return blocks
 
 
 def _anchors(candidates: Sequence[_Candidate], table: str | None) -> list[str]:
     """The rows of a table, or without one the gating ones, in the order of the candidates' reports."""
-    found: dict[str, None] = {}
-    for one in candidates:
-        tables = {metric.id: metric.table for metric in one.comparison.catalogue.metrics}
-        for anchor, row in one.rows.items():
+    results: dict[str, None] = {}
+    for candidate in candidates:
+        tables = {metric.id: metric.table for metric in candidate.comparison.catalogue.metrics}
+        for anchor, row in candidate.rows.items():
             if row.gating if table is None else tables[row.metric_id] == table:
-                found[anchor] = None
-    return list(found)
+                results[anchor] = None
+    return list(results)
 
 
 def _tables(base: str, candidates: Sequence[_Candidate]) -> list[Block]:
     titles: dict[str, str] = {}
-    for one in candidates:
-        for table in one.comparison.catalogue.tables:
+    for candidate in candidates:
+        for table in candidate.comparison.catalogue.tables:
             titles.setdefault(table.id, table.title)
     tables = [
         _metric_table(f"table-{id_}", title, base, candidates, _anchors(candidates, id_))
@@ -134,19 +134,19 @@ def _tables(base: str, candidates: Sequence[_Candidate]) -> list[Block]:
 
 def _metric_table(id_: str, title: str, base: str, candidates: Sequence[_Candidate], anchors: Sequence[str]) -> Table:
     columns = [*words("metric"), Column(base)]
-    for one in candidates:
+    for candidate in candidates:
         columns += [
-            Column(one.label, group=one.label),
-            Column("change", group=one.label),
-            Column("interval", group=one.label, kind="words"),
-            Column("outcome", group=one.label, kind="words"),
+            Column(candidate.label, group=candidate.label),
+            Column("change", group=candidate.label),
+            Column("interval", group=candidate.label, kind="words"),
+            Column("outcome", group=candidate.label, kind="words"),
         ]
     rows = []
     for anchor in anchors:
-        first = next(one.rows[anchor] for one in candidates if anchor in one.rows)
+        first = next(item.rows[anchor] for item in candidates if anchor in item.rows)
         cells = [TableCell(first.label_with_unit), TableCell(first.baseline)]
-        for one in candidates:
-            cells += _cells(one.rows.get(anchor))
+        for candidate in candidates:
+            cells += _cells(candidate.rows.get(anchor))
         rows.append(TableRow(cells))
     confidence = units.plain_percent(candidates[0].comparison.confidence)
     note = f"Under each version: its value, the change against {base} with its {confidence} interval, and the outcome."
@@ -166,29 +166,31 @@ def _cells(row: JudgedRow | None) -> list[TableCell]:
 
 def _validity(candidates: Sequence[_Candidate]) -> list[Block]:
     gates: dict[str, str] = {}
-    for one in candidates:
-        for gate in one.comparison.gates:
+    for candidate in candidates:
+        for gate in candidate.comparison.gates:
             gates.setdefault(gate.id, gate.label)
     rows = []
     for id_, label in gates.items():
         cells = [TableCell(label)]
-        for one in candidates:
-            found = next((gate for gate in one.comparison.gates if gate.id == id_), None)
-            text = f"{GATE_MARKS[found.status]} {found.measured}" if found else units.UNSET
-            cells.append(TableCell(text, emphasis="worse" if found and found.status == "fail" else "plain"))
+        for candidate in candidates:
+            result = next((gate for gate in candidate.comparison.gates if gate.id == id_), None)
+            text = f"{GATE_MARKS[result.status]} {result.measured}" if result else units.UNSET
+            cells.append(TableCell(text, emphasis="worse" if result and result.status == "fail" else "plain"))
         rows.append(TableRow(cells))
-    columns = words("gate of the pair", *(one.label for one in candidates))
+    columns = words("gate of the pair", *(item.label for item in candidates))
     blocks: list[Block] = [Table("gates", "Each version with the baseline", columns, rows)] if rows else []
-    for one in candidates:
-        items = validity.concerns(one.comparison, warnings=True)
+    for candidate in candidates:
+        items = validity.concerns(candidate.comparison, warnings=True)
         if items:
-            blocks.append(Remarks(f"validity-{one.label}", f"{one.label}: what to know before believing it", items))
+            blocks.append(
+                Remarks(f"validity-{candidate.label}", f"{candidate.label}: what to know before believing it", items)
+            )
     return blocks
 
 
 def _figures(document_: SideBySide, candidates: Sequence[_Candidate]) -> list[Chart]:
     """What decides first, then by effect against noise; what is the same in every sample is not drawn."""
-    ranks = ranks_of([row for one in candidates for row in one.rows.values()])
+    ranks = ranks_of([row for candidate in candidates for row in candidate.rows.values()])
     places = [place for place, chart in enumerate(document_.charts) if only_value(chart) is None]
     places.sort(key=lambda place: ranks[document_.charts[place].metric_id])
     return [_figure(document_, place) for place in places]
@@ -196,6 +198,6 @@ def _figures(document_: SideBySide, candidates: Sequence[_Candidate]) -> list[Ch
 
 def _figure(document_: SideBySide, place: int) -> Chart:
     chart = document_.charts[place]
-    metrics = {metric.id: metric for one in document_.comparisons for metric in one.catalogue.metrics}
+    metrics = {metric.id: metric for comparison in document_.comparisons for metric in comparison.catalogue.metrics}
     context = ChartContext(metrics[chart.metric_id].unit, {label: label for label in document_.labels})
     return replace(sample_chart(chart, context, ("charts", place)), palette="lines", paper=_PAPER)

@@ -134,9 +134,9 @@ def configuration_table(comparison: Comparison, id_: str, title: str, *, default
         defaults: True: where the versions' own defaults differ; False: where a profile or the command line made the
             difference; None: all.
     """
-    found = [item for item in comparison.configuration_differences if defaults in (None, item.is_default_change)]
+    differences = [item for item in comparison.configuration_differences if defaults in (None, item.is_default_change)]
     # Those that a profile made come last.
-    found.sort(key=lambda item: not item.is_default_change)
+    differences.sort(key=lambda item: not item.is_default_change)
     rows = [
         row_of(
             item.key,
@@ -144,7 +144,7 @@ def configuration_table(comparison: Comparison, id_: str, title: str, *, default
             _configured(item.baseline, absent=item.only_in == "candidate"),
             _configured(item.candidate, absent=item.only_in == "baseline"),
         )
-        for item in found
+        for item in differences
     ]
     return Table(id_, title, _keys(*comparison.labels), rows, media=ON_PAGES)
 

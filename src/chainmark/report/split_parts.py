@@ -101,7 +101,7 @@ def _inner(catalogue: Catalogue, splits: Sequence[Split]) -> list[Block]:
     """What each part of the changes consists of, where it does."""
     tables: list[Block] = []
     for part in {part.id: part for split in splits for part in split.of() if split.of(part.id)}.values():
-        labels = list(dict.fromkeys(one.label for split in splits for one in split.of(part.id)))
+        labels = list(dict.fromkeys(split_part.label for split in splits for split_part in split.of(part.id)))
         rows = [_row(catalogue, split, split.of(part.id), labels, part.id) for split in splits]
         columns = [*words("metric"), Column(part.label), *(Column(label) for label in labels)]
         title = f"What the {part.label}’s part consists of"
@@ -116,8 +116,10 @@ def _row(
     unit = units.display_unit(metric.unit, [split.change])
     of = next((part for part in split.parts if part.id == whole), None)
     first = _cell(split, split.change, unit) if of is None else _cell(split, of.change, unit, of)
-    found = {part.label: part for part in parts}
-    cells = [_cell(split, found[one].change, unit, found[one]) if one in found else TableCell() for one in labels]
+    result = {part.label: part for part in parts}
+    cells = [
+        _cell(split, result[label].change, unit, result[label]) if label in result else TableCell() for label in labels
+    ]
     return row_of(judged_name(metric, split.statistic), first, *cells)
 
 

@@ -26,7 +26,7 @@ _EXACT = 2**51  # below it a figure times a power of ten is rounded to the very 
 def in_steps(text: str) -> bytes:
     """JSON with its lists of eight decimal figures or more in steps, where that is exact."""
     steps: list[IntArray] = [np.empty(0, dtype=np.int64)]
-    left = _FIGURES.sub(lambda found: _stepped(found[0], steps), text)
+    left = _FIGURES.sub(lambda match: _stepped(match[0], steps), text)
     signed = np.concatenate(steps).astype("<i8")
     folded = (signed << 1) ^ (signed >> 63)
     places = (int(folded.max(initial=0)).bit_length() + 7) // 8

@@ -242,7 +242,7 @@ def _gap(group: _Group) -> str:
 
 
 def _across(group: _Group) -> int:
-    return len(_gap(group)) + sum(one.width for one in group) + len(_GAP) * (len(group) - 1)
+    return len(_gap(group)) + sum(printed.width for printed in group) + len(_GAP) * (len(group) - 1)
 
 
 def _least(group: _Group) -> int:
@@ -345,7 +345,7 @@ def _print_block(table: Table, names: _Printed, groups: Sequence[_Group], out: P
     out.line(Text("".join([_INDENT, names.heading, *heads]).rstrip(), style=_QUIET))
     before = len(_INDENT) + names.width + sum(map(_across, groups[:-1]))
     for index, row in enumerate(table.rows):
-        if row.second and not first and not any(one.cells[index].strip() for group in groups for one in group):
+        if row.second and not first and not any(printed.cells[index].strip() for group in groups for printed in group):
             continue  # a second opinion that says nothing here
         line = Text(_INDENT)
         line.append(names.cells[index], style=names.styles[index])
@@ -361,9 +361,9 @@ def _print_block(table: Table, names: _Printed, groups: Sequence[_Group], out: P
 
 def _append_group(line: Text, group: _Group, index: int) -> None:
     line.append(_gap(group))
-    for position, one in enumerate(group):
+    for position, printed in enumerate(group):
         line.append(_GAP if position else "")
-        line.append(one.cells[index], style=one.styles[index])
+        line.append(printed.cells[index], style=printed.styles[index])
 
 
 def _print_wrapped(line: Text, group: _Group, index: int, before: int, out: Printer) -> None:
@@ -379,7 +379,7 @@ def _print_wrapped(line: Text, group: _Group, index: int, before: int, out: Prin
 
 def _heading(group: _Group) -> str:
     if not group[0].group:
-        return _GAP.join(one.heading for one in group)
+        return _GAP.join(printed.heading for printed in group)
     across = _across(group) - len(_gap(group))
     return _right(shorten(group[0].group, across), across)
 
@@ -392,12 +392,12 @@ def _in_two_lines(table: Table, width: int) -> _Folded | None:
     places = range(1, len(table.columns))
     below = [place for place in places if table.columns[place].below]
     first = [_printed(table, place, _USUAL_BAR, tails=True) for place in places if place not in below]
-    taken = len(_INDENT) + sum(one.width + len(_GAP) for one in first)
+    taken = len(_INDENT) + sum(printed.width + len(_GAP) for printed in first)
     if width - taken < _NARROWEST_NAME:
         return None
     fixed = [_printed(table, place, _NARROWEST_BAR, tails=True) for place in below]
     bars = sum(table.columns[place].kind == "bar" for place in below)
-    spare = width - 2 * len(_INDENT) - sum(one.width for one in fixed) - len(_GAP) * (len(fixed) - 1)
+    spare = width - 2 * len(_INDENT) - sum(printed.width for printed in fixed) - len(_GAP) * (len(fixed) - 1)
     if spare < 0:
         return None
     bar = min(_WIDEST_BAR, _NARROWEST_BAR + 2 * (spare // (2 * max(bars, 1))))
@@ -409,16 +409,16 @@ def _print_in_two_lines(table: Table, folded: _Folded, out: Printer) -> None:
     """Two lines a row, the second one only where it has figures."""
     names, first, second = folded
     places = [place for place, column in enumerate(table.columns) if column.below]
-    out.line(Text(_INDENT + _GAP.join([names.heading, *(one.heading for one in first)]), style=_QUIET))
+    out.line(Text(_INDENT + _GAP.join([names.heading, *(printed.heading for printed in first)]), style=_QUIET))
     has_figures = [any(row.cells[place].tail or row.cells[place].bar for place in places) for row in table.rows]
     if any(has_figures):
-        out.line(Text(2 * _INDENT + _GAP.join(one.heading for one in second), style=_QUIET))
+        out.line(Text(2 * _INDENT + _GAP.join(printed.heading for printed in second), style=_QUIET))
     for index, filled in enumerate(has_figures):
         for start, columns in ((_INDENT, [names, *first]), (2 * _INDENT, second if filled else [])):
             line = Text(start if columns else "")
-            for position, one in enumerate(columns):
+            for position, column in enumerate(columns):
                 line.append(_GAP if position else "")
-                line.append(one.cells[index], style=one.styles[index])
+                line.append(column.cells[index], style=column.styles[index])
             if columns:
                 out.line(line)
     out.blank()

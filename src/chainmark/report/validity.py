@@ -58,8 +58,8 @@ class RunGate:
     @property
     def status(self) -> GateStatus:
         """The worst of what it found."""
-        found = [gate.status for gate in self.every]
-        return next((status for status in _WORST_FIRST if status in found), GateStatus.PASS)
+        result = [gate.status for gate in self.every]
+        return next((status for status in _WORST_FIRST if status in result), GateStatus.PASS)
 
     @property
     def details(self) -> list[str]:
@@ -69,12 +69,12 @@ class RunGate:
 
 def run_gates(comparison: Comparison) -> list[RunGate]:
     """Every gate of the runs, once; failed ones first."""
-    found: dict[tuple[str, str], RunGate] = {}
+    result: dict[tuple[str, str], RunGate] = {}
     for side in (comparison.baseline, comparison.candidate):
         for gate in (gate for run in side.runs for gate in run.gates):
-            entry = found.setdefault((gate.id, gate.limit), RunGate(gate.label, gate.limit, [], []))
+            entry = result.setdefault((gate.id, gate.limit), RunGate(gate.label, gate.limit, [], []))
             (entry.baseline if side is comparison.baseline else entry.candidate).append(gate)
-    return sorted(found.values(), key=lambda entry: _WORST_FIRST.index(entry.status))
+    return sorted(result.values(), key=lambda entry: _WORST_FIRST.index(entry.status))
 
 
 def runs_of(comparison: Comparison) -> list[tuple[Side, RunEntry]]:
@@ -182,7 +182,7 @@ def _warnings(comparison: Comparison) -> list[str]:
     for texts in alike.values():
         joined = with_range(list(texts))
         said = (
-            {joined: sorted({one for names in texts.values() for one in names}, key=every.index)} if joined else texts
+            {joined: sorted({name for names in texts.values() for name in names}, key=every.index)} if joined else texts
         )
         lines += [f"{_whose(names, comparison)}: {text}" for text, names in said.items()]
     return lines
@@ -191,15 +191,15 @@ def _warnings(comparison: Comparison) -> list[str]:
 def with_range(texts: Sequence[str]) -> str:
     """Sentences that differ in one number as one: "3 to 9 blocks were lost"; "" where they differ in more."""
     numbers = [_NUMBER.findall(text) for text in texts]
-    places = [place for place, found in enumerate(zip(*numbers, strict=True)) if len(set(found)) > 1]
+    places = [place for place, result in enumerate(zip(*numbers, strict=True)) if len(set(result)) > 1]
     if len(places) > 1:
         return ""
     parts = _NUMBER.split(texts[0])
-    told = list(numbers[0])
+    reported = list(numbers[0])
     for place in places:
-        low, *_, high = sorted((found[place] for found in numbers), key=lambda text: int(text.replace(",", "")))
-        told[place] = f"{low} to {high}"
-    return "".join(part + number for part, number in zip(parts, [*told, ""], strict=True))
+        low, *_, high = sorted((number[place] for number in numbers), key=lambda text: int(text.replace(",", "")))
+        reported[place] = f"{low} to {high}"
+    return "".join(part + number for part, number in zip(parts, [*reported, ""], strict=True))
 
 
 def _whose(names: Sequence[str], comparison: Comparison) -> str:
@@ -224,11 +224,11 @@ def _missed(gate: RunGate, comparison: Comparison, *, of_the_pair: bool) -> str:
     """A gate that was not plainly met: what was required, and the runs in which it was not."""
     sides = ((comparison.baseline.label, gate.baseline), (comparison.candidate.label, gate.candidate))
     if of_the_pair:
-        found = gate.baseline[0].measured
+        measured = gate.baseline[0].measured
     else:
-        found = "; ".join(_not_met(name, gates) for name, gates in sides if any(map(_is_missed, gates)))
+        measured = "; ".join(_not_met(name, gates) for name, gates in sides if any(map(_is_missed, gates)))
     detail = f" ({'; '.join(gate.details)})" if gate.details else ""
-    return f"{gate.label}: {found}; required: {gate.limit}{detail}"
+    return f"{gate.label}: {measured}; required: {gate.limit}{detail}"
 
 
 def _is_missed(gate: Gate) -> bool:
@@ -251,8 +251,8 @@ def validity_blocks(comparison: Comparison) -> list[Block]:
         rows = [row_of(*row.cells, item.explanation) for row, item in zip(table.rows, differing, strict=True)]
         blocks.append(replace(table, columns=[*table.columns, *words("what that does")], rows=rows))
     if comparison.workload_differences:
-        found = workload_differences(comparison)
-        blocks.append(pairs_table("workload-differences", "Workload differences", labels, found))
+        result = workload_differences(comparison)
+        blocks.append(pairs_table("workload-differences", "Workload differences", labels, result))
     gates = _gates_table(comparison)
     blocks += [gates] if gates.rows else []
     blocks += [_runs_table(comparison), *_accounts(comparison)] if runs_of(comparison) else []
@@ -395,5 +395,5 @@ def _accounts_table(id_: str, comparison: Comparison, choose: Callable[[Accounts
 
 
 def _count(run: RunEntry, account: str, name: str) -> TableCell:
-    found = run.counts.get(account, {}).get(name)
-    return TableCell(units.UNSET if found is None else units.count(found))
+    result = run.counts.get(account, {}).get(name)
+    return TableCell(units.UNSET if result is None else units.count(result))

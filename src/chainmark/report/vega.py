@@ -167,8 +167,8 @@ class _Drawing:
     @cached_property
     def _ends(self) -> dict[Along, tuple[float, float] | None]:
         """The lowest and the highest value along each axis; None without any."""
-        found: dict[Along, list[float]] = {"x": self.chart.values("x"), "y": self.chart.values("y")}
-        return {along: (min(values), max(values)) if values else None for along, values in found.items()}
+        results: dict[Along, list[float]] = {"x": self.chart.values("x"), "y": self.chart.values("y")}
+        return {along: (min(values), max(values)) if values else None for along, values in results.items()}
 
     # ---- what stands where ------------------------------------------------------------------------------------------
     def _place(self, along: Along, place: Place) -> Spec:
@@ -251,13 +251,13 @@ class _Drawing:
         return encoding
 
     def _transform(self, layer: Layer) -> list[Spec]:
-        found: list[Spec] = []
+        specs: list[Spec] = []
         choice = self.chart.choice
         if choice and self.interactive and choice in self.chart.data[layer.data]:
-            found.append({"filter": f"datum[{json.dumps(choice)}] === choice"})
+            specs.append({"filter": f"datum[{json.dumps(choice)}] === choice"})
         if isinstance(layer.above, str):
-            found.append({"calculate": f"-2 - {_ROW_ABOVE_PX} * datum[{json.dumps(layer.above)}]", "as": "above"})
-        return found
+            specs.append({"calculate": f"-2 - {_ROW_ABOVE_PX} * datum[{json.dumps(layer.above)}]", "as": "above"})
+        return specs
 
     def _mark(self, layer: Layer) -> Spec:
         mark = dict(_MARKS[layer.mark])
@@ -430,8 +430,8 @@ def _ticks(low: float, high: float) -> list[float]:
     """1, 2, 5, 10, … or, of many decades, the decades alone."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1, 2, 5) if len(decades) <= _MOST_DECADES else (1,)
-    found = [step * 10.0**decade for decade in decades for step in steps]
-    return [tick for tick in found if low <= tick <= high]
+    results = [step * 10.0**decade for decade in decades for step in steps]
+    return [tick for tick in results if low <= tick <= high]
 
 
 def _tooltip_expression(tips: Sequence[Tooltip]) -> str:

@@ -37,8 +37,8 @@ def gate_word(status: GateStatus) -> str:
 
 def gate_counts(gates: Iterable[Gate]) -> list[str]:
     """How many gates were not met, by what became of them: "1 failed", "2 could not be checked"."""
-    found = Counter(gate.status for gate in gates)
-    return [f"{found[status]} {word}" for status, word in _COUNTED.items() if found[status]]
+    counter = Counter(gate.status for gate in gates)
+    return [f"{counter[status]} {word}" for status, word in _COUNTED.items() if counter[status]]
 
 
 def prose(text: str) -> str:

@@ -109,11 +109,11 @@ def _answer(request: Request, site: Site, make: Callable[..., Page]) -> Response
 
 
 def _asked(query: Query) -> Asked:
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
     for key, value in query:
         if value:
-            found.setdefault(key, []).append(value)
-    return found
+            results.setdefault(key, []).append(value)
+    return results
 
 
 def _formatted(request: Request, site: Site, page: Page, query: Query) -> Response:
@@ -138,7 +138,7 @@ def _page(page: Page, path: str, query: Query) -> Response:
 def _exported(document: Document, suffix: str) -> Response:
     """The document as a file, as a command writes it."""
     if suffix not in FORMATS:
-        raise UsageError(f"a page has no format `{suffix[1:]}`", f"there are {', '.join(one[1:] for one in FORMATS)}")
+        raise UsageError(f"a page has no format `{suffix[1:]}`", f"there are {', '.join(item[1:] for item in FORMATS)}")
     name = f"{document.kind}{suffix}"
     if suffix == ".json":
         return Response(document.json, media_type="application/json")
@@ -164,11 +164,11 @@ def _feed(request: Request, site: Site) -> Response:
 def _badge(request: Request, site: Site) -> Response:
     system, profile = request.path_params["system"], request.path_params["profile"]
     cards, _ = site.cards(wait=True)
-    found = next((card for card in cards if card.system == system and card.profile == profile), None)
-    if found is None:
+    card = next((card for card in cards if card.system == system and card.profile == profile), None)
+    if card is None:
         return Response(badge(profile, "unknown", ""), 404, media_type="image/svg+xml", headers=_SVG)
-    said = f"{found.newest} {found.word.lower() or 'measured'}"
-    return Response(badge(found.profile, said, found.tone), media_type="image/svg+xml", headers=_SVG)
+    said = f"{card.newest} {card.word.lower() or 'measured'}"
+    return Response(badge(card.profile, said, card.tone), media_type="image/svg+xml", headers=_SVG)
 
 
 def _trouble(request: Request, message: str, hint: str, status: int) -> Response:

@@ -85,7 +85,7 @@ def _steps(run: SealedRun) -> Iterator[CurveStep]:
 
 
 def _chart(curves: Curves, versions: Sequence[str], endpoint: str, kind: str) -> Chart | None:
-    own = [one for one in curves.steps if (one.endpoint, one.kind) == (endpoint, kind) and one.p99_s]
+    own = [step for step in curves.steps if (step.endpoint, step.kind) == (endpoint, kind) and step.p99_s]
     if not own:
         return None
     axis = next(text for known, text in KIND_AXES.items() if known == kind)
@@ -109,8 +109,8 @@ def _chart(curves: Curves, versions: Sequence[str], endpoint: str, kind: str) ->
         ],
         data={
             "lines": columns_of(_medians(own)),
-            "tried": columns_of(_point(one) for one in own if not one.is_confirmed),
-            "confirmed": columns_of(_point(one) for one in own if one.is_confirmed),
+            "tried": columns_of(_point(curve_step) for curve_step in own if not curve_step.is_confirmed),
+            "confirmed": columns_of(_point(curve_step) for curve_step in own if curve_step.is_confirmed),
         },
         series={"version": LegendSeries(versions)},
         note="Hollow: steps that were not confirmed. Lines run through the median of each level's steps.",
@@ -123,10 +123,10 @@ def _point(step: CurveStep) -> dict[str, object]:
 
 
 def _medians(steps: Sequence[CurveStep]) -> Iterator[dict[str, object]]:
-    found: dict[tuple[str, float], list[float]] = {}
+    results: dict[tuple[str, float], list[float]] = {}
     for step in steps:
-        found.setdefault((step.version, step.level), []).append(step.p99_s or 0.0)
-    for (version, level), values in sorted(found.items()):
+        results.setdefault((step.version, step.level), []).append(step.p99_s or 0.0)
+    for (version, level), values in sorted(results.items()):
         yield {"version": version, "level": level, "value": _in_ms(median(values))}
 
 

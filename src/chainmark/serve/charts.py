@@ -55,7 +55,7 @@ class Painter:
             return known
 
     def _drawn(self, document: Content, chart_id: str, part: int, look: str) -> str:
-        chart = next((one for one in document.charts() if one.id == chart_id), None)
+        chart = next((item for item in document.charts() if item.id == chart_id), None)
         drawings = [] if chart is None else _drawings(chart, look)
         if not 0 <= part < len(drawings):
             raise UsageError(f"this page has no chart `{chart_id}`", "load the page anew")

@@ -68,10 +68,10 @@ def computed_document(catalogue: Catalogue, metric_id: str, statistic: str, runs
     metric = catalogue.metric(metric_id)
     population = catalogue.population(metric.population)
     chosen = statistic if statistic in metric.statistics else metric.judged_by[0]
-    found = [one for run in runs if (one := _of_run(run, metric, chosen)) is not None]
+    computed_runs = [computed_run for run in runs if (computed_run := _of_run(run, metric, chosen)) is not None]
     result = Computed(
         tool_version=tool_version(), metric=metric, population=population, statistic=chosen,
-        query=query_of(metric, population, chosen), runs=found,
+        query=query_of(metric, population, chosen), runs=computed_runs,
     )  # fmt: skip
     blocks: list[Block] = [_what(catalogue, metric, population)]
     sections = [
@@ -80,12 +80,12 @@ def computed_document(catalogue: Catalogue, metric_id: str, statistic: str, runs
             Remarks("rules", "Rules", _rules(metric, population, chosen)),
             Listing("query", "The same figure by DuckDB, in the folder of a run", [("", result.query)]),
         ]),
-        Section("runs", "Runs", [_figures(found, metric)] if found else []),
+        Section("runs", "Runs", [_figures(computed_runs, metric)] if computed_runs else []),
         Section("judged", "Between two sides", [Remarks("judged", "", _judged(metric))]),
     ]  # fmt: skip
     title = f"How {metric.label} {chosen} was computed" if runs else f"How {metric.label} {chosen} is computed"
-    kept = [section for section in sections if section.blocks]
-    return own_document("computed", title, f"{catalogue.title} · {metric.id}", kept, result)
+    retained = [section for section in sections if section.blocks]
+    return own_document("computed", title, f"{catalogue.title} · {metric.id}", retained, result)
 
 
 def _what(catalogue: Catalogue, metric: Metric, population: Population) -> Table:
@@ -164,16 +164,16 @@ def _grouped_by(population: Population, statistic: str) -> list[str]:
 
 def _judged(metric: Metric) -> list[str]:
     floor = f", or {units.tidy_quantity(metric.floor, metric.unit)} where that is more" if metric.floor else ""
-    told = [
+    messages = [
         f"Judged by {', '.join(metric.judged_by)}; {BETTER_WORDS[metric.better]}. {_BY_KIND[metric.kind]}",
         f"Margin: {units.plain_percent(metric.margin)} of the baseline{floor}. A change is worse or better if its 90 % "
         "interval lies beyond the margin, equal if it lies within, and inconclusive otherwise.",
     ]
     if metric.gating:
-        told.append("It gates: the verdict rests on it, with Holm's correction over all gating metrics.")
+        messages.append("It gates: the verdict rests on it, with Holm's correction over all gating metrics.")
     elif metric.better is not Better.NEITHER:
-        told.append("It is a diagnostic: a change is listed where q ≤ 0.05 (Benjamini-Hochberg).")
-    return told
+        messages.append("It is a diagnostic: a change is listed where q ≤ 0.05 (Benjamini-Hochberg).")
+    return messages
 
 
 def _of_run(run: SealedRun, metric: Metric, statistic: str) -> ComputedRun | None:
@@ -191,16 +191,16 @@ def _of_run(run: SealedRun, metric: Metric, statistic: str) -> ComputedRun | Non
 def _figures(runs: Sequence[ComputedRun], metric: Metric) -> Table:
     rows = [
         row_of(
-            phrased(Phrase(one.run, address=run_address(one.run, ""))),
-            units.count(one.samples),
-            units.count(one.without_value),
-            units.quantity(one.value, metric.unit),
-            "" if one.standard_error is None or math.isnan(one.standard_error)
-            else units.quantity(one.standard_error, metric.unit),
-            one.method,
-            units.count(one.sources),
+            phrased(Phrase(run.run, address=run_address(run.run, ""))),
+            units.count(run.samples),
+            units.count(run.without_value),
+            units.quantity(run.value, metric.unit),
+            "" if run.standard_error is None or math.isnan(run.standard_error)
+            else units.quantity(run.standard_error, metric.unit),
+            run.method,
+            units.count(run.sources),
         )
-        for one in runs
+        for run in runs
     ]  # fmt: skip
     columns = [*words("run"), *map(Column, ("samples", "without a value", "value", "standard error")),
                *words("standard error by"), Column("source files")]  # fmt: skip

@@ -87,10 +87,10 @@ class MachineNames:
         """The processor of a run."""
         if entry.machine not in self._known:
             try:
-                found = SealedRun(self._store.root / "runs" / entry.run_id).manifest.host.cpu_model
+                cpu_model = SealedRun(self._store.root / "runs" / entry.run_id).manifest.host.cpu_model
             except (ChainmarkError, ValueError):
-                found = "unknown"
-            self._known[entry.machine] = found
+                cpu_model = "unknown"
+            self._known[entry.machine] = cpu_model
         return self._known[entry.machine]
 
 
@@ -140,9 +140,11 @@ def _has_words(run: ListedRun, words: Sequence[str]) -> bool:
 
 def run_list(runs: Sequence[ListedRun], asked: Mapping[str, Sequence[str]]) -> RunList:
     """The runs that fit."""
-    found = [run for run in _with_words(runs, asked.get("q", ())) if _fits(run, asked)]
-    kept = {name: list(values) for name, values in asked.items() if name in FACETS or name == "q"}
-    return RunList(tool_version=tool_version(), asked=kept, total=len(runs), found=len(found), runs=found)
+    listed_runs = [run for run in _with_words(runs, asked.get("q", ())) if _fits(run, asked)]
+    retained = {name: list(values) for name, values in asked.items() if name in FACETS or name == "q"}
+    return RunList(
+        tool_version=tool_version(), asked=retained, total=len(runs), found=len(listed_runs), runs=listed_runs
+    )
 
 
 def facets(runs: Sequence[ListedRun], asked: Mapping[str, Sequence[str]]) -> list[Facet]:

@@ -105,16 +105,16 @@ def standing(experiment: str, store: ReadStore) -> Standing | None:
         runs = [run for run in store.members([experiment]) if is_evidence(run.manifest)]
         sides = [[run for run in runs if _side(run) == side] for side in record.arms]
         rounds, most = min(map(len, sides)), record.length.most + record.more
-        told = Standing(experiment=experiment, rounds=rounds, most=most, verdict="", undecided=[], chances={})
+        reported = Standing(experiment=experiment, rounds=rounds, most=most, verdict="", undecided=[], chances={})
         if rounds < FIRST_LOOK:
-            return told
-        found = decide(sides[0], sides[1], store.alike(runs), margins=record.margins)
-        chances = found.chances()
+            return reported
+        decided = decide(sides[0], sides[1], store.alike(runs), margins=record.margins)
+        chances = decided.chances()
     except ChainmarkError:
         return None
     enough = next((count for count, chance in chances.items() if chance >= _LIKELY), most)
-    return told.model_copy(update={
-        "verdict": found.finding.verdict.value, "undecided": found.undecided, "chances": chances,
+    return reported.model_copy(update={
+        "verdict": decided.finding.verdict.value, "undecided": decided.undecided, "chances": chances,
         "expected_at": _expected(runs, (enough - rounds) * len(sides)),
     })  # fmt: skip
 
@@ -161,7 +161,7 @@ def _drift(run_id: str, stretches: Sequence[LiveStretch]) -> Table | None:
     figures = (("latency, p50", "p50_s", "s"), ("latency, p99", "p99_s", "s"), ("memory", "memory_bytes", "B"))
     rows = []
     for label, name, unit in figures:
-        values = [getattr(one, name) for one in stretches]
+        values = [getattr(stretch, name) for stretch in stretches]
         known = [value for value in values if value is not None]
         trend = trend_of(known) if len(known) == len(values) else None
         if trend is not None:

@@ -82,19 +82,19 @@ def labels_of(document: Document) -> list[str]:
 
 def matrix(comparisons: Sequence[Comparison]) -> list[MatrixRow]:
     """A line for each metric and statistic, in the order of the comparisons' reports."""
-    found: dict[str, list[tuple[Judgement, JudgedRow] | None]] = {}
+    result: dict[str, list[tuple[Judgement, JudgedRow] | None]] = {}
     for place, comparison in enumerate(comparisons):
         rows = RowMaker(comparison, comparisons).rows()
         for judgement, row in zip(comparison.judgements, rows, strict=True):
-            sides = found.setdefault(f"{judgement.metric_id}.{judgement.statistic}", [None] * len(comparisons))
+            sides = result.setdefault(f"{judgement.metric_id}.{judgement.statistic}", [None] * len(comparisons))
             sides[place] = judgement, row
     system, runs = (comparisons[0].catalogue.system, _first_runs(comparisons)) if comparisons else ("", [])
-    return [_line(id_, sides, system, runs) for id_, sides in found.items()]
+    return [_line(id_, sides, system, runs) for id_, sides in result.items()]
 
 
 def _first_runs(comparisons: Sequence[Comparison]) -> list[str]:
     """Of every side the first run that counts."""
-    sides = [comparisons[0].baseline, *(one.candidate for one in comparisons)]
+    sides = [comparisons[0].baseline, *(comparison.candidate for comparison in comparisons)]
     firsts = (next((run.run_id for run in side.runs if run.excluded_because is None), "") for side in sides)
     return list(dict.fromkeys(filter(None, firsts)))
 
@@ -148,4 +148,4 @@ def _sections(document: Document, tab: str) -> list[Section]:
     claimed = {id_ for _, _, ids in TABS for id_ in ids}
     wanted = next((ids for name, _, ids in TABS if name == tab), frozenset[str]())
     seen = document.seen_on("html").sections
-    return [one for one in seen if (one.id in wanted if wanted else one.id not in claimed)]
+    return [section for section in seen if (section.id in wanted if wanted else section.id not in claimed)]

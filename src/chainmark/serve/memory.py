@@ -28,14 +28,14 @@ class Memory:
     def later(self, key: Hashable, make: Callable[[], Any]) -> Future[Any]:
         """The result once it is made; what failed is made again for the next who asks."""
         with self._lock:
-            found = self._known.get(key)
-            if found is None or (found.done() and found.exception() is not None):
-                found = self._known[key] = self._maker.submit(make)
+            future = self._known.get(key)
+            if future is None or (future.done() and future.exception() is not None):
+                future = self._known[key] = self._maker.submit(make)
             self._known.move_to_end(key)
             while len(self._known) > self._most:
                 _, oldest = self._known.popitem(last=False)
                 oldest.cancel()
-            return found
+            return future
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """The result, made now if nobody has asked for it."""

@@ -54,19 +54,19 @@ def metric_document(document: Document, id_: str) -> Document:
     """
     view, comparisons = view_of(document, id_), comparisons_in(document)
     metric = comparisons[0].catalogue.metric(view.metric)
-    drawn = {chart.id for one in [document.result, *comparisons] for chart in getattr(one, "charts", [])
+    drawn = {chart.id for base_model in [document.result, *comparisons] for chart in getattr(base_model, "charts", [])
              if chart.metric_id == view.metric}  # fmt: skip
     charts: list[Block] = [chart for chart in document.seen_on("html").charts() if chart.id in drawn]
     sections = [
         Section("judged", "Judged", [_judged(comparisons, view, labels_of(document))]),
         Section("distribution", "Distribution", charts),
         Section("runs", "Runs", [_runs(view)]),
-        Section("hosts", "By key", [_by_key(one, comparison.labels, view.unit) for comparison in comparisons
-                                    for one in comparison.breakdowns if one.metric_id == view.metric]),
+        Section("hosts", "By key", [_by_key(breakdown, comparison.labels, view.unit) for comparison in comparisons
+                                    for breakdown in comparison.breakdowns if breakdown.metric_id == view.metric]),
     ]  # fmt: skip
     title = judged_name(metric, view.statistic)
-    kept = [section for section in sections if section.blocks]
-    return own_document("metric", title, document.title, kept, view)
+    retained = [section for section in sections if section.blocks]
+    return own_document("metric", title, document.title, retained, view)
 
 
 def view_of(document: Document, id_: str) -> MetricView:
@@ -77,22 +77,33 @@ def view_of(document: Document, id_: str) -> MetricView:
     """
     metric, _, statistic = id_.partition(".")
     comparisons = comparisons_in(document)
-    found = [_judgement(one, metric, statistic) for one in comparisons]
-    judged = [(one, judgement) for one, judgement in zip(comparisons, found, strict=True) if judgement is not None]
+    judgements = [_judgement(comparison, metric, statistic) for comparison in comparisons]
+    judged = [
+        (comparison, judgement)
+        for comparison, judgement in zip(comparisons, judgements, strict=True)
+        if judgement is not None
+    ]
     if not judged:
         raise UsageError(f"this comparison has no metric `{id_}`", "the matrix of the comparison lists all")
     first, judgement = judged[0]
-    sides = [_side(first, judgement, 0), *(_side(one, own, 1) for one, own in judged)]
+    sides = [_side(first, judgement, 0), *(_side(comparison, own, 1) for comparison, own in judged)]
     return MetricView(
         tool_version=tool_version(), metric=metric, statistic=statistic, unit=first.catalogue.metric(metric).unit,
         sides=sides, judgements=[own for _, own in judged],
-        breakdowns=[one for comparison in comparisons for one in comparison.breakdowns if one.metric_id == metric],
+        breakdowns=[
+            breakdown
+            for comparison in comparisons
+            for breakdown in comparison.breakdowns
+            if breakdown.metric_id == metric
+        ],
     )  # fmt: skip
 
 
 def _judgement(comparison: Comparison, metric: str, statistic: str) -> Judgement | None:
     items = comparison.judgements
-    return next((one for one in items if (one.metric_id, one.statistic) == (metric, statistic)), None)
+    return next(
+        (judgement for judgement in items if (judgement.metric_id, judgement.statistic) == (metric, statistic)), None
+    )
 
 
 def _side(comparison: Comparison, judgement: Judgement, place: int) -> SideRuns:
@@ -111,8 +122,8 @@ def _judged(comparisons: Sequence[Comparison], view: MetricView, labels: Sequenc
             continue
         row = RowMaker(comparison, comparisons).row(judgement)
         cells = [row.baseline, row.candidate, row.change_with_unit, row.interval]
-        told = [TableCell(row.margin), TableCell(row.outcome, emphasis=row.emphasis), TableCell(judgement.noise)]
-        rows.append(TableRow([TableCell(comparison.candidate.label), *map(TableCell, cells), *told]))
+        reported = [TableCell(row.margin), TableCell(row.outcome, emphasis=row.emphasis), TableCell(judgement.noise)]
+        rows.append(TableRow([TableCell(comparison.candidate.label), *map(TableCell, cells), *reported]))
     columns = [*words("side"), Column(labels[0]), Column("value"), Column("change"), Column("90 % interval"),
                *words("margin", "outcome", "noise")]  # fmt: skip
     return Table("judged", "", columns, rows)
@@ -130,34 +141,38 @@ def _runs(view: MetricView) -> Table:
     return Table("runs", "", [*words("run", "side"), Column("value")], rows, sortable=True)
 
 
-def _by_key(found: Breakdown, labels: tuple[str, str], unit: str) -> Table:
+def _by_key(breakdown: Breakdown, labels: tuple[str, str], unit: str) -> Table:
     rows = [
         TableRow(
             [TableCell(value), *(TableCell(units.quantity(mean, unit))
-                                 for mean in (found.baseline[place], found.candidate[place])),
-             TableCell(_beside(found.stands_out[place]), emphasis="caution" if found.stands_out[place] else "quiet")],
+                                 for mean in (breakdown.baseline[place], breakdown.candidate[place])),
+             _stands_out(breakdown.stands_out[place])],
             anchor=f"key-{value}",
         )
-        for place, value in enumerate(found.values)
+        for place, value in enumerate(breakdown.values)
     ]  # fmt: skip
-    columns = [*words(found.key), *map(Column, labels), *words("stands out")]
-    return Table(f"by-{found.key}-{labels[1]}", f"Mean by {found.key}", columns, rows, sortable=True)
+    columns = [*words(breakdown.key), *map(Column, labels), *words("stands out")]
+    return Table(f"by-{breakdown.key}-{labels[1]}", f"Mean by {breakdown.key}", columns, rows, sortable=True)
 
 
-def _beside(side: str) -> str:
-    return f"in {side}" if side else ""
+def _stands_out(side: str) -> TableCell:
+    return TableCell(f"in {side}", emphasis="caution") if side else TableCell("", emphasis="quiet")
 
 
 def strips(document: Document, id_: str) -> Iterator[tuple[str, str, Markup]]:
     """The runs of a metric as dots, then those of all that gate, then its hosts: title, metric and drawing."""
-    gating = [f"{one.metric_id}.{one.statistic}" for one in comparisons_in(document)[0].judgements if one.gating]
-    for one in dict.fromkeys([id_, *gating]):
-        view = view_of(document, one)
+    gating = [
+        f"{judgement.metric_id}.{judgement.statistic}"
+        for judgement in comparisons_in(document)[0].judgements
+        if judgement.gating
+    ]
+    for key in dict.fromkeys([id_, *gating]):
+        view = view_of(document, key)
         rows = [(side.label, [Dot(*pair) for pair in zip(side.runs, side.values, strict=True)]) for side in view.sides]
         name = judged_name(comparisons_in(document)[0].catalogue.metric(view.metric), view.statistic)
-        yield name, one, dots(f"{name}: every run", rows, view.unit)
+        yield name, key, dots(f"{name}: every run", rows, view.unit)
     view = view_of(document, id_)
-    for found in view.breakdowns[:1]:
-        sides = zip(labels_of(document), (found.baseline, found.candidate), strict=False)
-        rows = [(label, [Dot(*pair) for pair in zip(found.values, means, strict=True)]) for label, means in sides]
-        yield f"mean by {found.key}", "", dots(f"mean by {found.key}", rows, view.unit)
+    for breakdown in view.breakdowns[:1]:
+        sides = zip(labels_of(document), (breakdown.baseline, breakdown.candidate), strict=False)
+        rows = [(label, [Dot(*pair) for pair in zip(breakdown.values, means, strict=True)]) for label, means in sides]
+        yield f"mean by {breakdown.key}", "", dots(f"mean by {breakdown.key}", rows, view.unit)

@@ -122,7 +122,7 @@ def caveats_of_moment(moment: Moment) -> Caveats:
 def live_runs(moment: Moment, store: ReadStore) -> list[LiveRun]:
     """The folders without a seal, those that a living process fills first."""
     made = [_live(UnfinishedRun(store.root / "runs" / name), moment, store) for name in moment.unfinished]
-    return sorted(made, key=lambda one: (not one.is_alive, one.started_at, one.run_id))
+    return sorted(made, key=lambda live_run: (not live_run.is_alive, live_run.started_at, live_run.run_id))
 
 
 def _live(run: UnfinishedRun, moment: Moment, store: ReadStore) -> LiveRun:
@@ -178,18 +178,18 @@ def home_document(home: HomePage) -> Document:
 
 def live_document(live: Live) -> Document:
     """What is being measured, and what was broken off."""
-    alive = sum(one.is_alive for one in live.runs)
+    alive = sum(run.is_alive for run in live.runs)
     rows = [
         row_of(
-            one.run_id,
-            "runs" if one.is_alive else "broken off",
-            one.version,
-            one.profile,
-            units.utc(one.started_at) if one.started_at else "",
-            one.experiment,
-            one.done,
+            run.run_id,
+            "runs" if run.is_alive else "broken off",
+            run.version,
+            run.profile,
+            units.utc(run.started_at) if run.started_at else "",
+            run.experiment,
+            run.done,
         )
-        for one in live.runs
+        for run in live.runs
     ]
     headings = words("run", "", "version", "profile", "started", "experiment", "of it")
     blocks: list[Block] = [Table("live", "", headings, rows)] if rows else []
@@ -197,26 +197,26 @@ def live_document(live: Live) -> Document:
         Remark(f"{units.plural(alive, 'run')} being made now. What was broken off is never compared; "
                "`chainmark runs remove RUN` removes it."),
     ]))  # fmt: skip
-    sections = [search_section(one) for one in live.searches]
-    sections += [live_section(one.run_id, one.state, one.signs, one.decision) for one in live.runs if one.is_alive]
+    sections = [search_section(search) for search in live.searches]
+    sections += [live_section(run.run_id, run.state, run.signs, run.decision) for run in live.runs if run.is_alive]
     sections = [section for section in sections if section.blocks]
     sections.append(Section("live", "Runs without a seal", blocks))
     return own_document("live", "Now", "what is being measured", sections, live)
 
 
-def runs_document(found: RunList) -> Document:
+def runs_document(run_list: RunList) -> Document:
     """The list of runs."""
     rows = [
         row_of(
             phrased(Phrase(run.run_id, address=run_address(run.run_id, run.status))),
             run.version, run.profile, run.machine, run.status, run.source, run.started_at[:16].replace("T", " "),
         )
-        for run in found.runs
+        for run in run_list.runs
     ]  # fmt: skip
     headings = words("run", "version", "profile", "machine", "status", "made by", "started")
     return own_document(
-        "runs", "Runs", f"{units.count(found.found)} of {units.plural(found.total, 'run')}",
-        [Section("runs", "Runs", [Table("runs", "", headings, rows, sortable=True)])], found,
+        "runs", "Runs", f"{units.count(run_list.found)} of {units.plural(run_list.total, 'run')}",
+        [Section("runs", "Runs", [Table("runs", "", headings, rows, sortable=True)])], run_list,
     )  # fmt: skip
 
 

@@ -89,9 +89,9 @@ class HistoricRun(ReadRun):
     @cached_property
     def _figures(self) -> Figures | None:
         """Its values as the archive has them, which is let go of: it may have those of many others."""
-        found = None if self._archive is None else self._archive.of(self.run_id)
+        figures = None if self._archive is None else self._archive.of(self.run_id)
         self._archive = None
-        return found
+        return figures
 
     def value(self, metric_id: str, statistic: str) -> float | None:
         """The value of one statistic of one metric; None where the run has none."""
@@ -145,7 +145,7 @@ class ReadStore(Store):
         return self._cached(run_id, self._open, lambda path: ReadRun(path, self._catalogues), _MOST_OPEN)
 
     def _cached(
-        self, run_id: str, kept: OrderedDict[tuple[str, int], _R], make: Callable[[Path], _R], most: int
+        self, run_id: str, ordered_dict: OrderedDict[tuple[str, int], _R], make: Callable[[Path], _R], most: int
     ) -> SealedRun:
         path = self.root / "runs" / run_id
         try:
@@ -153,12 +153,12 @@ class ReadStore(Store):
         except OSError:
             return SealedRun(path)
         with self._opening:
-            if (found := kept.get(key)) is None:
-                found = kept[key] = make(path)
-            kept.move_to_end(key)
-            while len(kept) > most:
-                kept.popitem(last=False)
-            return found
+            if (result := ordered_dict.get(key)) is None:
+                result = ordered_dict[key] = make(path)
+            ordered_dict.move_to_end(key)
+            while len(ordered_dict) > most:
+                ordered_dict.popitem(last=False)
+            return result
 
     def _opened(self, entries: Iterable[Entry]) -> list[SealedRun]:
         return [self.run(entry.run_id) for entry in entries]
@@ -193,27 +193,27 @@ class ReadStore(Store):
         return self._tried[key]
 
     def _look(self, before: Moment | None) -> Moment:
-        found = self._index.contents()
-        whole = [entry for entry in found.sealed if entry.status != DAMAGED]
-        damaged = [entry.run_id for entry in found.sealed if entry.status == DAMAGED]
+        contents = self._index.contents()
+        whole = [entry for entry in contents.sealed if entry.status != DAMAGED]
+        damaged = [entry.run_id for entry in contents.sealed if entry.status == DAMAGED]
         stamp = self._stamp()
         if before is not None and (before.whole, before.damaged, self._noted) == (whole, damaged, stamp):
-            if before.unfinished == found.unfinished:
+            if before.unfinished == contents.unfinished:
                 return before
-            return Moment(before.number, whole, damaged, found.unfinished, before.notes, before.trouble)
+            return Moment(before.number, whole, damaged, contents.unfinished, before.notes, before.trouble)
         self._noted = stamp
         number = 1 if before is None else before.number + 1
         try:
-            return Moment(number, whole, damaged, found.unfinished, read_notes(self.root))
+            return Moment(number, whole, damaged, contents.unfinished, read_notes(self.root))
         except ChainmarkError as error:
-            return Moment(number, whole, damaged, found.unfinished, Notes(), error.message)
+            return Moment(number, whole, damaged, contents.unfinished, Notes(), error.message)
 
     def _stamp(self) -> tuple[int, int] | None:
         try:
-            found = (self.root / NOTES).stat()
+            stat = (self.root / NOTES).stat()
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_size
+        return stat.st_mtime_ns, stat.st_size
 
 
 def _can_be_read(run: SealedRun) -> bool:

@@ -32,7 +32,7 @@ class _Event:
 def replay(charts: Iterable[Chart]) -> Markup:
     """The first chart that can be replayed, with its controls; nothing where there is none."""
     for chart in charts:
-        layer = next((one for one in chart.layers if one.mark == "points"), None)
+        layer = next((item for item in chart.layers if item.mark == "points"), None)
         if chart.unit_s > 0.0 and chart.y.names and layer is not None and (events := _events(chart, layer)):
             first, last = min(events[0].at_s, 0.0), events[-1].at_s
             drawing = _drawn(chart, events, first, last)
@@ -65,10 +65,10 @@ def _drawn(chart: Chart, events: list[_Event], first: float, last: float) -> Mar
         parts.append(f'<text x="0" y="{y + 4}">{escape(name[:_LONGEST_NAME])}</text><path d="M{_TEXT} {y}H{_WIDTH}"/>')
     for event in events:
         x, said = round(begin + (event.at_s - first) * scale, 1), f"{event.lane}: {event.series}"
-        told = escape(f"{units.duration(event.at_s)} · {said}" if event.at_s >= 0.0 else f"before 0 · {said}")
+        reported = escape(f"{units.duration(event.at_s)} · {said}" if event.at_s >= 0.0 else f"before 0 · {said}")
         parts.append(
             f'<circle class="look-{event.look}" data-at="{_rounded(event.at_s)}" cx="{x}" cy="{lanes[event.lane]}" '
-            f'r="4"><title>{told}</title></circle>'
+            f'r="4"><title>{reported}</title></circle>'
         )
     parts.append(f'<path class="cursor" d="M{begin} {_HEAD - 4}V{height}"/>')
     label = escape(f"{chart.title}: {units.plural(len(events), 'event')} in {units.plural(len(lanes), 'lane')}")

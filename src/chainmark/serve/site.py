@@ -90,8 +90,8 @@ class Site:
         self.painter.close()
 
     def _document(self, key: tuple[object, ...], make: Callable[[], Document]) -> Document:
-        found: Document = self._documents.get((self.store.now().number, *key), make)
-        return found
+        document: Document = self._documents.get((self.store.now().number, *key), make)
+        return document
 
     # ---- at a glance ------------------------------------------------------------------------------------------------
     def cards(self, *, wait: bool = False) -> tuple[list[Card], int]:
@@ -112,7 +112,7 @@ class Site:
         del asked
         moment = self.store.now()
         cards, pending = self.cards()
-        now = [one for one in pages.live_runs(moment, self.store) if one.is_alive]
+        now = [live_run for live_run in pages.live_runs(moment, self.store) if live_run.is_alive]
         home = pages.HomePage(
             tool_version=tool_version(), runs=len(moment.whole), pending=pending, now=now, cards=cards,
             caveats=pages.caveats_of_moment(moment),
@@ -133,11 +133,11 @@ class Site:
         """A run that is being made, with how far its experiment is as soon as that is computed."""
         if not run.is_alive or not run.experiment:
             return run
-        sealed = tuple(one.run_id for one in self.store.now().whole if one.experiment == run.experiment)
-        found = self._views.later((run.experiment, sealed), lambda: standing(run.experiment, self.store))
-        if not found.done() or found.exception() is not None:
+        sealed = tuple(entry.run_id for entry in self.store.now().whole if entry.experiment == run.experiment)
+        future = self._views.later((run.experiment, sealed), lambda: standing(run.experiment, self.store))
+        if not future.done() or future.exception() is not None:
             return run
-        return run.model_copy(update={"decision": found.result()})
+        return run.model_copy(update={"decision": future.result()})
 
     # ---- runs -------------------------------------------------------------------------------------------------------
     def runs(self, asked: Asked) -> Page:
@@ -145,21 +145,23 @@ class Site:
         moment = self.store.now()
         key = (moment.number, tuple(moment.unfinished))
         everything: list[listing.ListedRun] = self._lists.get(key, lambda: listing.all_runs(moment, self._machines))
-        found = listing.run_list(everything, asked)
+        run_list = listing.run_list(everything, asked)
         begin = _whole_number(asked, "from")
 
         def turned(name: str, value: str, wanted: bool) -> str:
-            others = [one for one in found.asked.get(name, []) if one != value]
-            return pages.addressed("/runs", {**found.asked, name: [*others, value] if wanted else others})
+            others = [item for item in run_list.asked.get(name, []) if item != value]
+            return pages.addressed("/runs", {**run_list.asked, name: [*others, value] if wanted else others})
 
         def at(place: int) -> str:
-            return pages.addressed("/runs", {**found.asked, "from": [str(place)]})
+            return pages.addressed("/runs", {**run_list.asked, "from": [str(place)]})
 
         end = begin + listing.PAGE
         before = at(max(0, begin - listing.PAGE)) if begin else ""
-        after = at(end) if end < found.found else ""
-        shown = part("runs", found, listing.facets(everything, asked), found.runs[begin:end], before, after, turned)
-        return Page(self._runs_document(found), "Runs", instead=shown, live=self.state())
+        after = at(end) if end < run_list.found else ""
+        shown = part(
+            "runs", run_list, listing.facets(everything, asked), run_list.runs[begin:end], before, after, turned
+        )
+        return Page(self._runs_document(run_list), "Runs", instead=shown, live=self.state())
 
     def state(self) -> str:
         """What the store holds, in brief: another text as soon as a run begins, ends, is noted or removed."""
@@ -168,8 +170,8 @@ class Site:
         return f"{self._began:x}-{moment.number:x}-{names:x}"
 
     @staticmethod
-    def _runs_document(found: RunList) -> Document:
-        return pages.runs_document(found)
+    def _runs_document(run_list: RunList) -> Document:
+        return pages.runs_document(run_list)
 
     def run(self, asked: Asked, run_id: str) -> Page:
         """One run's document.
@@ -180,7 +182,11 @@ class Site:
         sealed = self.sealed(run_id)
         document = self._document(("run", run_id), lambda: Run(sealed).document())
         manifest = sealed.manifest
-        own = (one for one in workloads_of(self.store.now()) if any(entry.run_id == run_id for entry in one.entries))
+        own = (
+            workload
+            for workload in workloads_of(self.store.now())
+            if any(entry.run_id == run_id for entry in workload.entries)
+        )
         has_history = any(workload.has_history for workload in own)
         links = [
             *([("History of this workload", f"/history?run={quote(run_id)}")] if has_history else []),
@@ -217,15 +223,15 @@ class Site:
 
     def _compare_page(self, document: Document, asked: Asked, form: Markup) -> Page:
         """One metric of a comparison, or a tab of it; what is exported is all of it."""
-        kept = {name: asked[name] for name in ("side", "why") if name in asked}
+        retained = {name: asked[name] for name in ("side", "why") if name in asked}
 
         def at(**more: str) -> str:
-            return pages.addressed("/compare", kept | {name: [value] for name, value in more.items() if value})
+            return pages.addressed("/compare", retained | {name: [value] for name, value in more.items() if value})
 
         lines: list[MatrixRow] = self._views.get((document.digest, "matrix"), lambda: matrix(comparisons_in(document)))
         if metric := next(iter(asked.get("metric", ())), ""):
             shown = metric_document(document, metric)
-            drawn = [(title, at(metric=one) if one else "", svg) for title, one, svg in strips(document, metric)]
+            drawn = [(title, at(metric=strip) if strip else "", svg) for title, strip, svg in strips(document, metric)]
             links = [("All metrics of this comparison", at()), ("How was this computed?", self._how(document, metric))]
             return Page(shown, "Compare", part("chosen", links) + part("strips", drawn))
         tab = next(iter(asked.get("tab", ())), "")
@@ -234,7 +240,7 @@ class Site:
         if not tab and lines:
             relevance = _figure(asked, "relevance")
             left = [line for line in lines if line.gating or line.relevance >= relevance]
-            above += part("matrix", left, labels_of(document), relevance, kept, lambda id_: at(metric=id_))
+            above += part("matrix", left, labels_of(document), relevance, retained, lambda id_: at(metric=id_))
             above += self._trails(comparisons_in(document)[-1].candidate.runs[-1].run_id)
         return Page(document, "Compare", above, shown=tab_of(document, tab), elsewhere=at(tab=WHOLE))
 
@@ -247,25 +253,27 @@ class Site:
         return computed_address(system, view.metric, view.statistic, runs[:_MOST_RUNS])
 
     def _compared(self, sides: Sequence[str], *, why: bool) -> Document:
-        chosen = [[run for one in side.split() for run in self.store.select(one)] for side in sides]
+        chosen = [[run for word in side.split() for run in self.store.select(word)] for side in sides]
         return compared(chosen, self.store, How(why=why))
 
     def _repetitions(self, run_ids: Sequence[str]) -> list[str]:
         """Runs that were chosen one by one: those of one version and one profile are one side."""
         entries = {entry.run_id: entry for entry in self.store.now().whole}
         groups: dict[tuple[str, str, str], list[str]] = {}
-        for entry in sorted((entries[one] for one in run_ids if one in entries), key=lambda one: one.started_at):
+        for entry in sorted(
+            (entries[identifier] for identifier in run_ids if identifier in entries), key=lambda item: item.started_at
+        ):
             groups.setdefault((entry.system, entry.version, entry.profile), []).append(entry.run_id)
         return [" ".join(group) for group in groups.values()]
 
     def _known_sides(self) -> list[str]:
         """Versions and sides of experiments, the newest first."""
-        found: dict[str, None] = {}
+        results: dict[str, None] = {}
         for entry in reversed(self.store.now().whole):
-            found[entry.version] = None
+            results[entry.version] = None
             if entry.experiment and entry.side:
-                found[f"{entry.experiment}/{entry.side}"] = None
-        return list(found)[:200]
+                results[f"{entry.experiment}/{entry.side}"] = None
+        return list(results)[:200]
 
     def _pairs(self) -> list[tuple[str, str, str]]:
         """Of every workload the newest release and the one before."""
@@ -283,8 +291,11 @@ class Site:
         """Every figure of a workload over its releases; without one: which there are."""
         run_id = next(iter(asked.get("run", ())), "")
         if not run_id:
-            found = [one for one in workloads_of(self.store.now()) if one.has_history]
-            links = [(one.brief().title, f"/history?run={quote(one.newest.run_id)}", one.brief().size) for one in found]
+            workloads = [workload for workload in workloads_of(self.store.now()) if workload.has_history]
+            links = [
+                (workload.brief().title, f"/history?run={quote(workload.newest.run_id)}", workload.brief().size)
+                for workload in workloads
+            ]
             otherwise = f"No workload has runs of {LEAST_RELEASES} releases yet."
             return Page(pages.links_document("History", "a workload over its releases", links, otherwise), "History")
         self.sealed(run_id)
@@ -294,16 +305,19 @@ class Site:
     def capacity(self, asked: Asked) -> Page:
         """Latency against load of a workload's releases; without one: which there are."""
         run_id = next(iter(asked.get("run", ())), "")
-        found = workloads_of(self.store.now())
+        workloads = workloads_of(self.store.now())
         if not run_id:
-            tested = [one for one in found if has_stages(self.store.run(one.newest.run_id))]
+            tested = [workload for workload in workloads if has_stages(self.store.run(workload.newest.run_id))]
             links = [
-                (one.brief().title, f"/capacity?run={quote(one.newest.run_id)}", one.brief().size) for one in tested
+                (workload.brief().title, f"/capacity?run={quote(workload.newest.run_id)}", workload.brief().size)
+                for workload in tested
             ]
             title, otherwise = "latency against load", "No load test yet: `chainmark load` makes one."
             return Page(pages.links_document("Capacity", title, links, otherwise), "Capacity")
         self.sealed(run_id)
-        own = next((one for one in found if any(entry.run_id == run_id for entry in one.entries)), None)
+        own = next(
+            (workload for workload in workloads if any(entry.run_id == run_id for entry in workload.entries)), None
+        )
         if own is None:
             raise UsageError(f"run `{run_id}` is of no workload", "it is damaged, or has profiles")
         runs = self.store.readable(self.store.run(group[-1].run_id) for group in own.releases())
@@ -327,15 +341,19 @@ class Site:
         """The model of a run's network, or of a profile's, under changes."""
         source = next(iter(asked.get("source", ())), "")
         known = sources(self.store, shipped_profiles())
-        if source not in {one.name for one in known}:
+        if source not in {item.name for item in known}:
             links = [
-                (one.name, "" if one.hindrance else pages.addressed("/what-if", {"source": [one.name]}), one.hindrance)
-                for one in known
+                (
+                    item.name,
+                    "" if item.hindrance else pages.addressed("/what-if", {"source": [item.name]}),
+                    item.hindrance,
+                )
+                for item in known
             ]
             otherwise = "No installed system has both a model and a run or profile to fit it to."
             return Page(pages.links_document("What if", "a model fitted to a run or a profile", links, otherwise),
                         "What if")  # fmt: skip
-        entry = next((one for one in self.store.now().whole if one.run_id == source), None)
+        entry = next((item for item in self.store.now().whole if item.run_id == source), None)
         settings = knobs(entry.system if entry else source.partition("/")[0], asked)
         key = ("what-if", source, *changes_of(settings))
         document = self._document(key, lambda: predicted(source, settings, self.store))
@@ -383,10 +401,10 @@ class Site:
 
     def with_caveats(self, document: Document) -> Document:
         """A document with what could not be read of the store, where its result has room for it."""
-        found = pages.caveats_of_moment(self.store.now())
-        if not found.sentences or not isinstance(getattr(document.result, "caveats", None), Caveats):
+        caveats = pages.caveats_of_moment(self.store.now())
+        if not caveats.sentences or not isinstance(getattr(document.result, "caveats", None), Caveats):
             return document
-        joined = Caveats.joined([document.caveats, found])
+        joined = Caveats.joined([document.caveats, caveats])
         return replace(document, result=document.result.model_copy(update={"caveats": joined}))
 
 
@@ -395,7 +413,7 @@ def _dictionary_links(system: str, metric: str) -> list[tuple[str, str]]:
     if system not in system_names():
         return []
     address = f"/metrics/{quote(system)}"
-    if any(one.id == metric for one in catalogue(system).metrics):
+    if any(item.id == metric for item in catalogue(system).metrics):
         return [("In the data dictionary", f"{address}#{definition_anchor(metric)}")]
     return [("All metrics", address)]
 

@@ -41,7 +41,7 @@ def sources(store: ReadStore, profiles: Sequence[str]) -> list[Source]:
     known = {system.name: system for system in modelled_systems()}
     newest = [entry for entry in reversed(store.now().whole) if entry.system in known and not entry.profiles]
     runs = [Source(entry.run_id, _hindrance(known[entry.system], entry.run_id, store)) for entry in newest[:_MOST_RUNS]]
-    able = [*runs, *(Source(one) for one in profiles if one.partition("/")[0] in known)]
+    able = [*runs, *(Source(profile) for profile in profiles if profile.partition("/")[0] in known)]
     return sorted(able, key=lambda source: source.hindrance != "")
 
 
@@ -53,7 +53,7 @@ def _hindrance(system: ModelledSystem, run_id: str, store: ReadStore) -> str:
 def knobs(system: str, asked: Mapping[str, Sequence[str]]) -> list[Knob]:
     """The changes that a system's model understands, as they are set."""
     options = [change for offer in offers() if offer.system == system for change in offer.changes]
-    return [Knob(one.name, one.help, one.amount, one.slider, _set(one, asked)) for one in options]
+    return [Knob(option.name, option.help, option.amount, option.slider, _set(option, asked)) for option in options]
 
 
 def _set(option: ChangeOption, asked: Mapping[str, Sequence[str]]) -> str:

@@ -104,8 +104,8 @@ class Workload:
         made = []
         for group in groups.values():
             last = group[-1]
-            own = [one for one in group if (one.experiment, one.side) == (last.experiment, last.side)]
-            made.append(list({one.sources: one for one in own}.values()))
+            own = [item for item in group if (item.experiment, item.side) == (last.experiment, last.side)]
+            made.append(list({item.sources: item for item in own}.values()))
         return sorted(made, key=lambda group: group[-1].started_at)
 
     def brief(self) -> Card:
@@ -125,13 +125,13 @@ class Workload:
 
 def workloads_of(moment: Moment) -> list[Workload]:
     """All workloads, the one with the newest run first; runs with profiles are of none."""
-    found: dict[tuple[str, str, str, str], list[Entry]] = {}
+    result: dict[tuple[str, str, str, str], list[Entry]] = {}
     for entry in moment.whole:
         if not entry.profiles:
             key = (entry.system, entry.profile, entry.workload, entry.machine)
-            found.setdefault(key, []).append(entry)
-    made = [Workload(key, entries) for key, entries in found.items()]
-    return sorted(made, key=lambda one: (one.newest.started_at, one.key), reverse=True)
+            result.setdefault(key, []).append(entry)
+    made = [Workload(key, entries) for key, entries in result.items()]
+    return sorted(made, key=lambda workload: (workload.newest.started_at, workload.key), reverse=True)
 
 
 def card_of(workload: Workload, store: ReadStore) -> Card:
@@ -162,7 +162,9 @@ def _with_verdict(card: Card, workload: Workload, store: ReadStore) -> Card:
         "sentence": document.sentence,
         "address": f"/compare?{urlencode(sides)}",
         "figures": _figures(comparison, [run.run_id for run in candidate]),
-        "noise": ", ".join(dict.fromkeys(one.noise for one in comparison.judgements if one.gating and one.noise)),
+        "noise": ", ".join(
+            dict.fromkeys(item.noise for item in comparison.judgements if item.gating and item.noise)
+        ),
         "alarms": comparison.false_alarms.told if comparison.false_alarms else "",
     })  # fmt: skip
 
@@ -206,7 +208,7 @@ def _with_history(card: Card, workload: Workload, store: ReadStore) -> Card:
     if not workload.has_history:
         return card
     report = history_of(card.newest_run, store)
-    gating = {f"{one.metric_id}.{one.statistic}": one for one in report.series if one.gating}
+    gating = {f"{item.metric_id}.{item.statistic}": item for item in report.series if item.gating}
     figures = []
     for figure in card.figures:
         series = gating.get(figure.id)

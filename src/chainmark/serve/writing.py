@@ -39,8 +39,8 @@ async def _form(request: Request) -> dict[str, str]:
         content += part
         if len(content) > _MOST_BYTES:
             raise UsageError("this form is too large", "a note is a clause")
-    found = parse_qs(content.decode("utf-8", "replace"), max_num_fields=10)
-    return {name: values[0] for name, values in found.items()}
+    quantiles = parse_qs(content.decode("utf-8", "replace"), max_num_fields=10)
+    return {name: values[0] for name, values in quantiles.items()}
 
 
 def _is_same_origin(request: Request) -> bool:

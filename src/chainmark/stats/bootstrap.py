@@ -197,9 +197,9 @@ def standard_error(replicates: FloatArray) -> float | None:
     Args:
         replicates: shape (resamples,), the statistic in the metric's unit or its logarithm.
     """
-    kept = replicates[np.isfinite(replicates)]
-    if len(kept) < 2:
+    retained = replicates[np.isfinite(replicates)]
+    if len(retained) < 2:
         return None
-    if float(np.ptp(kept)) <= _ROUNDING * float(np.abs(kept).max()):
+    if float(np.ptp(retained)) <= _ROUNDING * float(np.abs(retained).max()):
         return 0.0
-    return float(kept.std(ddof=1))
+    return float(retained.std(ddof=1))

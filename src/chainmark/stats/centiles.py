@@ -80,8 +80,8 @@ def centiles(sorted_values: FloatArray, fractions: FloatArray) -> FloatArray:
     Returns:
         Shape (fractions,), in the metric's unit.
     """
-    found: FloatArray = sorted_values[centile_indices(np.array([len(sorted_values)]), fractions)[0]]
-    return found
+    values: FloatArray = sorted_values[centile_indices(np.array([len(sorted_values)]), fractions)[0]]
+    return values
 
 
 def estimable_centile(sorted_values: FloatArray, fraction: float) -> float | None:

@@ -132,8 +132,8 @@ def chances_of_failing(places: IntArray, failed: FloatArray, last: int) -> Float
 
 def _log_share(failed: int, runs: int) -> float:
     """The logarithm of the chance of so many failures in this order, the share being Jeffreys' (½, ½)."""
-    kept = runs - failed
-    return math.lgamma(failed + 0.5) + math.lgamma(kept + 0.5) - math.lgamma(runs + 1.0)
+    retained = runs - failed
+    return math.lgamma(failed + 0.5) + math.lgamma(retained + 0.5) - math.lgamma(runs + 1.0)
 
 
 @dataclass(frozen=True)
@@ -172,63 +172,63 @@ class SearchedRevisions:
     def chances(self, seen: SearchedRuns) -> FloatArray:
         """How likely it is that the change came with each revision, of the places 1 to ``last``."""
         if self.fails:
-            found = chances_of_failing(seen.places, seen.values, self.last)
+            result = chances_of_failing(seen.places, seen.values, self.last)
         else:
-            found = chances(seen, self.last, self.archive)
+            result = chances(seen, self.last, self.archive)
         for low, high in self.equal:
-            found[low:high] = 0.0
-        return np.asarray(found / found.sum())
+            result[low:high] = 0.0
+        return np.asarray(result / result.sum())
 
     @property
     def measurable(self) -> list[int]:
         """The places that can be measured."""
         return [place for place in range(self.last + 1) if place not in self.skipped]
 
-    def stretches(self, found: FloatArray) -> list[Stretch]:
+    def stretches(self, values: FloatArray) -> list[Stretch]:
         """What can be told apart."""
-        kept = self.measurable
-        return [Stretch(before, at, float(found[before:at].sum())) for before, at in pairwise(kept)]
+        retained = self.measurable
+        return [Stretch(before, at, float(values[before:at].sum())) for before, at in pairwise(retained)]
 
-    def answer(self, found: FloatArray) -> Stretch | None:
+    def answer(self, values: FloatArray) -> Stretch | None:
         """Where the change came in, if that is as sure as it must be."""
-        best = max(self.stretches(found), key=lambda one: one.chance)
+        best = max(self.stretches(values), key=lambda stretch: stretch.chance)
         return best if best.chance >= 1.0 - ERROR else None
 
-    def likely(self, found: FloatArray) -> Stretch:
+    def likely(self, values: FloatArray) -> Stretch:
         """The shortest stretch of revisions in which the change is as surely."""
-        kept, until = self.measurable, until_each(found)
+        retained, until = self.measurable, until_each(values)
         wide = [
             Stretch(before, at, float(until[at] - until[before]))
-            for number, before in enumerate(kept)
-            for at in kept[number + 1 :]
+            for number, before in enumerate(retained)
+            for at in retained[number + 1 :]
         ]
-        sure = [one for one in wide if one.chance >= 1.0 - ERROR] or [Stretch(0, self.last, 1.0)]
-        return min(sure, key=lambda one: (one.at - one.before, -one.chance))
+        sure = [stretch for stretch in wide if stretch.chance >= 1.0 - ERROR] or [Stretch(0, self.last, 1.0)]
+        return min(sure, key=lambda stretch: (stretch.at - stretch.before, -stretch.chance))
 
-    def turn(self, found: FloatArray, places: Sequence[int], current: int | None = None) -> int | None:
+    def turn(self, values: FloatArray, places: Sequence[int], current: int | None = None) -> int | None:
         """The revision to measure next; None: nothing is left to be asked.
 
         Once the answer is sure, both of its ends are measured until each has two runs, so that they can be compared.
         Before, it is the current revision while it is in doubt, and else the one that halves the probability.
 
         Args:
-            found: from `chances`.
+            values: from `chances`.
             places: of all runs so far.
             current: the revision that was measured last.
         """
-        sure = self.answer(found)
+        sure = self.answer(values)
         if sure is not None:
             return next((place for place in (sure.before, sure.at) if places.count(place) < LEAST_RUNS), None)
-        until = until_each(found)
+        until = until_each(values)
         between = self.measurable[1:-1]
         if current in between and DOUBT < until[current] < 1.0 - DOUBT:
             return current
         return min(between, key=lambda place: (abs(float(until[place]) - 0.5), place), default=None)
 
 
-def until_each(found: FloatArray) -> FloatArray:
+def until_each(values: FloatArray) -> FloatArray:
     """At each place from 0 on, the chance that it has the change, shape (last + 1,)."""
-    return np.concatenate([[0.0], np.cumsum(found)])
+    return np.concatenate([[0.0], np.cumsum(values)])
 
 
 def pair_of(place: int, places: Sequence[int], last: int, turn: int) -> list[int]:
@@ -263,7 +263,7 @@ def changes(seen: SearchedRuns, archive: Spread | None = None) -> dict[int, Cont
     if known < 1.0:
         return {}
     fits = [_levels(seen, is_of, shared, squares, known) for shared in _SHARED]
-    _, levels, inverse, rest = max(fits, key=lambda one: one[0])
+    _, levels, inverse, rest = max(fits, key=lambda fit: fit[0])
     made = {}
     for row, place in enumerate(measured[1:], start=1):
         error = math.sqrt(rest / known * (inverse[0, 0] + inverse[row, row] - 2.0 * inverse[0, row]))
@@ -296,9 +296,9 @@ def runs_left(row: SearchedRevisions, seen: SearchedRuns, current: int | None, m
         most: runs after which it ends in any case, those so far among them.
         draws: searches that are simulated to their ends.
     """
-    found, generator = row.chances(seen), np.random.default_rng(_SEED)
+    result, generator = row.chances(seen), np.random.default_rng(_SEED)
     taken = []
-    for change in generator.choice(np.arange(1, row.last + 1), size=draws, p=found):
+    for change in generator.choice(np.arange(1, row.last + 1), size=draws, p=result):
         ended = search(row, seen, _runs_like(row, seen, int(change), generator), most, current)
         taken.append(len(ended.values) - len(seen.values))
     return round(float(np.median(taken)))

@@ -78,19 +78,21 @@ def change_points(
     bounds = [0, *sorted({index for index in epochs if 0 < index < len(series)}), len(series)]
     whole = [pair for pair in pairwise(bounds) if pair[0] < pair[1]]
     tamed = _without_outliers(series, whole)
-    segments, found = list(whole), dict[int, float]()
+    segments, result = list(whole), dict[int, float]()
     while (best := _best_split(_distances(tamed), segments)) is not None:
-        p_value = _p_value(tamed, segments, best[0], permutations, generator(seed, "change points", str(len(found))))
+        p_value = _p_value(tamed, segments, best[0], permutations, generator(seed, "change points", str(len(result))))
         if p_value > level:
             break
-        found[best[1]] = p_value
-        segments = sorted([*(one for one in segments if not one[0] < best[1] < one[1]), *_split(segments, best[1])])
+        result[best[1]] = p_value
+        segments = sorted(
+            [*(segment for segment in segments if not segment[0] < best[1] < segment[1]), *_split(segments, best[1])]
+        )
     described = _Described(series, whole, segments, least_deviation)
-    return [described.point(index, p_value) for index, p_value in sorted(found.items())]
+    return [described.point(index, p_value) for index, p_value in sorted(result.items())]
 
 
 def _split(segments: Sequence[Segment], index: int) -> list[Segment]:
-    first, last = next(one for one in segments if one[0] < index < one[1])
+    first, last = next(segment for segment in segments if segment[0] < index < segment[1])
     return [(first, index), (index, last)]
 
 
@@ -117,9 +119,9 @@ def _best_split(distances: FloatArray, segments: Sequence[Segment]) -> tuple[flo
             continue
         statistics = _statistics(distances[None, first:last, first:last])[0]
         place = int(np.argmax(statistics))
-        found = float(statistics[place])
-        if found > 0.0 and (best is None or found > best[0]):
-            best = found, first + LEAST_SEGMENT + place
+        result = float(statistics[place])
+        if result > 0.0 and (best is None or result > best[0]):
+            best = result, first + LEAST_SEGMENT + place
     return best
 
 
@@ -155,7 +157,7 @@ def _statistics(distances: FloatArray) -> FloatArray:
 
 
 def _p_value(
-    series: FloatArray, segments: Sequence[Segment], found: float, permutations: int, random: np.random.Generator
+    series: FloatArray, segments: Sequence[Segment], result: float, permutations: int, random: np.random.Generator
 ) -> float:
     """How often values in another order within their segments have a split that is as good.
 
@@ -167,7 +169,7 @@ def _p_value(
         for first, last in segments:
             if last - first >= 2 * LEAST_SEGMENT:
                 best = np.maximum(best, _statistics(_distances(permuted[:, first:last])).max(axis=1))
-        larger, tried = larger + int(np.count_nonzero(best >= found * (1.0 - 1e-9))), tried + len(permuted)
+        larger, tried = larger + int(np.count_nonzero(best >= result * (1.0 - 1e-9))), tried + len(permuted)
         if larger >= ENOUGH:
             break
     return (1 + larger) / (1 + tried)
@@ -209,7 +211,7 @@ class _Described:
         """
         before = next(self.series[first:last] for first, last in self.segments if last == index)
         after = next(self.series[first:last] for first, last in self.segments if first == index)
-        epoch = next(one for one in self.epochs if one[0] < index < one[1])
+        epoch = next(item for item in self.epochs if item[0] < index < item[1])
         shift = float(np.median(after[:, None] - before[None, :]))
         half = self._half_width(1.0 / len(before) + 1.0 / len(after))
         return ChangePoint(
@@ -218,7 +220,9 @@ class _Described:
             low=None if half is None else shift - half,
             high=None if half is None else shift + half,
             p_value=p_value,
-            is_gradual=_is_gradual(self.series, [one for one in self.segments if epoch[0] <= one[0] < epoch[1]]),
+            is_gradual=_is_gradual(
+                self.series, [segment for segment in self.segments if epoch[0] <= segment[0] < epoch[1]]
+            ),
         )
 
     def _half_width(self, variances: float) -> float | None:

@@ -112,10 +112,12 @@ def describe(
         One description per metric, in the catalogue's order of populations. Equal samples give equal descriptions.
     """
     source = FrameSamples(samples) if isinstance(samples, Mapping) else samples
-    found: list[MetricDescription] = []
+    metric_descriptions: list[MetricDescription] = []
     for population in catalogue.populations:
-        found += describe_population(catalogue, population, catalogue.metrics_of(population.id), source, seed)
-    return found
+        metric_descriptions += describe_population(
+            catalogue, population, catalogue.metrics_of(population.id), source, seed
+        )
+    return metric_descriptions
 
 
 def describe_population(
@@ -128,12 +130,12 @@ def describe_population(
         return [MetricDescription(metric.id, 0) for metric in metrics]
     rows = _Rows(ordered, population, source, catalogue.followed_by(population.id), seed)
     if ordered.height > _LARGE_ROWS:
-        found = [rows.describe(metric) for metric in metrics]
+        metric_descriptions = [rows.describe(metric) for metric in metrics]
     else:
         with worker_threads() as pool:
-            found = list(pool.map(rows.describe, metrics))
-    if any(one.knots.n for one in found):
-        return found
+            metric_descriptions = list(pool.map(rows.describe, metrics))
+    if any(metric_description.knots.n for metric_description in metric_descriptions):
+        return metric_descriptions
     return [MetricDescription(metric.id, 0) for metric in metrics]  # a population without a value has no rows
 
 
@@ -234,14 +236,14 @@ def _tail_rows(frame: pl.DataFrame, keys: Sequence[str], column: str, *, lowest:
     """The most extreme rows, each of another first key; equal ones in the order of the keys."""
     value = pl.col(column).cast(pl.Float64)
     sound = frame.select(*keys, value).filter(value.is_finite())
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for rows in (_FEW_ROWS, sound.height):
         outermost = sound
         if rows < sound.height:  # and all that are as extreme
             values = sound.get_column(column)
             edge = values.bottom_k(rows).max() if lowest else values.top_k(rows).min()
             outermost = sound.filter(pl.col(column) <= edge if lowest else pl.col(column) >= edge)
-        found = (
+        results = (
             outermost.lazy()
             .select(*(pl.col(name).cast(pl.String) for name in keys), column)
             .sort([column, *keys], descending=[not lowest, *(False for _ in keys)])
@@ -250,9 +252,9 @@ def _tail_rows(frame: pl.DataFrame, keys: Sequence[str], column: str, *, lowest:
             .collect()
             .to_dicts()
         )
-        if len(found) == TAIL_SAMPLES:
+        if len(results) == TAIL_SAMPLES:
             break
-    return found
+    return results
 
 
 _FLOATS = pl.List(pl.Float64)
@@ -288,33 +290,35 @@ SCHEMA: Mapping[str, pl.DataType | type[pl.DataType]] = {
 
 def to_frame(described: Iterable[MetricDescription]) -> pl.DataFrame:
     """One row a metric, of the columns in `SCHEMA`."""
-    return pl.DataFrame([_to_row(one) for one in described], schema=dict(SCHEMA), orient="row")
+    return pl.DataFrame(
+        [_to_row(metric_description) for metric_description in described], schema=dict(SCHEMA), orient="row"
+    )
 
 
-def _to_row(one: MetricDescription) -> dict[str, Any]:
-    knots = one.knots
+def _to_row(metric_description: MetricDescription) -> dict[str, Any]:
+    knots = metric_description.knots
     before = np.append(0, knots.at_or_below)[:-1]
     row: dict[str, Any] = {
-        "metric_id": one.metric_id,
-        "rows": one.rows,
-        "mean": one.mean,
-        "squares": one.squares,
+        "metric_id": metric_description.metric_id,
+        "rows": metric_description.rows,
+        "mean": metric_description.mean,
+        "squares": metric_description.squares,
         "knot": packed_floats(knots.values),
         "between": packed(knots.below - before),
         "equal": packed(knots.at_or_below - knots.below),
         "means": [
             {"key": key, "value": name, "mean": mean, "n": n, "squares": means.squares[name]}
-            for key, means in one.means.items()
+            for key, means in metric_description.means.items()
             for name, (mean, n) in means.of.items()
         ],
-        "tail": [asdict(extreme) for extreme in one.tail],
+        "tail": [asdict(extreme) for extreme in metric_description.tail],
     }
-    if one.replicates is not None:
-        row |= _resampled(one.replicates, knots)
-    if (track := one.track) is not None:
+    if metric_description.replicates is not None:
+        row |= _resampled(metric_description.replicates, knots)
+    if (track := metric_description.track) is not None:
         row |= {"series_time": pl.Series(track.time), "series_mean": pl.Series(track.value)}
         row |= {"series_low": pl.Series(track.low), "series_high": pl.Series(track.high), "series_step": track.step}
-    if (dots := one.dots) is not None:
+    if (dots := metric_description.dots) is not None:
         row |= {"dot_time": pl.Series(dots.time), "dot_value": pl.Series(dots.value), "dot_step": dots.step}
     return {name: row.get(name) for name in SCHEMA}
 
@@ -382,29 +386,29 @@ def _tail(extremes: pl.Series) -> list[Extreme]:
     return [Extreme(**extreme) for extreme in extremes.to_list()]
 
 
-def _replicates(found: Callable[[str], Any], knots: Knots, seed: int) -> Replicates | None:
-    if found("resampled_knot") is None:
+def _replicates(result: Callable[[str], Any], knots: Knots, seed: int) -> Replicates | None:
+    if result("resampled_knot") is None:
         return None
-    places = np.cumsum(unpacked(found("resampled_knot")))
-    if found("resampled") is not None:
-        less = unpacked(found("resampled")).reshape(len(places), BAND_RESAMPLES).T
-        return Replicates(places, np.cumsum(less + _own(places, knots), axis=1), found("resampled_bundles"))
-    drawn = Drawn(unpacked(found("bundle_rows")), unpacked(found("bundle_cells")), found("block_length"))
-    rng = generator(seed, _BANDS, found("metric_id"))
-    return Replicates(places, drawn.counts(len(places), rng), found("resampled_bundles"), drawn)
+    places = np.cumsum(unpacked(result("resampled_knot")))
+    if result("resampled") is not None:
+        less = unpacked(result("resampled")).reshape(len(places), BAND_RESAMPLES).T
+        return Replicates(places, np.cumsum(less + _own(places, knots), axis=1), result("resampled_bundles"))
+    drawn = Drawn(unpacked(result("bundle_rows")), unpacked(result("bundle_cells")), result("block_length"))
+    rng = generator(seed, _BANDS, result("metric_id"))
+    return Replicates(places, drawn.counts(len(places), rng), result("resampled_bundles"), drawn)
 
 
-def _track(found: Callable[[str], Any]) -> Track | None:
-    if found("series_time") is None:
+def _track(result: Callable[[str], Any]) -> Track | None:
+    if result("series_time") is None:
         return None
-    time, mean, low, high = (found(f"series_{name}").to_numpy() for name in ("time", "mean", "low", "high"))
-    return Track(time, mean, low, high, found("series_step"))
+    time, mean, low, high = (result(f"series_{name}").to_numpy() for name in ("time", "mean", "low", "high"))
+    return Track(time, mean, low, high, result("series_step"))
 
 
-def _dots(found: Callable[[str], Any]) -> Dots | None:
-    if found("dot_time") is None:
+def _dots(result: Callable[[str], Any]) -> Dots | None:
+    if result("dot_time") is None:
         return None
-    return Dots(found("dot_time").to_numpy(), found("dot_value").to_numpy(), found("dot_step"))
+    return Dots(result("dot_time").to_numpy(), result("dot_value").to_numpy(), result("dot_step"))
 
 
 def _means(rows: Iterable[Mapping[str, Any]]) -> dict[str, Means]:
@@ -413,9 +417,9 @@ def _means(rows: Iterable[Mapping[str, Any]]) -> dict[str, Means]:
         by_key.setdefault(row["key"], []).append(row)
     return {
         key: Means(
-            {row["value"]: (row["mean"], row["n"]) for row in found},
-            {row["value"]: row["squares"] for row in found},
-            sum(row["n"] for row in found) - len(found),
+            {row["value"]: (row["mean"], row["n"]) for row in result},
+            {row["value"]: row["squares"] for row in result},
+            sum(row["n"] for row in result) - len(result),
         )
-        for key, found in by_key.items()
+        for key, result in by_key.items()
     }

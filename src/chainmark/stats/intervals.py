@@ -265,9 +265,9 @@ def _e_test(count_a: int, exposure_a: float, count_b: int, exposure_b: float) ->
         variance = of_a / exposure_a**2 + of_b / exposure_b**2
         return np.abs(of_a / exposure_a - of_b / exposure_b) / np.sqrt(np.where(variance > 0.0, variance, np.inf))
 
-    found = distance(np.array(float(count_a)), np.array(float(count_b)))
+    result = distance(np.array(float(count_a)), np.array(float(count_b)))
     # Equal distances differ by rounding: without this allowance the counts found need not be as far as themselves.
-    as_far = distance(counts_a[:, None], counts_b[None, :]) >= found * (1.0 - 1e-12)
+    as_far = distance(counts_a[:, None], counts_b[None, :]) >= result * (1.0 - 1e-12)
     return float((chances_a[:, None] * chances_b[None, :])[as_far].sum())
 
 

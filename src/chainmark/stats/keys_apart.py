@@ -24,13 +24,13 @@ class KeysApart:
 
     def centile(self, fraction: float) -> float:
         """The median of the keys' centiles; of an even number of keys the upper one."""
-        ordered = sorted([centile(one, fraction) for one in self.samples] + [0.0] * self.silent)
+        ordered = sorted([centile(sample, fraction) for sample in self.samples] + [0.0] * self.silent)
         return ordered[len(ordered) // 2]
 
     @property
     def sd(self) -> float:
         """The largest of the keys' standard deviations; 0 where no key has two samples."""
-        return max((float(np.std(one, ddof=1)) for one in self.samples if len(one) > 1), default=0.0)
+        return max((float(np.std(sample, ddof=1)) for sample in self.samples if len(sample) > 1), default=0.0)
 
 
 def keys_apart(values: FloatArray, key_of_row: IntArray, *, silent_keys_are_zero: bool) -> KeysApart:

@@ -96,17 +96,17 @@ def resampled_knee(
     Returns:
         None where some level has a single repetition, or where fewer than half of the resamples have a knee.
     """
-    if any(len(found) < 2 for found in repetitions) or len(levels) < LEAST_POINTS:
+    if any(len(repetition) < 2 for repetition in repetitions) or len(levels) < LEAST_POINTS:
         return None
     rng = generator(seed, "knee")
-    arrays = [np.array(found, dtype=np.float64) for found in repetitions]
-    means = [found[rng.integers(len(found), size=(resamples, len(found)))].mean(axis=1) for found in arrays]
+    arrays = [np.array(repetition, dtype=np.float64) for repetition in repetitions]
+    means = [array[rng.integers(len(array), size=(resamples, len(array)))].mean(axis=1) for array in arrays]
     drawn = np.stack(means, axis=1)  # shape (resamples, levels, 2)
     places = [convex_knee([(x, y) for x, y in curve]) for curve in drawn.tolist()]
-    found = sorted(levels[place] for place in places if place is not None)
-    if 2 * len(found) < resamples:
+    result = sorted(levels[place] for place in places if place is not None)
+    if 2 * len(result) < resamples:
         return None
     tail = (1.0 - CONFIDENCE) / 2.0
-    low = found[math.floor(tail * (len(found) - 1))]
-    high = found[math.ceil((1.0 - tail) * (len(found) - 1))]
-    return KneeRange(low, high, len(found), resamples)
+    low = result[math.floor(tail * (len(result) - 1))]
+    high = result[math.ceil((1.0 - tail) * (len(result) - 1))]
+    return KneeRange(low, high, len(result), resamples)

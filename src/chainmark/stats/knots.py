@@ -51,15 +51,15 @@ class Knots:
     def at_ranks(self, ranks: IntArray) -> FloatArray:
         """The values at some places of the ascending sample, places from 0."""
         upper = np.searchsorted(self.at_or_below, ranks, side="right")
-        found: FloatArray = self.values[upper]
+        result: FloatArray = self.values[upper]
         between = np.flatnonzero(ranks < self.below[upper])
         if len(between):
             knot = upper[between]
             before = self.at_or_below[knot - 1]
             part = (ranks[between] - before + 1) / (self.below[knot] - before + 1)
             start = self.values[knot - 1]
-            found[between] = start + part * (found[between] - start)
-        return found
+            result[between] = start + part * (result[between] - start)
+        return result
 
     def centiles(self, fractions: FloatArray) -> FloatArray:
         """Nearest-rank centiles, shape (fractions,), of at least one sample."""
@@ -118,19 +118,19 @@ def _edges_of_gaps(ascending: FloatArray, values: FloatArray) -> FloatArray:
     cells = np.flatnonzero(3.0 * widest > np.diff(values))
     ends = np.append(starts[1:], len(gaps))
     places = [int(starts[cell] + gaps[starts[cell] : ends[cell]].argmax()) for cell in cells]
-    found: FloatArray = ascending[np.array([places, [place + 1 for place in places]], dtype=np.int64).ravel()]
-    return found
+    result: FloatArray = ascending[np.array([places, [place + 1 for place in places]], dtype=np.int64).ravel()]
+    return result
 
 
 def pooled(samples: Sequence[Knots]) -> Knots:
     """Several samples as one, whose knots are those of all."""
-    present = [one for one in samples if one.n]
+    present = [sample for sample in samples if sample.n]
     if len(present) == 1:
         return present[0]
-    values = np.unique(np.concatenate([np.empty(0), *(one.values for one in present)]))
+    values = np.unique(np.concatenate([np.empty(0), *(item.values for item in present)]))
     below, at_or_below = np.zeros((2, len(values)), dtype=np.int64)
-    for one in present:
-        lower, upper = one.shares(values)
+    for knots in present:
+        lower, upper = knots.shares(values)
         below += np.rint(lower).astype(np.int64)
         at_or_below += np.rint(upper).astype(np.int64)
     return Knots(values, below, at_or_below)

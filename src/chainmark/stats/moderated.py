@@ -63,31 +63,33 @@ def prior_of(seen: Sequence[RepeatedMetric]) -> Prior:
     Returns:
         A ratio of at most 1, because the bound holds; with too few metrics the bound itself.
     """
-    told = [one for one in seen if one.freedom > 0.0 and one.squares > 0.0 and one.bound > 0.0]
-    if len(told) < FEWEST_METRICS:
+    repeated_metrics = [
+        metric for metric in seen if metric.freedom > 0.0 and metric.squares > 0.0 and metric.bound > 0.0
+    ]
+    if len(repeated_metrics) < FEWEST_METRICS:
         return Prior(1.0, math.inf)
-    halves = [one.freedom / 2.0 for one in told]
+    halves = [metric.freedom / 2.0 for metric in repeated_metrics]
     logs = [
-        math.log(one.squares / one.freedom / one.bound) - digamma(half) + math.log(half)
-        for one, half in zip(told, halves, strict=True)
+        math.log(metric.squares / metric.freedom / metric.bound) - digamma(half) + math.log(half)
+        for metric, half in zip(repeated_metrics, halves, strict=True)
     ]
     spare = float(np.var(logs, ddof=1)) - math.fsum(map(trigamma, halves)) / len(halves)
     freedom = 2.0 * inverse_trigamma(spare) if spare > 0.0 else math.inf
     return Prior(min(1.0, math.exp(math.fsum(logs) / len(logs))), freedom)
 
 
-def moderated(one: RepeatedMetric, prior: Prior) -> tuple[float, float]:
+def moderated(metric: RepeatedMetric, prior: Prior) -> tuple[float, float]:
     """The variance of one run, and its degrees of freedom; 0 and 0 where nothing tells it.
 
     Args:
-        one: with a bound, repetitions, both, or neither: a figure that no release changed.
+        metric: with a bound, repetitions, both, or neither: a figure that no release changed.
         prior: from `prior_of`.
     """
-    weight = min(prior.freedom, one.bound_freedom) if one.bound > 0.0 else 0.0
-    freedom = one.freedom + weight
+    weight = min(prior.freedom, metric.bound_freedom) if metric.bound > 0.0 else 0.0
+    freedom = metric.freedom + weight
     if freedom == 0.0:
         return 0.0, 0.0
-    return (one.squares + weight * prior.ratio * one.bound) / freedom, freedom
+    return (metric.squares + weight * prior.ratio * metric.bound) / freedom, freedom
 
 
 def digamma(x: float) -> float:

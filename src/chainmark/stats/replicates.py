@@ -160,8 +160,8 @@ class Replicates:
         after = np.maximum(1, np.searchsorted(ranks, wanted))
         part = (wanted - ranks[after - 1]) / (ranks[after] - ranks[after - 1])
         low, high = counts[:, after - 1], counts[:, after]
-        found: IntArray = (low + np.floor(part * (high - low))).astype(np.int64)
-        return found
+        result: IntArray = (low + np.floor(part * (high - low))).astype(np.int64)
+        return result
 
 
 def replicates_of(values: FloatArray, knots: Knots, bundles: Bundles, rng: np.random.Generator) -> Replicates:

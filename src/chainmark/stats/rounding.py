@@ -30,17 +30,21 @@ def with_rounding(summaries: Iterable[MetricSummary], units: Mapping[str, float]
         units: of the last digit, by metric id, in the metric's unit; 0 for what was counted and is printed whole.
             What is not in it stays.
     """
-    return [_rounded(one, units[one.metric_id]) if one.metric_id in units else one for one in summaries]
+    return [
+        _rounded(summary, units[summary.metric_id]) if summary.metric_id in units else summary for summary in summaries
+    ]
 
 
 def _rounded(summary: MetricSummary, unit: float) -> MetricSummary:
-    found = {name: _estimate(one, unit) if name == "mean" else one for name, one in summary.estimates.items()}
-    return summary.model_copy(update={"estimates": found})
+    result = {
+        name: _estimate(estimate, unit) if name == "mean" else estimate for name, estimate in summary.estimates.items()
+    }
+    return summary.model_copy(update={"estimates": result})
 
 
-def _estimate(one: Estimate, unit: float) -> Estimate:
-    if one.value is None:
-        return one
+def _estimate(estimate: Estimate, unit: float) -> Estimate:
+    if estimate.value is None:
+        return estimate
     error = rounding_error(unit)
-    logarithmic = error / one.value if one.value > 0.0 else None
-    return Estimate(value=one.value, standard_error=error, log_standard_error=logarithmic, method=METHOD)
+    logarithmic = error / estimate.value if estimate.value > 0.0 else None
+    return Estimate(value=estimate.value, standard_error=error, log_standard_error=logarithmic, method=METHOD)

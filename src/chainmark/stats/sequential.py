@@ -209,9 +209,9 @@ def _thresholds(p_values: FloatArray, errors: Sequence[float]) -> FloatArray:
     return np.array(result)
 
 
-def _ranked(null: FloatArray, found: FloatArray) -> FloatArray:
+def _ranked(null: FloatArray, values: FloatArray) -> FloatArray:
     """The share of ``null`` that is at least as large as each value found, itself among them."""
-    below = np.searchsorted(np.sort(null), found)
+    below = np.searchsorted(np.sort(null), values)
     return np.asarray((len(null) - below + 1.0) / (len(null) + 1.0))
 
 
@@ -284,21 +284,21 @@ def family_test(
     table = table / np.where(scale > 0.0, scale, 1.0)
     contrasts, seen = _contrasts(looks)
     freedom = looks.degrees_of_freedom
-    found = _t_values(table[None], looks.archive, contrasts, seen, freedom)
-    kept = _in_question(found[0, -1], looks, limits)
-    null = _t_values(_rotated(table[:, kept], draws), looks.archive, contrasts, seen, freedom)
-    found = found[:, :, kept]
+    result = _t_values(table[None], looks.archive, contrasts, seen, freedom)
+    retained = _in_question(result[0, -1], looks, limits)
+    null = _t_values(_rotated(table[:, retained], draws), looks.archive, contrasts, seen, freedom)
+    result = result[:, :, retained]
     if limits is not None:
-        found[0, -1] = np.minimum(found[0, -1], limits[kept])
-    null_p, found_p = _combined(null, found)
-    now = found[0, -1]
+        result[0, -1] = np.minimum(result[0, -1], limits[retained])
+    null_p, found_p = _combined(null, result)
+    now = result[0, -1]
     order = np.argsort(-now, kind="stable")
-    adjusted = dict(zip(kept.tolist(), _step_down(null[:, -1], now, order), strict=True))
+    adjusted = dict(zip(retained.tolist(), _step_down(null[:, -1], now, order), strict=True))
     return FamilyTest(
         p_value=float(found_p[0, -1]),
         level=float(_thresholds(null_p, _spent_on_worse(looks))[-1]),
         adjusted=tuple(adjusted.get(index, 1.0) for index in range(baseline.shape[1])),
-        together=tuple(int(index) for index in kept[order[:_TOGETHER]]),
+        together=tuple(int(index) for index in retained[order[:_TOGETHER]]),
     )
 
 
@@ -326,22 +326,24 @@ def _in_question(t: FloatArray, looks: Looks, limits: FloatArray | None = None) 
     return np.asarray(np.flatnonzero(may_be))
 
 
-def _combined(null: FloatArray, found: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _combined(null: FloatArray, matching: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The p-value of the better of both statistics, at every look.
 
     Args:
         null: t values where nothing is to be found, shape (draws, looks, metrics).
-        found: t values, shape (cases, looks, metrics).
+        matching: t values, shape (cases, looks, metrics).
 
     Returns:
         Shapes (draws, looks) and (cases, looks).
     """
     sizes = [1, _TOGETHER] if null.shape[2] > _TOGETHER else [1]
-    null_sums, found_sums = ([-np.sort(-values)[:, :, :size].sum(axis=2) for size in sizes] for values in (null, found))
-    results = np.empty(null.shape[:2]), np.empty(found.shape[:2])
+    null_sums, found_sums = (
+        [-np.sort(-values)[:, :, :size].sum(axis=2) for size in sizes] for values in (null, matching)
+    )
+    results = np.empty(null.shape[:2]), np.empty(matching.shape[:2])
     for look in range(null.shape[1]):
         smallest = [
-            np.min([_ranked(one[:, look], of[:, look]) for one, of in zip(null_sums, sums, strict=True)], axis=0)
+            np.min([_ranked(total[:, look], of[:, look]) for total, of in zip(null_sums, sums, strict=True)], axis=0)
             for sums in (null_sums, found_sums)
         ]
         for result, value in zip(results, smallest, strict=True):
@@ -349,11 +351,11 @@ def _combined(null: FloatArray, found: FloatArray) -> tuple[FloatArray, FloatArr
     return results
 
 
-def _step_down(null: FloatArray, found: FloatArray, order: IntArray) -> tuple[float, ...]:
-    adjusted, highest = np.ones(len(found)), 0.0
+def _step_down(null: FloatArray, values: FloatArray, order: IntArray) -> tuple[float, ...]:
+    adjusted, highest = np.ones(len(values)), 0.0
     for place, index in enumerate(order):
         largest = null[:, order[place:]].max(axis=1)
-        highest = max(highest, float(_ranked(largest, found[[index]])[0]))
+        highest = max(highest, float(_ranked(largest, values[[index]])[0]))
         adjusted[index] = highest
     return tuple(float(p) for p in adjusted)
 
@@ -370,7 +372,7 @@ class Forecast:
 
     def enough(self, chance: float) -> int | None:
         """The fewest runs per side that decide with this chance; None if none of those tried does."""
-        return next((runs for runs, found in self.decided.items() if found >= chance), None)
+        return next((runs for runs, result in self.decided.items() if result >= chance), None)
 
 
 def forecast(
@@ -420,7 +422,7 @@ def chance_for_equal(
 
 
 def _decided(
-    sides: Sequence[FloatArray], archive: FloatArray, noise: _Noise, future: Looks, kept: IntArray | None = None
+    sides: Sequence[FloatArray], archive: FloatArray, noise: _Noise, future: Looks, values: IntArray | None = None
 ) -> FloatArray:
     """Per experiment and look whether it is decided.
 
@@ -428,7 +430,7 @@ def _decided(
         sides: of shape (draws, runs, metrics).
         archive, noise: as in `forecast`.
         future: all looks.
-        kept: the metrics that may be worse; None for all.
+        values: the metrics that may be worse; None for all.
     """
     draws = len(sides[0])
     rows = _around_mean(_stacked(sides[0], sides[1], future.runs))
@@ -437,7 +439,7 @@ def _decided(
     t = _t_of_rows(rows, _squares(archive[None]), contrasts, seen, freedom)
     squares, unchanged = noise.beside_archive(draws, future.archive, rows.shape[1])
     null = _t_of_rows(unchanged, squares, contrasts, seen, freedom)
-    drawn_p, found_p = _combined(null, t) if kept is None else _combined(null[:, :, kept], t[:, :, kept])
+    drawn_p, found_p = _combined(null, t) if values is None else _combined(null[:, :, values], t[:, :, values])
     is_worse = found_p <= _thresholds(drawn_p, _spent_on_worse(future))
     levels = lone_levels(future, _FORECAST_DRAWS)
     bounds = [-t_quantile(1.0 - level, nu) for level, nu in zip(levels, freedom, strict=True)]
@@ -455,11 +457,11 @@ class _Noise:
 
     @classmethod
     def of(cls, baseline: FloatArray, candidate: FloatArray, archive: FloatArray) -> Self:
-        kept = archive.reshape(-1, baseline.shape[1])
-        rows = np.concatenate([kept, _around_mean(baseline), _around_mean(candidate)])
+        retained = archive.reshape(-1, baseline.shape[1])
+        rows = np.concatenate([retained, _around_mean(baseline), _around_mean(candidate)])
         # Of an archive of hundreds of runs a triangle says the same, in a hundredth of the numbers to draw.
         factor = np.asarray(np.linalg.qr(rows, mode="r")) if len(rows) > _MANY_ROWS else rows
-        return cls(rows, kept, np.random.default_rng(_SEED), factor / math.sqrt(len(rows)))
+        return cls(rows, retained, np.random.default_rng(_SEED), factor / math.sqrt(len(rows)))
 
     def drawn(self, *shape: int) -> FloatArray:
         """Rows with the covariance of the deviations, shape (*shape, metrics)."""

@@ -109,8 +109,8 @@ def _row_replicates(
         for weights in multiplicities(rng, units.count, length):
             factors = weights.astype(np.float64)
             replicates = partial(_replicates, weights, factors)
-            for part, found in zip(parts, pool.map(replicates, prepared), strict=True):
-                part.append(found)
+            for part, result in zip(parts, pool.map(replicates, prepared), strict=True):
+                part.append(result)
     return [
         dict(zip([None, *item.resampled], np.concatenate(part).T, strict=True))
         for part, item in zip(parts, prepared, strict=True)

@@ -44,8 +44,8 @@ class Track:
 
 def _timed(values: FloatArray, times: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Times and values of the samples that have both."""
-    kept = np.isfinite(values) & np.isfinite(times)
-    return times[kept], values[kept]
+    retained = np.isfinite(values) & np.isfinite(times)
+    return times[retained], values[retained]
 
 
 def track_of(values: FloatArray, times: FloatArray, instants: Instants | None, *, averaged: bool) -> Track | None:
@@ -109,5 +109,5 @@ def dots_of(values: FloatArray, times: FloatArray) -> Dots:
         return Dots(times, values, 1)
     step = math.ceil(len(times) / (_SCATTER_POINTS - 2))
     extremes = [int(values.argmin()), int(values.argmax())]
-    kept = np.unique(np.concatenate([np.arange(0, len(times), step), extremes]))
-    return Dots(times[kept], values[kept], step)
+    retained = np.unique(np.concatenate([np.arange(0, len(times), step), extremes]))
+    return Dots(times[retained], values[retained], step)

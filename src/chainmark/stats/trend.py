@@ -61,15 +61,15 @@ def trend_of(values: Sequence[float], confidence: float = 0.95) -> Trend | None:
     n = len(values)
     if n < FEWEST:
         return None
-    found = np.asarray(values, dtype=np.float64)
+    result = np.asarray(values, dtype=np.float64)
     first, second = np.triu_indices(n, k=1)
-    slopes = np.sort((found[second] - found[first]) / (second - first))
+    slopes = np.sort((result[second] - result[first]) / (second - first))
     slope = float(np.median(slopes))
-    half = special.normal_quantile(0.5 + confidence / 2.0) * math.sqrt(_variance(found, slope))
+    half = special.normal_quantile(0.5 + confidence / 2.0) * math.sqrt(_variance(result, slope))
     # So many of the sorted slopes lie outside at each end.
     outside = max(1, math.floor((len(slopes) - half) / 2.0))
     low, high = float(slopes[outside - 1]), float(slopes[-outside])
-    begin = float(np.median(found - slope * np.arange(n)))
+    begin = float(np.median(result - slope * np.arange(n)))
     return Trend(slope, min(low, slope), max(high, slope), begin, n)
 
 

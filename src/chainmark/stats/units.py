@@ -107,10 +107,10 @@ def units_of(keys: pl.DataFrame, population: Population) -> Units:
     plain = plain_units(keys, population)
     if not population.average_over or population.weighting is Weighting.SAMPLES:
         return plain
-    unit, time, kept = plain.of_row, _unit_keys(population), _unaveraged_keys(population)
+    unit, time, retained = plain.of_row, _unit_keys(population), _unaveraged_keys(population)
     if population.weighting is Weighting.KEYS:
         return replace(plain, key_of_row=_numbered(keys, population.average_over))
-    both = list(dict.fromkeys([*time, *kept]))
+    both = list(dict.fromkeys([*time, *retained]))
     group = unit if both == time else _numbered(keys, both)
     of_group = np.zeros(int(group.max()) + 1 if len(group) else 0, dtype=np.int64)
     of_group[group] = unit

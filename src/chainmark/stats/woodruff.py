@@ -167,8 +167,8 @@ def replicates(
     with product_threads() as pool:
         for weights in multiplicities(rng, units, block_length, RESAMPLES, _CHUNK_ELEMENTS):
             factors = weights.astype(np.float64)
-            for part, found in zip(sums, pool.map(partial(np.matmul, factors), groups), strict=True):
-                part.append(found)
+            for part, result in zip(sums, pool.map(partial(np.matmul, factors), groups), strict=True):
+                part.append(result)
     columns = np.concatenate([np.concatenate(part) for part in sums], axis=1)
     ends = np.cumsum([metric.columns.shape[1] for metric in metrics])[:-1]
     return [metric.replicates(own) for metric, own in zip(metrics, np.split(columns, ends, axis=1), strict=True)]

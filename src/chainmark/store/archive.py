@@ -55,8 +55,8 @@ class Archive:
 
     def of(self, run_id: str) -> Figures | None:
         """The figures of a run; None where its ``metrics.json`` cannot be read."""
-        found = self._rows.get(run_id)
-        return None if found is None else Figures(self._places, found[1])
+        result = self._rows.get(run_id)
+        return None if result is None else Figures(self._places, result[1])
 
     @cached_property
     def _places(self) -> dict[Name, int]:
@@ -65,20 +65,22 @@ class Archive:
     @cached_property
     def _rows(self) -> dict[str, tuple[Stamps, list[float | None]]]:
         """Stamps and values by run: those of the file that are still true, and of the other runs as they are read."""
-        kept = self._read()
-        found, made = {}, False
+        retained = self._read()
+        result, made = {}, False
         for name in self._names:
             stamps = self._stamps(name)
             if stamps is None:
                 continue
-            if name in kept and kept[name][0] == stamps:
-                found[name] = kept[name]
+            if name in retained and retained[name][0] == stamps:
+                result[name] = retained[name]
             elif (values := self._values(name)) is not None:
-                found[name], made = (stamps, values), True
+                result[name], made = (stamps, values), True
         if made:
-            others = {name: row for name, row in kept.items() if name not in found and self._stamps(name) == row[0]}
-            self._write({**others, **found})
-        return found
+            others = {
+                name: row for name, row in retained.items() if name not in result and self._stamps(name) == row[0]
+            }
+            self._write({**others, **result})
+        return result
 
     def _stamps(self, name: str) -> Stamps | None:
         seal, metrics = (stamp_of(f"{self._runs}/{name}/{file}") for file in (SEAL, METRICS))
@@ -88,16 +90,16 @@ class Archive:
         """Of one run, from its ``metrics.json``."""
         try:
             rows = from_json((self._runs / name / METRICS).read_bytes())["metrics"]
-            told = {
+            reported = {
                 (str(row["metric_id"]), str(statistic)): _number(estimate["value"])
                 for row in rows
                 for statistic, estimate in row["estimates"].items()
             }
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
-        for figure in told:
+        for figure in reported:
             self._places.setdefault(figure, len(self._places))
-        return [told.get(figure) for figure in self._places]
+        return [reported.get(figure) for figure in self._places]
 
     def _read(self) -> dict[str, tuple[Stamps, list[float | None]]]:
         body = read_cache(self._path, _LAYOUT)

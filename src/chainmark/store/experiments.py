@@ -94,7 +94,7 @@ def find_experiment(store: Store, reference: str) -> ExperimentFolder:
         UsageError: none or several match.
     """
     known = experiments(store)
-    matches = [one for one in known if one == reference] or [one for one in known if one.startswith(reference)]
+    matches = [item for item in known if item == reference] or [item for item in known if item.startswith(reference)]
     if len(matches) == 1:
         return experiment_folder(store, matches[0])
     listed = f"experiments: {', '.join(known[-3:])}" if known else "no experiment was begun in this store"

@@ -56,7 +56,7 @@ def _indented(value: Any, line: str) -> str:
     if isinstance(value, dict):
         parts = [f"{_encoder(inner).encode(name)}: {_indented(value[name], inner)}" for name in sorted(value)]
         return f"{{{inner}{f',{inner}'.join(parts)}{line}}}"
-    return f"[{inner}{f',{inner}'.join(_indented(one, inner) for one in value)}{line}]"
+    return f"[{inner}{f',{inner}'.join(_indented(item, inner) for item in value)}{line}]"
 
 
 @cache

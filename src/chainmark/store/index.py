@@ -80,8 +80,8 @@ class Entry:
     @cached_property
     def known_labels(self) -> dict[str, list[str]]:
         """The labels of the manifest by key."""
-        found: dict[str, list[str]] = json.loads(self.labels) if self.labels else {}
-        return found
+        results: dict[str, list[str]] = json.loads(self.labels) if self.labels else {}
+        return results
 
     @cached_property
     def words(self) -> dict[str, list[str]]:
@@ -117,7 +117,7 @@ def _entry(path: Path) -> Entry:
         sources = [(source["path"], source["blake3"]) for source in manifest.get("sources", [])]
         effective = manifest.get("configuration", {}).get("effective", {})
         labels = manifest.get("labels", {})
-        found = Entry(
+        entry = Entry(
             run_id=path.name,
             system=subject["system"],
             subject=subject["name"],
@@ -148,7 +148,7 @@ def _entry(path: Path) -> Entry:
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Entry(path.name)
-    return found if _is_typed(_row(found)) else Entry(path.name)
+    return entry if _is_typed(_row(entry)) else Entry(path.name)
 
 
 def _workload(manifest: Mapping[str, Any]) -> str:
@@ -159,13 +159,13 @@ def _workload(manifest: Mapping[str, Any]) -> str:
 
 def _badges(manifest: Mapping[str, Any]) -> str:
     """What a list of runs says beside the status, which a reader must not take the run without."""
-    found = {
+    result = {
         SYNTHETIC: manifest.get("synthetic"),
         PRINTED: manifest.get("printed"),
         PROFILED: manifest.get("profiles"),
         "contradicted label": manifest.get("contradictions"),
     }
-    return ", ".join(badge for badge, is_so in found.items() if is_so)
+    return ", ".join(badge for badge, is_so in result.items() if is_so)
 
 
 def _row(entry: Entry) -> tuple[str | int, ...]:
@@ -184,10 +184,10 @@ def is_sealed(path: Path) -> bool:
 def stamp_of(file: str) -> Stamp | None:
     """What tells one file from another without reading it; None where there is none."""
     try:
-        found = os.stat(file)  # noqa: PTH116 - of thousands of files
+        stat = os.stat(file)  # noqa: PTH116 - of thousands of files
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 @dataclass(frozen=True)
@@ -228,8 +228,8 @@ class Index:
         seals: list[Seal] = []
         unfinished = []
         try:
-            with os.scandir(self._runs) as found:
-                folders = [(item.name, item.path) for item in found if item.is_dir()]
+            with os.scandir(self._runs) as scandir_iterator:
+                folders = [(item.name, item.path) for item in scandir_iterator if item.is_dir()]
         except FileNotFoundError:
             return [], []
         for name, path in sorted(folders):
@@ -252,14 +252,14 @@ class Index:
         body = read_cache(self._path, _LAYOUT)
         try:
             rows = json.loads(body or b"[]")
-            found: dict[Seal, Entry] = {}
+            entries: dict[Seal, Entry] = {}
             for stamp, row in rows:
                 if not _is_typed(row):
                     return {}
-                found[row[0], (stamp[0], stamp[1], stamp[2])] = Entry(*row)
+                entries[row[0], (stamp[0], stamp[1], stamp[2])] = Entry(*row)
         except (ValueError, TypeError, IndexError):
             return {}
-        return found
+        return entries
 
     def _write(self, entries: Mapping[Seal, Entry]) -> None:
         """Replace the index, unless another process is doing that; a store that may not be written has none."""
@@ -321,13 +321,13 @@ class Selection:
         if reference.startswith("version:"):
             raise UsageError(f"no run of version `{version}`", self._hint(version, self._versions))
         name = self.find(reference)
-        found = [entry for entry in self.sealed if entry.run_id == name]
-        if not found:
+        entries = [entry for entry in self.sealed if entry.run_id == name]
+        if not entries:
             raise InvalidRunError(
                 f"run `{name}` is unfinished and cannot be compared",
                 f"`chainmark runs remove {name}` deletes it",
             )
-        return found
+        return entries
 
     def all_of(self, reference: str) -> list[Entry]:
         """Every sealed run that a reference names, oldest first: of a version or of labels not only the newest group.
@@ -342,8 +342,8 @@ class Selection:
         return self._of_version(reference.removeprefix("version:")) or self.select(reference)
 
     def _of_version(self, version: str) -> list[Entry]:
-        found = [entry for entry in self.sealed if entry.status != DAMAGED and version in entry.names]
-        return [entry for entry in found if not entry.profiles] or found
+        entries = [entry for entry in self.sealed if entry.status != DAMAGED and version in entry.names]
+        return [entry for entry in entries if not entry.profiles] or entries
 
     def _matching(self, terms: Mapping[str, str]) -> list[Entry]:
         """The runs that have all of these words.
@@ -351,14 +351,14 @@ class Selection:
         Raises:
             UsageError: there is none; the hint says which words there are.
         """
-        found = [entry for entry in self._whole(self.sealed) if not entry.profiles]
+        entries = [entry for entry in self._whole(self.sealed) if not entry.profiles]
         for key, value in terms.items():
-            known = list(dict.fromkeys(word for entry in found for word in entry.words.get(key, [])))
-            found = [entry for entry in found if value.casefold() in map(str.casefold, entry.words.get(key, []))]
-            if not found:
-                told = ", ".join(f"`{word}`" for word in known) or "no such word"
-                raise UsageError(f"no run has the {key} `{value}`", f"of the runs chosen so far there is: {told}")
-        return found
+            known = list(dict.fromkeys(word for entry in entries for word in entry.words.get(key, [])))
+            entries = [entry for entry in entries if value.casefold() in map(str.casefold, entry.words.get(key, []))]
+            if not entries:
+                reported = ", ".join(f"`{word}`" for word in known) or "no such word"
+                raise UsageError(f"no run has the {key} `{value}`", f"of the runs chosen so far there is: {reported}")
+        return entries
 
     def groups(self, reference: str) -> list[list[Entry]]:
         """The sealed runs of a version by profile, workload and machine, each as `select` takes the newest of them.
@@ -371,11 +371,11 @@ class Selection:
             version = reference.removeprefix("version:")
             if not chosen or version not in chosen[0].names or reference in {entry.run_id for entry in chosen}:
                 return [chosen]
-        found: dict[tuple[str, ...], list[Entry]] = {}
+        result: dict[tuple[str, ...], list[Entry]] = {}
         for entry in entries:
             if not entry.profiles:
-                found.setdefault((entry.profile, *_place(entry)), []).append(entry)
-        return sorted(map(_newest_group, found.values()), key=lambda group: group[-1].started_at)
+                result.setdefault((entry.profile, *_place(entry)), []).append(entry)
+        return sorted(map(_newest_group, result.values()), key=lambda group: group[-1].started_at)
 
     def identified(self, identity: str) -> list[Entry]:
         """The runs that were read of one printed run; see `Manifest.identity`."""
@@ -454,13 +454,13 @@ def terms_of(reference: str) -> dict[str, str] | None:
 
     A version alone, "version:v1.2.9", is as if it was named without the key, and no selector.
     """
-    found = {}
+    result = {}
     for part in _TERMS.split(reference):
         key, mark, value = part.partition(":")
         if not (mark and value.strip() and key.isidentifier()):
             return None
-        found[_SAME_KEY.get(key, key)] = value.strip()
-    return None if reference.startswith("version:") and len(found) == 1 else found
+        result[_SAME_KEY.get(key, key)] = value.strip()
+    return None if reference.startswith("version:") and len(result) == 1 else result
 
 
 def _place(entry: Entry) -> tuple[str, str, str]:

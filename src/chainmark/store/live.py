@@ -122,10 +122,10 @@ def read_live(folder: Path) -> LiveState | None:
 
 def live_searches(experiments: Path) -> list[LiveSearch]:
     """What the searches among experiments show that a living process works on, by name."""
-    found = []
+    result = []
     for path in sorted(experiments.glob(f"*/{LIVE}")):
         with contextlib.suppress(OSError, ValidationError):
             search = LiveSearch.model_validate_json(path.read_bytes())
             if search.pid > 0 and Path(f"/proc/{search.pid}").exists():
-                found.append(search)
-    return found
+                result.append(search)
+    return result

@@ -42,18 +42,18 @@ def read_lines(path: Path, numbers: Iterable[int]) -> dict[int, str]:
     What a terminal could take for a command is made visible. Damage ends a file, as it did when it was imported.
     """
     wanted = set(numbers)
-    found: dict[int, str] = {}
+    results: dict[int, str] = {}
     last = max(wanted, default=0)
     before: deque[bytes] = deque(maxlen=_PIECES)
     with storage_errors(path), path.open("rb") as raw, contextlib.suppress(*DAMAGE):
         for number, line in enumerate(unpacked(raw, path), start=1):
             if number in wanted:
-                found[number] = _visible(unwrapped(line.rstrip(b"\r\n"), before).decode("utf-8", errors="replace"))
+                results[number] = _visible(unwrapped(line.rstrip(b"\r\n"), before).decode("utf-8", errors="replace"))
             if len(line) <= _PIECE_BYTES:
                 before.append(line)
             if number >= last:
                 break
-    return found
+    return results
 
 
 def unpacked(raw: io.BufferedReader, path: Path) -> BinaryIO:

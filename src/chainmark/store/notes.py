@@ -32,9 +32,9 @@ class Notes(BaseModel):
 
     def of(self, run: Noted) -> list[str]:
         """What is noted of a run, and the set-up that it was made with, a clause each."""
-        told = [one.text for one in self.annotations if one.is_about(run)]
-        since = [one for one in self.epochs if one.system == run.system and one.since <= run.started_at]
-        return [*told, *(f"since {one.since[:10]} {one.text}" for one in since[-1:])]
+        texts = [annotation.text for annotation in self.annotations if annotation.is_about(run)]
+        since = [epoch for epoch in self.epochs if epoch.system == run.system and epoch.since <= run.started_at]
+        return [*texts, *(f"since {epoch.since[:10]} {epoch.text}" for epoch in since[-1:])]
 
 
 def read_notes(root: Path) -> Notes:
@@ -56,5 +56,5 @@ def read_notes(root: Path) -> Notes:
 
 def write_notes(root: Path, notes: Notes) -> None:
     """Replace the notes of a store."""
-    ordered = notes.model_copy(update={"epochs": sorted(notes.epochs, key=lambda one: (one.system, one.since))})
+    ordered = notes.model_copy(update={"epochs": sorted(notes.epochs, key=lambda epoch: (epoch.system, epoch.since))})
     write_bytes(root / NOTES, json_bytes(ordered))

@@ -284,9 +284,9 @@ class SealedRun:
         """
         expected = self._seal.get(DESCRIPTION)
         sealed = None if expected is None else self._read_sealed(DESCRIPTION, expected)
-        found = None if sealed is None else _description_of(sealed, layout)
-        if found is not None:
-            return found
+        frame = None if sealed is None else _description_of(sealed, layout)
+        if frame is not None:
+            return frame
         derived = Derived(self.path).read(DESCRIPTION, self._seal_hash)
         return None if derived is None else _description_of(derived, layout)
 
@@ -303,8 +303,8 @@ class SealedRun:
     @cached_property
     def _seal(self) -> dict[str, str]:
         """The hashes of the sealed files."""
-        found: dict[str, str] = self._read_json(SEAL)["blake3"]
-        return found
+        results: dict[str, str] = self._read_json(SEAL)["blake3"]
+        return results
 
     @cached_property
     def _seal_hash(self) -> str:
@@ -515,9 +515,9 @@ class Store:
 
     def held(self) -> Self:
         """The same store for one answer, to which it is as it is now, and is looked at once."""
-        found = copy(self)
-        found._held = self.selection()
-        return found
+        result = copy(self)
+        result._held = self.selection()
+        return result
 
     def sealed(self) -> list[SealedRun]:
         """All sealed runs, oldest first."""

@@ -21,8 +21,8 @@ _COLUMN_TYPES = {bool: pl.Boolean, int: pl.Int64, float: pl.Float64, str: pl.Str
 
 def column_type(annotation: Any) -> type[pl.DataType]:
     """The type of a column that holds values of a plain type, of some literals of it, or none of either."""
-    options = [one for one in get_args(annotation) if one is not NoneType] or [annotation]
-    kinds = {one if isinstance(one, type) else type(one) for one in options}
+    options = [argument for argument in get_args(annotation) if argument is not NoneType] or [annotation]
+    kinds = {option if isinstance(option, type) else type(option) for option in options}
     if len(kinds) != 1 or (kind := kinds.pop()) not in _COLUMN_TYPES:
         raise InternalError(f"no column can hold {annotation}")
     return _COLUMN_TYPES[kind]
@@ -33,24 +33,24 @@ def schema_of(model: type[BaseModel]) -> Schema:
     return {name: column_type(field.annotation) for name, field in model.model_fields.items()}
 
 
-def check_schema(what: str, found: Mapping[str, pl.DataType], stated: Schema) -> None:
+def check_schema(what: str, data_types: Mapping[str, pl.DataType], stated: Schema) -> None:
     """Hold the columns that are there against those that are stated; their order does not matter.
 
     Args:
         what: these rows are, in the plural: "events of blocks".
-        found: a frame's schema, or that of a Parquet file.
+        data_types: a frame's schema, or that of a Parquet file.
 
     Raises:
         InternalError: a column lacks, is of another type, or is not stated.
     """
     for name, kind in stated.items():
-        _check_column(what, name, found.get(name), kind)
-    stranger = next((name for name in found if name not in stated), None)
+        _check_column(what, name, data_types.get(name), kind)
+    stranger = next((name for name in data_types if name not in stated), None)
     if stranger is not None:
         raise InternalError(f"the {what} have the column `{stranger}`, which no schema states")
 
 
-def check_samples(catalogue: Catalogue, population_id: str, found: Mapping[str, pl.DataType]) -> None:
+def check_samples(catalogue: Catalogue, population_id: str, data_types: Mapping[str, pl.DataType]) -> None:
     """Hold samples against the catalogue: the population's keys, and f64 columns that are metrics of it.
 
     A metric without a column was not measured, which is no mistake.
@@ -59,17 +59,17 @@ def check_samples(catalogue: Catalogue, population_id: str, found: Mapping[str, 
         InternalError: the population is unknown, a key lacks, a column is no metric, or one is not f64.
     """
     what = f"samples of `{population_id}`"
-    population = next((one for one in catalogue.populations if one.id == population_id), None)
+    population = next((item for item in catalogue.populations if item.id == population_id), None)
     if population is None:
         raise InternalError(f"there are {what}, a population that the catalogue of {catalogue.system} does not have")
     for key in population.keys:
-        kind = found.get(key)
+        kind = data_types.get(key)
         if key == population.time_key:
             _check_column(what, key, kind, pl.Float64)
         elif kind is None or not (kind.is_integer() or kind in _KEY_KINDS):
             raise InternalError(f"the key `{key}` of the {what} is {kind or 'not there'}, not an integer or a text")
     metrics = {metric.id for metric in catalogue.metrics_of(population_id)}
-    for name, kind in found.items():
+    for name, kind in data_types.items():
         if name in population.keys:
             continue
         if name not in metrics:
@@ -77,8 +77,8 @@ def check_samples(catalogue: Catalogue, population_id: str, found: Mapping[str, 
         _check_column(what, name, kind, pl.Float64)
 
 
-def _check_column(what: str, name: str, found: pl.DataType | None, stated: type[pl.DataType] | pl.DataType) -> None:
-    if found is None:
+def _check_column(what: str, name: str, data_type: pl.DataType | None, stated: type[pl.DataType] | pl.DataType) -> None:
+    if data_type is None:
         raise InternalError(f"the {what} lack the column `{name}`")
-    if found != stated:
-        raise InternalError(f"the column `{name}` of the {what} is {found}, not {stated}")
+    if data_type != stated:
+        raise InternalError(f"the column `{name}` of the {what} is {data_type}, not {stated}")

@@ -325,7 +325,7 @@ class Capability(Generic[Capable]):
         if isinstance(system, self.protocol):
             return cast("Capable", system)
         metrics = f"`chainmark metrics {system.name}`"
-        works = [one.commands for one in CAPABILITIES if isinstance(system, one.protocol)]
+        works = [capability.commands for capability in CAPABILITIES if isinstance(system, capability.protocol)]
         raise UsageError(
             f"chainmark {self.verb.format(f'`{system.name}`')}",
             f"for `{system.name}` there are {', '.join([*works, metrics])}"

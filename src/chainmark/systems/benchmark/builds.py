@@ -123,8 +123,8 @@ class Builds:
     def all(self) -> list[BuildRecord]:
         """All that have a name, by name."""
         paths = sorted(self._names.glob(f"*/*/{_RECORD}"), key=lambda path: (path.parent.name, path))
-        found = [BuildRecord.model_validate_json(path.read_bytes()) for path in paths]
-        return [record for record in found if self.is_complete(record)]
+        build_records = [BuildRecord.model_validate_json(path.read_bytes()) for path in paths]
+        return [record for record in build_records if self.is_complete(record)]
 
     def is_complete(self, record: BuildRecord) -> bool:
         """Whether what was made is still there."""

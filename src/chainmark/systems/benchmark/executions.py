@@ -88,8 +88,15 @@ class Executed:
     def samples(self) -> pl.DataFrame:
         """A row for each; without the column of the memory where no execution's could be told."""
         rows = [
-            [index, one.began_s, one.wall_s, one.cpu_s, one.peak_bytes, float(one.preempted)]
-            for index, one in enumerate(self.executions)
+            [
+                index,
+                execution.began_s,
+                execution.wall_s,
+                execution.cpu_s,
+                execution.peak_bytes,
+                float(execution.preempted),
+            ]
+            for index, execution in enumerate(self.executions)
         ]
         frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
         return frame if self.has_memory else frame.drop("peak_memory_bytes")
@@ -97,7 +104,7 @@ class Executed:
     @property
     def has_memory(self) -> bool:
         """Whether the peak memory of any execution is known."""
-        return any(one.peak_bytes is not None for one in self.executions)
+        return any(execution.peak_bytes is not None for execution in self.executions)
 
 
 def execute_all(command: Invocation, work: CommandWorkload, raw: Path, progress: Progress) -> Executed:
@@ -120,20 +127,24 @@ def execute_all(command: Invocation, work: CommandWorkload, raw: Path, progress:
         if number == work.warm_up:
             began_s, mark = time.monotonic(), _Mark.now()
         progress.update(number / total, f"execution {number + 1} of {total}")
-        one = _execute(command, work.timeout_s, began_s, raw)
-        if failure := _failure(one, command, work):
+        command_execution = _execute(command, work.timeout_s, began_s, raw)
+        if failure := _failure(command_execution, command, work):
             return Executed(made, mark.share_of_others(), f"execution {number + 1} of {total} {failure}")
         if number >= work.warm_up:
-            made.append(one)
+            made.append(command_execution)
     return Executed(made, mark.share_of_others())
 
 
-def _failure(one: CommandExecution, command: Invocation, work: CommandWorkload) -> str:
-    if one.timed_out:
+def _failure(command_execution: CommandExecution, command: Invocation, work: CommandWorkload) -> str:
+    if command_execution.timed_out:
         return f"did not end within {units.duration(work.timeout_s)}"
-    if one.exit_code < 0:
-        return f"was ended by signal {-one.exit_code}"
-    return "" if one.exit_code in command.exit_codes else f"ended with exit code {one.exit_code}"
+    if command_execution.exit_code < 0:
+        return f"was ended by signal {-command_execution.exit_code}"
+    return (
+        ""
+        if command_execution.exit_code in command.exit_codes
+        else f"ended with exit code {command_execution.exit_code}"
+    )
 
 
 def _execute(command: Invocation, timeout_s: float, origin_s: float, raw: Path) -> CommandExecution:
@@ -181,16 +192,16 @@ def _launched(command: Invocation, timeout_s: float, folder: Path, outputs: tupl
         finally:
             os.close(writing)
         try:
-            told = results.read().split()
+            parts = results.read().split()
         except BaseException:
             process.terminate()  # it ends the command first
             raise
         finally:
             process.wait()
-    if len(told) != len(FIELDS):
+    if len(parts) != len(FIELDS):
         lines = outputs[1].read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["it said nothing"]
         raise EnvironmentFailure(f"`{command.words[0]}` could not be started: {lines[-1]}", "can it run here?")
-    return dict(zip(FIELDS, map(int, told), strict=True))
+    return dict(zip(FIELDS, map(int, parts), strict=True))
 
 
 @dataclass(frozen=True)

@@ -42,11 +42,11 @@ class ProcessTree:
                 state, parent = _state_and_parent(pid)
                 if state not in "ZX":
                     parents[pid] = parent
-        found = {self.root}
-        while grown := {pid for pid, parent in parents.items() if parent in found} - found:
-            found |= grown
-        self.strangers.update(parents.keys() - found)
-        return sorted(found - {self.root})
+        results = {self.root}
+        while grown := {pid for pid, parent in parents.items() if parent in results} - results:
+            results |= grown
+        self.strangers.update(parents.keys() - results)
+        return sorted(results - {self.root})
 
     def resident_kib(self) -> int:
         """Their resident memory together."""
@@ -152,8 +152,8 @@ def main() -> None:
     os.set_inheritable(descriptor, False)
     signal.signal(signal.SIGTERM, _stop)
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
-    found = measure(command, timeout_s)
-    os.write(descriptor, " ".join(str(found[name]) for name in FIELDS).encode())
+    result = measure(command, timeout_s)
+    os.write(descriptor, " ".join(str(result[name]) for name in FIELDS).encode())
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ _NO_MEMORY = (
 
 
 def _gates(executed: Executed, profile: BenchmarkProfile) -> list[Gate]:
-    left = sum(one.left for one in executed.executions)
+    left = sum(execution.left for execution in executed.executions)
     most = profile.gates.other_work_max
     return [
         Gate(

@@ -166,8 +166,8 @@ class Cache:
     def all(self) -> list[CacheRecord]:
         """All that have a name, by name."""
         paths = sorted(self._names.glob(f"*/{_RECORD}"))
-        found = [CacheRecord.model_validate_json(path.read_text(encoding="utf-8")) for path in paths]
-        return [record for record in found if self.binary(record).is_file()]
+        cache_records = [CacheRecord.model_validate_json(path.read_text(encoding="utf-8")) for path in paths]
+        return [record for record in cache_records if self.binary(record).is_file()]
 
     @property
     def _builds(self) -> Path:
@@ -184,20 +184,20 @@ class Cache:
         with storage_errors(copy):
             shutil.copyfile(path, copy)
         copy.chmod(0o755)
-        digest, found = sha256_of(copy), inspect(copy, self.program)
+        digest, result = sha256_of(copy), inspect(copy, self.program)
         key = digest[:_KEY_DIGITS]
-        build = _described(Build(ordered=ordered), found)
+        build = _described(Build(ordered=ordered), result)
         with locked(self._builds / f".{key}.lock"):
             self._keep(copy, key)
-            name = f"{found.reported}@sha-{digest[:SHORT]}"
-            return self._name(name, key, found, build, revision=_revision(found.info))
+            name = f"{result.reported}@sha-{digest[:SHORT]}"
+            return self._name(name, key, result, build, revision=_revision(result.info))
 
     def _built(self, sources: Sources, scratch: Path) -> CacheRecord:
         """Build sources, unless equal ones were built so before."""
         environment = deciding_environment(sources.folder, sources.environment)
         flags = [*BUILD_FLAGS, *sources.flags]
-        told = json.dumps([sources.content, self.program.package, flags, environment], sort_keys=True)
-        key = hashlib.sha256(told.encode()).hexdigest()[:_KEY_DIGITS]
+        reported = json.dumps([sources.content, self.program.package, flags, environment], sort_keys=True)
+        key = hashlib.sha256(reported.encode()).hexdigest()[:_KEY_DIGITS]
         program = self._builds / key / self.program.name
         with locked(self._builds / f".{key}.lock"):
             if not program.is_file():
@@ -205,13 +205,13 @@ class Cache:
                 self._compile(sources, flags, made, self.program.package)
                 inspect(made, self.program)
                 self._keep(made, key)
-            found = inspect(program, self.program)
+            result = inspect(program, self.program)
             said = [f"{name}={value}" for name, value in environment.items() if name != "GOVERSION"]
-            build = _described(sources.build.model_copy(update={"flags": [*flags, *said]}), found)
+            build = _described(sources.build.model_copy(update={"flags": [*flags, *said]}), result)
             return self._name(
                 sources.name,
                 key,
-                found,
+                result,
                 build,
                 revision=sources.revision,
                 changes=sources.changes,
@@ -243,7 +243,7 @@ class Cache:
         self,
         name: str,
         key: str,
-        found: Inspected,
+        result: Inspected,
         build: Build,
         *,
         revision: str | None,
@@ -257,7 +257,7 @@ class Cache:
             revision=revision,
             build=build.toolchain or None,
             binary_sha256=sha256_of(self._builds / key / self.program.name),
-            release=found.reported,
+            release=result.reported,
         )
         record = CacheRecord(key=key, subject=subject, build=build, checkout=checkout)
         folder = self._names / name
@@ -297,10 +297,10 @@ def locked(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _described(build: Build, found: Inspected) -> Build:
+def _described(build: Build, result: Inspected) -> Build:
     """With what the program says of itself."""
-    info = found.info
-    return build.model_copy(update={"reported": found.reported, **({} if info is None else described(info))})
+    info = result.info
+    return build.model_copy(update={"reported": result.reported, **({} if info is None else described(info))})
 
 
 def described(info: BuildInfo) -> dict[str, object]:

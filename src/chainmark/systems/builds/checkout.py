@@ -100,8 +100,10 @@ class SourceTree:
         """The commit and those before it, as many as are kept."""
         form = f"--format=%H{_SEPARATOR}%P{_SEPARATOR}%s"
         git = _Git(self.repository)
-        told = git.read("log", "--topo-order", "--no-show-signature", f"--max-count={MOST_COMMITS}", form, self.commit)
-        rows = [line.split(_SEPARATOR, 2) for line in told.splitlines() if line.count(_SEPARATOR) >= 2]
+        reported = git.read(
+            "log", "--topo-order", "--no-show-signature", f"--max-count={MOST_COMMITS}", form, self.commit
+        )
+        rows = [line.split(_SEPARATOR, 2) for line in reported.splitlines() if line.count(_SEPARATOR) >= 2]
         return [Commit(id=commit, parents=parents.split(), subject=subject) for commit, parents, subject in rows]
 
 
@@ -115,16 +117,16 @@ def repository_of(path: Path) -> Repository:
     if not path.is_dir():
         raise UsageError(f"there is no folder {path}", "name a checkout or worktree: `git:PATH@REF`")
     try:
-        told = _run(["rev-parse", "--absolute-git-dir", "--is-inside-work-tree"], cwd=path).splitlines()
+        lines = _run(["rev-parse", "--absolute-git-dir", "--is-inside-work-tree"], cwd=path).splitlines()
     except _GitError as error:
         raise UsageError(
             f"{path} cannot be read as a git repository: {error.message}",
             "name a checkout, or a binary: `./path/to/it`",
         ) from error
-    if told[1] != "true":
-        return Repository(Path(told[0]), None, "")
+    if lines[1] != "true":
+        return Repository(Path(lines[0]), None, "")
     top, prefix = (_run(["rev-parse", option], cwd=path) for option in ("--show-toplevel", "--show-prefix"))
-    return Repository(Path(told[0]), Path(top), prefix)
+    return Repository(Path(lines[0]), Path(top), prefix)
 
 
 def tree_at(repository: Repository, ref: str) -> SourceTree:
@@ -205,8 +207,8 @@ class _Git:
         if self.objects is not None:
             places["GIT_OBJECT_DIRECTORY"] = self.objects
             places["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = self._own_objects()
-        told = {name: str(place) for name, place in places.items() if place is not None}
-        return _run_bytes(arguments, self.work_tree or self.repository.top or self.repository.git_folder, told)
+        reported = {name: str(place) for name, place in places.items() if place is not None}
+        return _run_bytes(arguments, self.work_tree or self.repository.top or self.repository.git_folder, reported)
 
     def _own_objects(self) -> Path:
         cwd = self.repository.git_folder

@@ -112,8 +112,8 @@ def deciding_environment(folder: Path, changes: Mapping[str, str]) -> dict[str, 
         raise EnvironmentFailure(
             f"`go env` failed: {last_lines(ended.stderr, 1)}", "its `go.mod` may ask for a Go that cannot be fetched"
         )
-    found: dict[str, str] = json.loads(ended.stdout)
-    return {name: value for name, value in found.items() if value}
+    results: dict[str, str] = json.loads(ended.stdout)
+    return {name: value for name, value in results.items() if value}
 
 
 def is_network_failure(output: str) -> bool:

@@ -101,11 +101,11 @@ def from_module(target: ModuleVersion, ordered: str, scratch: Path, program: Pro
     """
     ended = go(["mod", "download", "-json", f"{target.module}@{target.version}"])
     try:
-        told = json.loads(ended.stdout or "{}")
+        parsed = json.loads(ended.stdout or "{}")
     except ValueError:
-        told = {}
-    if "Dir" not in told:
-        reason = last_lines(told.get("Error") or ended.stderr, 1).strip()
+        parsed = {}
+    if "Dir" not in parsed:
+        reason = last_lines(parsed.get("Error") or ended.stderr, 1).strip()
         if is_network_failure(reason):
             raise EnvironmentFailure(
                 f"{target.module} could not be fetched: {reason}", "is the module proxy reachable?"
@@ -115,17 +115,17 @@ def from_module(target: ModuleVersion, ordered: str, scratch: Path, program: Pro
             f"a module of {program.title}'s sources at one of its versions: `{program.module}@v1.2.3`",
         )
     folder = scratch / "source"
-    shutil.copytree(told["Dir"], folder, copy_function=shutil.copyfile)
+    shutil.copytree(parsed["Dir"], folder, copy_function=shutil.copyfile)
     for place in (folder, *folder.rglob("*")):
         place.chmod(0o755 if place.is_dir() else 0o644)  # the module cache is read-only
     if not (folder / "go.mod").is_file():
-        raise UsageError(f"`{target.module}@{told['Version']}` has no `go.mod`", "name a Go module")
+        raise UsageError(f"`{target.module}@{parsed['Version']}` has no `go.mod`", "name a Go module")
     return Sources(
-        name=f"{plain_name(_owner(target.module))}@{told['Version']}",
+        name=f"{plain_name(_owner(target.module))}@{parsed['Version']}",
         folder=folder,
-        content=told["Sum"],
-        revision=told["Sum"],
-        build=Build(ordered=ordered, commit=(told.get("Origin") or {}).get("Hash")),
+        content=parsed["Sum"],
+        revision=parsed["Sum"],
+        build=Build(ordered=ordered, commit=(parsed.get("Origin") or {}).get("Hash")),
     )
 
 
@@ -144,9 +144,9 @@ def _workspace(folder: Path, top: Path) -> Path | None:
     for place in (folder, *folder.parents):
         file = place / "go.work"
         if file.is_file():
-            used = [place / one["DiskPath"] for one in json.loads(_edit(place, "work", "-json")).get("Use") or []]
-            is_whole = all((one / "go.mod").is_file() for one in used)
-            return file if is_whole and folder.resolve() in {one.resolve() for one in used} else None
+            used = [place / item["DiskPath"] for item in json.loads(_edit(place, "work", "-json")).get("Use") or []]
+            is_whole = all((item / "go.mod").is_file() for item in used)
+            return file if is_whole and folder.resolve() in {item.resolve() for item in used} else None
         if place == top:
             break
     return None
@@ -162,10 +162,10 @@ def _replace(
     """
     if not replacements:
         return []
-    told = json.loads(_edit(folder, "mod", "-json"))
+    parsed = json.loads(_edit(folder, "mod", "-json"))
     place, kind = (folder, "mod") if workspace is None else (workspace.parent, "work")
-    known = [one["Path"] for one in told.get("Require") or []]
-    found = []
+    known = [item["Path"] for item in parsed.get("Require") or []]
+    results = []
     for number, (module, text) in enumerate(replacements):
         if module not in known:
             close = difflib.get_close_matches(module, known, n=1)
@@ -177,8 +177,8 @@ def _replace(
         else:
             content = text
             _edit(place, kind, f"-replace={module}={text}")
-        found.append((module, content))
-    return found
+        results.append((module, content))
+    return results
 
 
 def _up_to(scratch: Path, folder: Path) -> str:

@@ -143,10 +143,10 @@ class AnalysisResult:
                 sum(host.chained for host in self.hosts) + len(self.bridged),
             ),
         }
-        found = [f"{total} {name} in {parts} parts" for name, (total, parts) in sums.items() if total != parts]
+        results = [f"{total} {name} in {parts} parts" for name, (total, parts) in sums.items() if total != parts]
         if self.chain_blocks > self.heights_passed:
-            found.append(f"{self.chain_blocks} blocks of the chain at {self.heights_passed} heights")
-        return found
+            results.append(f"{self.chain_blocks} blocks of the chain at {self.heights_passed} heights")
+        return results
 
     @property
     def hosts_without_slots(self) -> list[str]:
@@ -286,8 +286,8 @@ class Blocks:
 
     def _adoptions(self) -> pl.DataFrame:
         starts = self.table.filter("accepted").select("block", "time_s", start_ns="slot_start_ns")
-        told = self.lives.select("block", "region", "adoption_ns").drop_nulls(["region", "adoption_ns"])
-        return told.join(starts, on="block", how="inner").select(
+        frame = self.lives.select("block", "region", "adoption_ns").drop_nulls(["region", "adoption_ns"])
+        return frame.join(starts, on="block", how="inner").select(
             "block", "region", "time_s", slot_to_adopted_s=seconds("adoption_ns", "start_ns")
         )
 
@@ -305,8 +305,8 @@ class Blocks:
             .otherwise("rejected_because")
         )
         front = ["block", "block_no", "slot", "slot_start_ns", "host", "region", "role", "error"]
-        told = propagation.with_fetched_host(self.lives.drop("adoption_ns", "chain_delta"), self._owners)
-        made = told.join(chained, on="block", how="left")
+        frame = propagation.with_fetched_host(self.lives.drop("adoption_ns", "chain_delta"), self._owners)
+        made = frame.join(chained, on="block", how="left")
         return (
             made.with_columns(
                 pl.col("host").cast(pl.String),
@@ -329,10 +329,10 @@ class Blocks:
         chained, accepted = _count(self.table), _count(self.table.filter("accepted"))
         errors = self._roles("error")
         of_host = {host.name: host for host in slots}
-        found = []
+        hosts = []
         for name in self.names:
             of = of_host.get(name)
-            found.append(
+            hosts.append(
                 HostResult(
                     name=name,
                     region=self.regions.get(name),
@@ -346,7 +346,7 @@ class Blocks:
                     errors=errors[name],
                 )
             )
-        return found
+        return hosts
 
 
 def _count(frame: pl.DataFrame) -> Counter[str]:
@@ -371,8 +371,10 @@ def read_block_timelines(hosts: Sequence[HostTrace], genesis: Genesis, regions: 
 def read_links(hosts: Sequence[HostTrace]) -> pl.DataFrame:
     """What every host's lines tell of the chain, the hosts one after the other."""
     names = pl.Enum([host.name for host in hosts])
-    told = [read_links_table(one.links, one.name).with_columns(host=pl.lit(one.name, dtype=names)) for one in hosts]
-    return pl.concat(told)
+    messages = [
+        read_links_table(host.links, host.name).with_columns(host=pl.lit(host.name, dtype=names)) for host in hosts
+    ]
+    return pl.concat(messages)
 
 
 def catalogue_for(catalogue: Catalogue, rules: Rules, hosts: int) -> Catalogue:

@@ -29,20 +29,20 @@ METRICS = tuple(name.format(event) for event in EVENTS for name in FIGURES)
 
 
 def block_work(
-    hosts: Sequence[HostSlots], conditions: Sequence[FilterCondition], lives: pl.DataFrame, genesis: Genesis
+    hosts: Sequence[HostSlots], conditions: Sequence[FilterCondition], data_frame: pl.DataFrame, genesis: Genesis
 ) -> pl.DataFrame:
     """What forging a block and adopting one of another host cost each host, beyond what an idle slot costs.
 
     Args:
         hosts: those with slot records.
         conditions: of the analysis; slots that they leave out are left out here.
-        lives: every block on every host, with `role`, `adoption_ns` and the slot.
+        data_frame: every block on every host, with `role`, `adoption_ns` and the slot.
 
     Returns:
         One row per host of ``hosts``: `host` and ``METRICS``, f64, null where too few blocks or samples tell it.
     """
     adopted = (
-        lives.filter(pl.col("role") == "observer", pl.col("adoption_ns").is_not_null())
+        data_frame.filter(pl.col("role") == "observer", pl.col("adoption_ns").is_not_null())
         .with_columns(slot=(pl.col("adoption_ns") - genesis.system_start_ns) // genesis.slot_length_ns)
         .group_by(pl.col("host").cast(pl.String), "slot")
         .agg(adopted=pl.len())
@@ -99,17 +99,17 @@ def _slots(host: HostSlots, conditions: Sequence[FilterCondition], adopted: pl.D
 
 
 def _work_of(slots: pl.DataFrame, slot_length_s: float) -> Mapping[str, float | None]:
-    found: dict[str, float | None] = dict.fromkeys(METRICS)
+    results: dict[str, float | None] = dict.fromkeys(METRICS)
     counts = slots.select("forges", "adopted").to_numpy().astype(np.float64)
-    told = [kind for kind in range(len(EVENTS)) if counts[:, kind].sum() >= LEAST_BLOCKS]
-    if not told:
-        return found
+    messages = [kind for kind in range(len(EVENTS)) if counts[:, kind].sum() >= LEAST_BLOCKS]
+    if not messages:
+        return results
     for name, (column, factor) in FIGURES.items():
         values = slots[column].cast(pl.Float64).to_numpy()
         if np.isfinite(values).mean() < LEAST_SAMPLED:
             continue
-        work = work_per_event(values, counts[:, told])
+        work = work_per_event(values, counts[:, messages])
         if work is not None:
-            for kind, amount in zip(told, work * factor * slot_length_s, strict=True):
-                found[name.format(EVENTS[kind])] = float(amount)
-    return found
+            for kind, amount in zip(messages, work * factor * slot_length_s, strict=True):
+                results[name.format(EVENTS[kind])] = float(amount)
+    return results

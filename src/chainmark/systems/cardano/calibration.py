@@ -148,10 +148,10 @@ def calibrate(
     link = far_link(start.cluster, pings_s)
     scenario = start.model_copy(update={"parameters": _first_guess(figures, start.parameters)})
     pairs = _known_pairs(figures, start.cluster, doubt_s)
-    told = on_progress or (lambda fraction: None)
+    reported = on_progress or (lambda fraction: None)
     simulated = simulator.run(scenario)
     for step in range(STEPS):
-        told((step + 1) / (STEPS + 1))
+        reported((step + 1) / (STEPS + 1))
         better = _step(scenario, simulated, figures, link, pairs)
         if _close(scenario, better):
             break
@@ -206,20 +206,20 @@ def _late(late: Lateness, parameters: Parameters) -> dict[str, float]:
 
 def _step(scenario: Scenario, simulated: Simulated, figures: Figures, link: FarLink | None, pairs: Pairs) -> Scenario:
     """One step towards the run's own figures."""
-    told, mean, old = figures.values, simulated.mean, scenario.parameters
+    reported, mean, old = figures.values, simulated.mean, scenario.parameters
     ratio, missing = 1.0, 0.0
-    if FIRST_NOTICE in told:
+    if FIRST_NOTICE in reported:
         # What is not the way there is the header's service.
         way = _first_way_s(scenario.cluster)
-        wanted = told[FIRST_NOTICE] - told[ANNOUNCED] - way
+        wanted = reported[FIRST_NOTICE] - reported[ANNOUNCED] - way
         had = mean(FIRST_NOTICE) - mean(ANNOUNCED) - way
         ratio = min(4.0, max(0.25, wanted / had)) if had > 0.0 else 1.0
-    if FIRST_NOTICE in told and FIRST_FETCH in told and _has_neighbours(scenario.cluster):
-        missing = (told[FIRST_FETCH] - told[FIRST_NOTICE]) - (mean(FIRST_FETCH) - mean(FIRST_NOTICE))
+    if FIRST_NOTICE in reported and FIRST_FETCH in reported and _has_neighbours(scenario.cluster):
+        missing = (reported[FIRST_FETCH] - reported[FIRST_NOTICE]) - (mean(FIRST_FETCH) - mean(FIRST_NOTICE))
     service = _service(old.body_service_s + SERVICE_GAIN * missing)
     share = old.server_share
-    if SENDING in told and math.isfinite(mean(SENDING)):
-        server = old.body_service_s * old.server_share + SERVICE_GAIN * (told[SENDING] - mean(SENDING))
+    if SENDING in reported and math.isfinite(mean(SENDING)):
+        server = old.body_service_s * old.server_share + SERVICE_GAIN * (reported[SENDING] - mean(SENDING))
         share = min(1.0, max(0.0, server / service))
     parameters = old.model_copy(
         update={
@@ -231,9 +231,9 @@ def _step(scenario: Scenario, simulated: Simulated, figures: Figures, link: FarL
     changed = scenario.model_copy(update={"parameters": parameters})
     if pairs:
         return _with_own_round_trips(changed, simulated, pairs)
-    if link is None or FETCH not in told:
+    if link is None or FETCH not in reported:
         return changed
-    return _with_round_trip(changed, simulated, told[FETCH] - mean(FETCH), link)
+    return _with_round_trip(changed, simulated, reported[FETCH] - mean(FETCH), link)
 
 
 @dataclass(frozen=True)
@@ -266,37 +266,37 @@ Pairs = Mapping[tuple[int, int], _Told]
 def _known_pairs(figures: Figures, cluster: ClusterRequest, doubt_s: Matrix | None) -> Pairs:
     """The pairs of different regions between which the run tells how long fetches lasted."""
     regions = cluster.regions
-    found = {}
+    result = {}
     for a in range(len(regions)):
         for b in range(a + 1, len(regions)):
             mean = figures.fetch_between(regions[a], regions[b])
             if mean is not None and mean.blocks >= FETCHES_LEAST:
                 doubt = math.inf if doubt_s is None else doubt_s[a][b]
-                found[a, b] = _Told(cluster.rtt_s[a][b], doubt, mean)
-    return found
+                result[a, b] = _Told(cluster.rtt_s[a][b], doubt, mean)
+    return result
 
 
 def _with_own_round_trips(scenario: Scenario, simulated: Simulated, pairs: Pairs) -> Scenario:
     """Every pair's round trip from its own fetches, so far as they tell it better than what was expected."""
     matrix = [list(row) for row in scenario.cluster.rtt_s]
     rounds = _rounds(simulated)
-    for (a, b), told in pairs.items():
+    for (a, b), pair in pairs.items():
         modelled = simulated.fetch_between(a, b)
         if modelled is None:
             continue
-        old, weight = matrix[a][b], told.weight(rounds)
-        step = weight * (told.fetch.value - modelled.value) / rounds + (1.0 - weight) * (told.expected_s - old)
+        old, weight = matrix[a][b], pair.weight(rounds)
+        step = weight * (pair.fetch.value - modelled.value) / rounds + (1.0 - weight) * (pair.expected_s - old)
         # A step changes no round trip by more than half, however far off it began.
         matrix[a][b] = matrix[b][a] = min(ROUND_TRIP_MAX_S, max(old / 2.0, min(2.0 * old, old + step)))
     return scenario.model_copy(update={"cluster": scenario.cluster.model_copy(update={"rtt_s": matrix})})
 
 
-def _own_round_trip(scenario: Scenario, simulated: Simulated, pair: tuple[int, int], told: _Told) -> Modelled:
+def _own_round_trip(scenario: Scenario, simulated: Simulated, pair: tuple[int, int], item: _Told) -> Modelled:
     """A round trip inferred from the fetches between its own regions, with what makes it uncertain."""
     value = scenario.cluster.rtt_s[pair[0]][pair[1]]
     modelled = simulated.fetch_between(*pair)
     rounds = _rounds(simulated)
-    sampling = math.sqrt(told.weight(rounds)) * told.error_s(rounds)
+    sampling = math.sqrt(item.weight(rounds)) * item.error_s(rounds)
     noise = modelled.standard_error / rounds if modelled is not None else 0.0
     return Modelled(value=value, standard_error=math.hypot(KNOWN_ERROR * value, sampling, noise))
 

@@ -58,7 +58,7 @@ def _in_seconds(nanoseconds: pl.Series) -> pl.Series:
     return pl.Series(nanoseconds.name, nanoseconds.cast(pl.Float64).to_numpy() / NS).fill_nan(None)
 
 
-def with_adoptions(lives: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+def with_adoptions(data_frame: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     """Add when each host adopted each block (`adoption_ns`) and by how many blocks its chain then grew.
 
     A block's `chain_delta` is that growth; on an observer it is at least the length of the request that it came by.
@@ -72,7 +72,7 @@ def with_adoptions(lives: pl.DataFrame, rules: Rules) -> pl.DataFrame:
         )
     grown = pl.when(switched).then("switched_delta").otherwise("adopted_delta").fill_null(0)
     asked = pl.when(pl.col("role") == "observer").then("request_length").fill_null(0)
-    return lives.with_columns(
+    return data_frame.with_columns(
         adoption_ns=pl.when(known).then(pl.when(switched).then("switched_ns").otherwise("adopted_ns")),
         chain_delta=pl.when(known).then(pl.max_horizontal(grown, asked)),
     )
@@ -81,33 +81,39 @@ def with_adoptions(lives: pl.DataFrame, rules: Rules) -> pl.DataFrame:
 # --- the blocks of the main chain ----------------------------------------------------------------------------------
 
 
-def forgers_of(lives: pl.DataFrame) -> pl.DataFrame:
+def forgers_of(data_frame: pl.DataFrame) -> pl.DataFrame:
     """The forger's row of every block whose forger is known; of several the first host's."""
     return (
-        lives.filter(pl.col("role") == "forger")
+        data_frame.filter(pl.col("role") == "forger")
         .sort("host", "block")
         .unique("block", keep="first", maintain_order=True)
     )
 
 
 def chain_blocks(
-    lives: pl.DataFrame, forgers: pl.DataFrame, chain: MainChain, known: KnownBlocks, *, genesis: Genesis, rules: Rules
+    data_frame: pl.DataFrame,
+    forgers: pl.DataFrame,
+    chain: MainChain,
+    known: KnownBlocks,
+    *,
+    genesis: Genesis,
+    rules: Rules,
 ) -> pl.DataFrame:
     """One row per block of the chain in its order: what its forger did, who adopted it when, what stood beside it.
 
     A block whose forger no log names has neither host nor forging, but all that others tell of it.
 
     Args:
-        lives: with adoptions.
+        data_frame: with adoptions.
     """
     order = _order(chain, known, genesis)
     blocks = _with_forgers(order, forgers).with_columns(*forge_timings(rules))
-    blocks = blocks.with_columns(block_battles=_battles(lives, blocks))
+    blocks = blocks.with_columns(block_battles=_battles(data_frame, blocks))
     order = order.select("place", "block")
-    blocks = blocks.join(_observed(lives, order), on="place", how="left", maintain_order="left").with_columns(
+    blocks = blocks.join(_observed(data_frame, order), on="place", how="left", maintain_order="left").with_columns(
         pl.col("observations", "adopted_observations", "observed_negatives", "observed_non_negatives").fill_null(0)
     )
-    blocks = with_slot_places(_with_adoption(lives, blocks), genesis)
+    blocks = with_slot_places(_with_adoption(data_frame, blocks), genesis)
     forged = [pl.col(name) for name in FORGE_TIMINGS]
     return blocks.with_columns(
         negatives=pl.sum_horizontal(*(timing < 0 for timing in forged)) + pl.col("observed_negatives"),
@@ -119,9 +125,9 @@ def _order(chain: MainChain, known: KnownBlocks, genesis: Genesis) -> pl.DataFra
     """The chain's blocks with what is known of each whoever forged it."""
     made = {"block": chain.blocks, "block_no": chain.heights}
     order = pl.DataFrame(made, schema={"block": pl.String, "block_no": pl.Int64}).with_row_index("place")
-    told = known.table.select("block", "slot", "size_bytes")
+    frame = known.table.select("block", "slot", "size_bytes")
     slot_ns = round(genesis.slot_length_s * NS)
-    return order.join(told, on="block", how="left", maintain_order="left").with_columns(
+    return order.join(frame, on="block", how="left", maintain_order="left").with_columns(
         slot_start_ns=genesis.system_start_ns + pl.col("slot") * slot_ns
     )
 
@@ -135,9 +141,9 @@ def _with_forgers(order: pl.DataFrame, forgers: pl.DataFrame) -> pl.DataFrame:
     return blocks.with_columns(**own).drop(f"{name}_forger" for name in shared)
 
 
-def _battles(lives: pl.DataFrame, blocks: pl.DataFrame) -> pl.Series:
+def _battles(data_frame: pl.DataFrame, blocks: pl.DataFrame) -> pl.Series:
     """Per block how many others stand at its height."""
-    heights = lives.filter(pl.col("role") != "error").select("block_no", beside="block").unique()
+    heights = data_frame.filter(pl.col("role") != "error").select("block_no", beside="block").unique()
     beside = blocks.select("place", "block", "block_no").join(heights, on="block_no", how="left")
     others = beside.group_by("place").agg(count=(pl.col("beside") != pl.col("block")).sum().cast(pl.Int64))
     return others.sort("place")["count"]
@@ -145,7 +151,7 @@ def _battles(lives: pl.DataFrame, blocks: pl.DataFrame) -> pl.Series:
 
 def forge_timings(rules: Rules) -> list[pl.Expr]:
     """What a forger did, each step from the one before, and the whole from slot start to announcement."""
-    told = {
+    reported = {
         "forge_started_s": seconds("started_ns", "slot_start_ns"),
         "forge_block_context_s": seconds("block_context_ns", "started_ns"),
         "forge_ledger_state_s": seconds("ledger_state_ns", "block_context_ns"),
@@ -161,21 +167,21 @@ def forge_timings(rules: Rules) -> list[pl.Expr]:
     }
     if rules.published:
         substitute = pl.when(pl.col("host").is_not_null()).then(SUBSTITUTE_S)
-        told |= {name: told[name].fill_null(substitute) for name in SUBSTITUTED}
-    return [expression.alias(name) for name, expression in told.items()]
+        reported |= {name: reported[name].fill_null(substitute) for name in SUBSTITUTED}
+    return [expression.alias(name) for name, expression in reported.items()]
 
 
-def observations(lives: pl.DataFrame) -> pl.DataFrame:
+def observations(data_frame: pl.DataFrame) -> pl.DataFrame:
     """What every host other than the forger did with every block, and what becomes of that observation.
 
     `seen`: it noticed, requested and fetched the block, which makes it an observation. `valid`: none of its critical
     times is missing or negative, one block was asked for and the chain grew by it alone.
 
     Args:
-        lives: with adoptions.
+        data_frame: with adoptions.
     """
-    found = (
-        lives.select(OBSERVED)
+    frame = (
+        data_frame.select(OBSERVED)
         .filter(pl.col("role") == "observer")
         .with_columns(
             peer_notice_s=seconds("noticed_ns", "slot_start_ns"),
@@ -190,7 +196,7 @@ def observations(lives: pl.DataFrame) -> pl.DataFrame:
         )
     )
     critical = pl.all_horizontal((pl.col(*CRITICAL) >= 0).fill_null(value=False))
-    return found.with_columns(valid=critical & (pl.col("chain_delta") == 1))
+    return frame.with_columns(valid=critical & (pl.col("chain_delta") == 1))
 
 
 def observation_classes(observed: pl.DataFrame) -> dict[str, int]:
@@ -214,11 +220,11 @@ def observation_classes(observed: pl.DataFrame) -> dict[str, int]:
     return dict(zip(counted["kind"], counted["count"], strict=True))
 
 
-def _observed(lives: pl.DataFrame, order: pl.DataFrame) -> pl.DataFrame:
+def _observed(data_frame: pl.DataFrame, order: pl.DataFrame) -> pl.DataFrame:
     """Per place in the chain, what its observations come to; blocks without any are absent."""
     timings = [pl.col(name) for name in PEER_TIMINGS]
     valid = pl.col("valid")
-    seen = observations(lives).filter("seen").join(order, on="block", how="inner")
+    seen = observations(data_frame).filter("seen").join(order, on="block", how="inner")
     return seen.group_by("place").agg(
         observations=pl.len(),
         adopted_observations=pl.col("adoption_ns").is_not_null().sum(),
@@ -229,11 +235,11 @@ def _observed(lives: pl.DataFrame, order: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _with_adoption(lives: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame:
+def _with_adoption(data_frame: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame:
     """Add `adopters` and, from slot start, the times at which the shares of them had adopted."""
     starts = blocks.select("block", "place", start_ns="slot_start_ns")
     adopted = (
-        lives.select("block", "adoption_ns")
+        data_frame.select("block", "adoption_ns")
         .filter(pl.col("adoption_ns").is_not_null())
         .join(starts, on="block", how="inner")
         .select("place", adopted_s=seconds("adoption_ns", "start_ns"))
@@ -260,10 +266,10 @@ def centiles(ordered: np.ndarray, counts: np.ndarray, fractions: Sequence[float]
     """
     place = np.floor(counts[:, None] * np.asarray(fractions)[None, :]).astype(np.int64)
     place = np.minimum(place, counts[:, None] - 1) + (np.cumsum(counts) - counts)[:, None]
-    found = np.full(place.shape, np.nan)
+    result = np.full(place.shape, np.nan)
     present = counts > 0
-    found[present] = ordered[place[present]]
-    return found
+    result[present] = ordered[place[present]]
+    return result
 
 
 # --- which of them are admitted ------------------------------------------------------------------------------------
@@ -277,7 +283,9 @@ def admitted(
     lacks_forging = pl.any_horizontal(pl.col("size_bytes", "started_ns", "leadership_ns").is_null())
     failed = {INCOMPLETE: forged & lacks_forging}
     failed |= _without_forger(conditions)
-    failed |= {str(one): (~block_test(one, genesis, rules)).fill_null(value=False) for one in conditions}
+    failed |= {
+        str(condition): (~block_test(condition, genesis, rules)).fill_null(value=False) for condition in conditions
+    }
     reasons = pl.concat_str(
         [pl.when(test).then(pl.lit(name)) for name, test in failed.items()], separator="; ", ignore_nulls=True
     )
@@ -297,6 +305,6 @@ def _without_forger(conditions: Sequence[FilterCondition]) -> dict[str, pl.Expr]
 
 def rejections(blocks: pl.DataFrame, conditions: Sequence[FilterCondition]) -> dict[str, int]:
     """Per reason the rejected blocks that it speaks against; a block counts once for each of its reasons."""
-    told = blocks["rejected_because"].drop_nulls().str.split("; ").explode()
-    counted = {name: int((told == name).sum()) for name in [INCOMPLETE, UNREPORTED, SIZELESS, *map(str, conditions)]}
+    column = blocks["rejected_because"].drop_nulls().str.split("; ").explode()
+    counted = {name: int((column == name).sum()) for name in [INCOMPLETE, UNREPORTED, SIZELESS, *map(str, conditions)]}
     return {name: count for name, count in counted.items() if count or name not in (UNREPORTED, SIZELESS)}

@@ -73,11 +73,11 @@ def _check_fit(misfits: Mapping[str, float], genesis: Genesis, start: str | None
 def _check_not_empty(host: HostLogs, cluster: ClusterLogs) -> None:
     if host.files and any(file.stored_bytes for file in host.files):
         return
-    there = [one for one in cluster.unread if one.name.startswith(f"{host.name}/")]
+    there = [unread for unread in cluster.unread if unread.name.startswith(f"{host.name}/")]
     if host.files:
         what = f"{listed([file.name for file in host.files])} is empty"
     elif there:
-        what = "not read: " + listed([f"{one.name} ({one.reason})" for one in there])
+        what = "not read: " + listed([f"{unread.name} ({unread.reason})" for unread in there])
     else:
         what = "its folder has no log in it"
     hint = exclude_hint(host.name)
@@ -121,7 +121,7 @@ def _misfit_s(host: HostLogs, genesis: Genesis) -> float | None:
 def _apart(seconds: float) -> str:
     """A distance in time of a second or more as people say it: "3.2 hours later"."""
     sizes = ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
-    size, name = next(one for one in sizes if abs(seconds) >= one[0])
+    size, name = next(item for item in sizes if abs(seconds) >= item[0])
     return f"{units.number(abs(seconds) / size, 1)} {name} {'later' if seconds > 0 else 'earlier'}"
 
 
@@ -167,8 +167,13 @@ def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
         if books.raw_lines == 0:
             raise UsageError(f"{name} has no log lines", exclude_hint(name))
         if books.objects == 0:
-            kept = next((line for line in books.malformed_kept), None)
-            why = f"; line {units.count(kept.line)} of {Path(kept.file).name}: {kept.reason}" if kept else ""
+            malformed_line = next((line for line in books.malformed_kept), None)
+            why = (
+                f"; line {units.count(malformed_line.line)} of {Path(malformed_line.file).name}: "
+                f"{malformed_line.reason}"
+                if malformed_line
+                else ""
+            )
             raise UsageError(
                 f"none of the {units.count(books.raw_lines)} lines of {name} can be read as a trace message{why}",
                 f"logs are JSON lines as cardano-node, docker or `journalctl -o json` print them; {exclude_hint(name)}",
@@ -187,7 +192,9 @@ def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
 
 def _check_begun(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
     """That the logs do not end before the chain begins: all that they tell would be left out."""
-    last_ns = max((one.books.last_ns for one in summaries.values() if one.books.last_ns is not None), default=None)
+    last_ns = max(
+        (summary.books.last_ns for summary in summaries.values() if summary.books.last_ns is not None), default=None
+    )
     if last_ns is not None and last_ns < genesis.system_start_ns:
         raise UsageError(
             f"these logs are not of the genesis: they end at {_text(last_ns)}, and by it slot 0 began at "
@@ -197,17 +204,17 @@ def _check_begun(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None
 
 
 def _check_magic(magics: Mapping[str, str | None], genesis: Genesis) -> None:
-    told = {name: number for name, magic in magics.items() if (number := _number(magic)) is not None}
-    expected = genesis.network_magic if genesis.network_magic is not None else next(iter(told.values()), None)
-    strangers = [name for name, magic in told.items() if magic != expected]
-    if strangers and len(strangers) == len(told):
+    reported = {name: number for name, magic in magics.items() if (number := _number(magic)) is not None}
+    expected = genesis.network_magic if genesis.network_magic is not None else next(iter(reported.values()), None)
+    strangers = [name for name, magic in reported.items() if magic != expected]
+    if strangers and len(strangers) == len(reported):
         raise UsageError(
-            f"these logs are not of the genesis: their network's magic is {told[strangers[0]]}, its is {expected}",
+            f"these logs are not of the genesis: their network's magic is {reported[strangers[0]]}, its is {expected}",
             "give their own with `--genesis FILE`",
         )
     if strangers:
         raise UsageError(
-            f"logs of two different networks: the magic of {listed(strangers)} is {told[strangers[0]]}, "
+            f"logs of two different networks: the magic of {listed(strangers)} is {reported[strangers[0]]}, "
             f"that of the others {expected}",
             _FOREIGN_NETWORK_HINT.format(strangers[0]),
         )
@@ -219,11 +226,11 @@ def _number(magic: str | None) -> int | None:
     return int(numbers[0]) if len(numbers) == 1 else None
 
 
-def check_one_network(lives: Mapping[str, Path]) -> list[str]:
+def check_one_network(blocks: Mapping[str, Path]) -> list[str]:
     """That hosts know each other's blocks.
 
     Args:
-        lives: per host, the table of the blocks that it knew.
+        blocks: per host, the table of the blocks that it knew.
 
     Returns:
         Hosts that share no block with the others because they were never told of any: they know only their own.
@@ -231,12 +238,12 @@ def check_one_network(lives: Mapping[str, Path]) -> list[str]:
     Raises:
         UsageError: hosts were told of blocks, but no block connects them with the others.
     """
-    groups = _groups({name: _blocks(path) for name, path in lives.items()})
+    groups = _groups({name: _blocks(path) for name, path in blocks.items()})
     if len(groups) < 2:
         return []
     main = max(groups, key=len)
     others = [group for group in groups if group is not main]
-    lonely = [group[0] for group in others if len(group) == 1 and not _has_times(lives[group[0]])]
+    lonely = [group[0] for group in others if len(group) == 1 and not _has_times(blocks[group[0]])]
     strangers = [group for group in others if group[0] not in lonely]
     if strangers:
         raise UsageError(

@@ -43,17 +43,17 @@ class Suspect:
         )
 
 
-def contradictions(lives: pl.DataFrame, forgers: pl.DataFrame) -> list[Contradiction]:
+def contradictions(data_frame: pl.DataFrame, forgers: pl.DataFrame) -> list[Contradiction]:
     """Per forger and observer the worst case, by their names.
 
     Args:
-        lives: one row per host and block: `host`, `block`, `role`, `noticed_ns`.
+        data_frame: one row per host and block: `host`, `block`, `role`, `noticed_ns`.
         forgers: one row per block: `host`, `block`, `forged_ns`.
     """
-    told = lives.select("block", "noticed_ns", "role", observer=pl.col("host").cast(pl.String))
+    frame = data_frame.select("block", "noticed_ns", "role", observer=pl.col("host").cast(pl.String))
     made = forgers.select("block", "forged_ns", forger=pl.col("host").cast(pl.String))
     early = (
-        told.filter(pl.col("role") == "observer")
+        frame.filter(pl.col("role") == "observer")
         .join(made, on="block", how="inner")
         .filter(pl.col("noticed_ns") < pl.col("forged_ns"))
         .group_by("forger", "observer")
@@ -63,18 +63,21 @@ def contradictions(lives: pl.DataFrame, forgers: pl.DataFrame) -> list[Contradic
     return [Contradiction(forger, observer, by_ns / 1e9) for forger, observer, by_ns in early.iter_rows()]
 
 
-def suspects(found: Sequence[Contradiction]) -> list[Suspect]:
+def suspects(result: Sequence[Contradiction]) -> list[Suspect]:
     """The fewest hosts that explain all contradictions, taken greedily: first the one that contradicts most others.
 
     A host ahead of the others forges too late by their clocks, one behind notices too early.
     """
-    left, blamed = list(found), []
+    left, blamed = list(result), []
     while left:
         partners: dict[tuple[str, bool], dict[str, float]] = {}
-        for one in left:
-            for name, other, ahead in ((one.forger, one.observer, True), (one.observer, one.forger, False)):
-                partners.setdefault((name, ahead), {})[other] = one.by_s
+        for contradiction in left:
+            for name, other, ahead in (
+                (contradiction.forger, contradiction.observer, True),
+                (contradiction.observer, contradiction.forger, False),
+            ):
+                partners.setdefault((name, ahead), {})[other] = contradiction.by_s
         (name, ahead), others = min(partners.items(), key=lambda item: (-len(item[1]), not item[0][1], item[0][0]))
         blamed.append(Suspect(name, ahead, max(others.values()), tuple(sorted(others))))
-        left = [one for one in left if name not in (one.forger, one.observer)]
+        left = [item for item in left if name not in (item.forger, item.observer)]
     return blamed

@@ -195,13 +195,13 @@ def count_excluded(
         accounts = _map(decoders.count, parts, decoders, threads)
     else:
         accounts = _map_elsewhere(count_there, parts, machines, progress)
-    for part, told in zip(parts, accounts, strict=True):
-        if told is None:
+    for part, account in zip(parts, accounts, strict=True):
+        if account is None:
             raise KeyboardInterrupt
-        if isinstance(told, ChainmarkError):
-            excluded.unreadable[part.host] = told.message
+        if isinstance(account, ChainmarkError):
+            excluded.unreadable[part.host] = account.message
             continue
-        summary = read_summary(part.host, told)
+        summary = read_summary(part.host, account)
         unused = MessageCounts(used=0, unused={HOST_EXCLUDED: summary.books.decoded})
         excluded.summaries[part.host] = summary.model_copy(update={"usage": unused})
     return excluded
@@ -217,7 +217,9 @@ def _parts(hosts: Sequence[HostLogs], reading: Reading, threads: int, *, tables:
     parts = []
     for host in hosts:
         order = reading.order(host, each)
-        wanted = order if tables else {key: None if key.endswith("_out") else told for key, told in order.items()}
+        wanted = (
+            order if tables else {key: None if key.endswith("_out") else reported for key, reported in order.items()}
+        )
         parts.append(HostPart(host.name, json.dumps(wanted), host.stored_bytes, host.at))
     return parts
 

@@ -75,8 +75,8 @@ class PublicNetwork:
 
 # Before the Shelley era slots lasted 20 s: 208 epochs of 21,600 on mainnet, 4 on preprod, none on preview.
 PUBLIC_NETWORKS = {
-    one.name: one
-    for one in (
+    network.name: network
+    for network in (
         PublicNetwork("mainnet", 764824073, 1506203091, 1591566291, 4_492_800, 432_000, 2160),
         PublicNetwork("preprod", 1, 1654041600, 1655683200, 86_400, 432_000, 2160),
         PublicNetwork("preview", 2, 1666656000, 1666656000, 0, 86_400, 432),
@@ -231,7 +231,7 @@ def _public(network: PublicNetwork) -> Genesis:
 
 def _on_todays_slots(read: Genesis) -> tuple[Genesis, list[str]]:
     """Of a network that began with slots of 20 s, the genesis by which the slots of today are numbered."""
-    network = next((one for one in PUBLIC_NETWORKS.values() if one.magic == read.network_magic), None)
+    network = next((item for item in PUBLIC_NETWORKS.values() if item.magic == read.network_magic), None)
     if network is None or read.system_start_ns != network.start_s * 10**9 or network.start_s == network.slot_zero_s:
         return read, []
     note = f"{network.name} began with slots of 20 s: its slots are counted as if all had lasted 1 s"
@@ -240,7 +240,7 @@ def _on_todays_slots(read: Genesis) -> tuple[Genesis, list[str]]:
 
 def epoch_slot(genesis: Genesis, slot: pl.Expr) -> pl.Expr:
     """The slot's place in its epoch, from 0."""
-    network = next((one for one in PUBLIC_NETWORKS.values() if one.magic == genesis.network_magic), None)
+    network = next((item for item in PUBLIC_NETWORKS.values() if item.magic == genesis.network_magic), None)
     return (slot - (network.first_slot if network else 0)) % genesis.epoch_slots
 
 
@@ -334,7 +334,7 @@ class Meta(BaseModel):
         """Old descriptions give a commit where later ones give a package."""
         if not isinstance(value, dict):
             return value
-        return {name: {"commit": one} if isinstance(one, str) else one for name, one in value.items()}
+        return {name: {"commit": item} if isinstance(item, str) else item for name, item in value.items()}
 
     def package(self, name: str) -> Package:
         """A component, by the name of today."""
@@ -416,7 +416,7 @@ def named_as_logged(hosts: Iterable[str], topology: ListedTopology) -> ListedTop
     listed = {host.name for host in topology.hosts}
     short = {name: _PORT.sub("", name) for name in names if name not in listed}
     shared = Counter(short.values())
-    renamed = {one: name for name, one in short.items() if one != name and shared[one] == 1 and one not in names}
+    renamed = {item: name for name, item in short.items() if item != name and shared[item] == 1 and item not in names}
     called = [
         host.model_copy(
             update={

@@ -93,20 +93,22 @@ class Elsewhere:
             EnvironmentFailure: they may not be read.
         """
         answers = self._machines.ask_each(list_logs, self._source)
-        found = {machine: answer for machine, answer in answers.items() if isinstance(answer, RemoteSource)}
-        if not found:
+        result = {machine: answer for machine, answer in answers.items() if isinstance(answer, RemoteSource)}
+        if not result:
             reason = next(answer for answer in answers.values() if isinstance(answer, UsageError))
             raise UsageError(f"{reason.message} (on {listed(sorted(answers))})", reason.hint)
-        self.is_folder = any(one.is_folder for one in found.values())
-        for name, content in _same({machine: one.documents for machine, one in found.items()}):
+        self.is_folder = any(remote_source.is_folder for remote_source in result.values())
+        for name, content in _same({machine: remote_source.documents for machine, remote_source in result.items()}):
             write_bytes(self._copies / name, content)
-        merged = replace(_merged({machine: one.cluster for machine, one in found.items()}), copied=self._copies)
+        merged = replace(
+            _merged({machine: remote_source.cluster for machine, remote_source in result.items()}), copied=self._copies
+        )
         self._owners = {file.name: host for host in merged.hosts for file in host.files}
         return merged
 
     def text_hash(self, file: LogFile) -> str:
         """The hash of a log's text, made on a machine that has it."""
-        found: list[str] = self._machines.map(
+        results: list[str] = self._machines.map(
             text_hash,
             [file],
             at=lambda _: self._owners[file.name].at,
@@ -114,7 +116,7 @@ class Elsewhere:
             weight=lambda _: 0.0,
             watch=lambda _: None,
         )
-        return found[0]
+        return results[0]
 
 
 def _same(documents: Mapping[str, Mapping[str, bytes]]) -> Iterator[tuple[str, bytes]]:
@@ -151,8 +153,8 @@ def _merged(clusters: Mapping[str, ClusterLogs]) -> ClusterLogs:
         first,
         hosts=tuple(hosts),
         left_out=tuple(sorted({name for cluster in clusters.values() for name in cluster.left_out})),
-        unread=_once([one for cluster in clusters.values() for one in cluster.unread]),
-        repeated=_once([one for cluster in clusters.values() for one in cluster.repeated]),
+        unread=_once([unread for cluster in clusters.values() for unread in cluster.unread]),
+        repeated=_once([repeated_log for cluster in clusters.values() for repeated_log in cluster.repeated]),
     )
 
 

@@ -86,9 +86,9 @@ def evidence(
         metric_ids=list(ADOPTION),
         rows=_rows(judged),
         runs=[
-            EvidenceRun(group=one.group, label=one.label, errors=one.errors, standard_errors=one.standard_errors)
-            for one in judged
-            if one.method == MODEL
+            EvidenceRun(group=item.group, label=item.label, errors=item.errors, standard_errors=item.standard_errors)
+            for item in judged
+            if item.method == MODEL
         ],
         notes=_notes(len(documents), len(known), runs, complete),
     )
@@ -96,13 +96,13 @@ def evidence(
 
 def distinct_runs(documents: Sequence[Path], catalogue: Catalogue) -> list[Figures]:
     """Every run of the reports once, by workload and start; of two reports that show a run the first counts."""
-    found: dict[tuple[str, str], Figures] = {}
+    figure_sets: dict[tuple[str, str], Figures] = {}
     for path in documents:
         report = ReportFigures(path, catalogue)
         for version in dict.fromkeys(report.versions):
             figures = report.figures(version)
-            found.setdefault((figures.workload, figures.started or f"{path}: {version}"), figures)
-    return [found[key] for key in sorted(found)]
+            figure_sets.setdefault((figures.workload, figures.started or f"{path}: {version}"), figures)
+    return [figure_sets[key] for key in sorted(figure_sets)]
 
 
 def group_of(run: Figures) -> str:
@@ -114,11 +114,11 @@ def group_of(run: Figures) -> str:
 
 def _by_share(run: Figures, scenario: Scenario, simulator: Simulator) -> Errors:
     """The run's errors with every share of late hosts; the mean of the stage is kept."""
-    found = []
+    results = []
     for share in LATE_SHARES:
         parameters = scenario.parameters.model_copy(update={"straggler_probability": share})
-        found.append(_model(run, simulator.run(scenario.model_copy(update={"parameters": parameters}))).errors)
-    return np.array(found)
+        results.append(_model(run, simulator.run(scenario.model_copy(update={"parameters": parameters}))).errors)
+    return np.array(results)
 
 
 def _with_late_hosts(number: int, runs: Sequence[Figures], tried: Sequence[Errors], model: _Judged) -> _Judged:
@@ -150,8 +150,8 @@ def _model(run: Figures, simulated: Simulated) -> _Judged:
         group=group_of(run),
         method=MODEL,
         label=run.label,
-        errors=[one.value / value - 1.0 for one, value in zip(modelled, measured, strict=True)],
-        standard_errors=[one.standard_error / value for one, value in zip(modelled, measured, strict=True)],
+        errors=[result.value / value - 1.0 for result, value in zip(modelled, measured, strict=True)],
+        standard_errors=[result.standard_error / value for result, value in zip(modelled, measured, strict=True)],
     )
 
 
@@ -174,9 +174,9 @@ def _simple(run: Figures, method: str, given: Mapping[str, float]) -> _Judged:
 
 def _rows(judged: Sequence[_Judged]) -> list[EvidenceRow]:
     rows = []
-    for group in dict.fromkeys(one.group for one in judged):
+    for group in dict.fromkeys(item.group for item in judged):
         for method in (MODEL, LATE, FORMULA, PREVIOUS):
-            errors = np.array([one.errors for one in judged if (one.group, one.method) == (group, method)])
+            errors = np.array([item.errors for item in judged if (item.group, item.method) == (group, method)])
             if not len(errors):
                 continue
             rows.append(

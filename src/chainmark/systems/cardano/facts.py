@@ -130,14 +130,14 @@ def _identity_rows(known: Subjects) -> Iterable[tuple[str, str]]:
 
 def _packages(known: Subjects) -> dict[str, tuple[str, str]]:
     """Version and commit of every package; the node says its own where no description does."""
-    told = {name: (known.meta.package(name).version, known.meta.package(name).commit) for name in PACKAGES}
-    version, commit = told[PACKAGES[0]]
+    reported = {name: (known.meta.package(name).version, known.meta.package(name).commit) for name in PACKAGES}
+    version, commit = reported[PACKAGES[0]]
     revision = known.node.revision
-    told[PACKAGES[0]] = (
+    reported[PACKAGES[0]] = (
         known.node.version if version == UNKNOWN else version,
         revision if commit == UNKNOWN and revision else commit,
     )
-    return told
+    return reported
 
 
 def _workload_rows(known: Subjects) -> Iterable[tuple[str, str]]:
@@ -159,15 +159,15 @@ def _workload_rows(known: Subjects) -> Iterable[tuple[str, str]]:
 def _log_rows(known: Subjects) -> Iterable[tuple[str, str]]:
     books = known.books
     hosts = len(books)
-    spans = [(one.last_ns or 0) - (one.first_ns or 0) for one in books]
-    analysed = [analysed_messages(one, known.rules) for one in books]
+    spans = [(item.last_ns or 0) - (item.first_ns or 0) for item in books]
+    analysed = [analysed_messages(item, known.rules) for item in books]
     begin, end = log_range(books)
     yield "Machines", str(hosts)
     yield "Number of filters applied", str(len(known.conditions))
-    yield "Log objects emitted per host", cut_number(Fraction(sum(one.objects for one in books), hosts), 12)
+    yield "Log objects emitted per host", cut_number(Fraction(sum(item.objects for item in books), hosts), 12)
     yield "Log objects analysed per host", cut_number(Fraction(sum(analysed), hosts), 12)
     yield "Host run time, s", cut_duration(sum(spans) * 1000 // hosts, 7)
-    rates = [one.raw_lines / (span // 10**9) for one, span in zip(books, spans, strict=True) if span >= 10**9]
+    rates = [item.raw_lines / (span // 10**9) for item, span in zip(books, spans, strict=True) if span >= 10**9]
     yield "Host log line rate, Hz", cut_number(sum(rates) / len(rates), 6) if rates else UNKNOWN
     yield "Total log objects analysed", str(sum(analysed))
     yield "Run time, s", str(round(Fraction(end - begin, 10**9)))
@@ -175,8 +175,8 @@ def _log_rows(known: Subjects) -> Iterable[tuple[str, str]]:
 
 def _analysis_rows(known: Subjects) -> Iterable[tuple[str, str]]:
     analysis = known.analysis
-    firsts = [one.first_ns for one in known.books if one.first_ns is not None]
-    lasts = [one.last_ns for one in known.books if one.last_ns is not None]
+    firsts = [item.first_ns for item in known.books if item.first_ns is not None]
+    lasts = [item.last_ns for item in known.books if item.last_ns is not None]
     duration = analysis.analysed_duration_s
     whole = round(Fraction(max(lasts) - min(firsts), 10**9))
     yield "Analysed run duration, s", _of(duration)
@@ -188,16 +188,16 @@ def _analysis_rows(known: Subjects) -> Iterable[tuple[str, str]]:
     yield "Blocks rejected", str(analysis.rejected)
 
 
-def analysed_messages(books: LineCounts, rules: Rules) -> int:
+def analysed_messages(line_counts: LineCounts, rules: Rules) -> int:
     """Messages that the analysis reads under these rules."""
-    unknown = sum(books.decoded_by_message.get(name, 0) for name in _NOT_PUBLISHED) if rules.published else 0
-    return books.decoded - unknown
+    unknown = sum(line_counts.decoded_by_message.get(name, 0) for name in _NOT_PUBLISHED) if rules.published else 0
+    return line_counts.decoded - unknown
 
 
-def log_range(books: Sequence[LineCounts]) -> tuple[int, int]:
+def log_range(line_countses: Sequence[LineCounts]) -> tuple[int, int]:
     """Times of the first and of the last message of all hosts, ns since 1970-01-01 UTC."""
-    firsts = [one.first_ns for one in books if one.first_ns is not None]
-    lasts = [one.last_ns for one in books if one.last_ns is not None]
+    firsts = [item.first_ns for item in line_countses if item.first_ns is not None]
+    lasts = [item.last_ns for item in line_countses if item.last_ns is not None]
     return min(firsts), max(lasts)
 
 
@@ -219,7 +219,7 @@ def workload(known: Subjects) -> dict[str, Scalar | list[Scalar]]:
     """What two runs must share to be comparable, as far as it is told; a run without a description tells less."""
     generator, ledger = known.meta.profile_content.generator, known.meta.profile_content.genesis
     genesis = known.genesis
-    told: dict[str, Scalar | list[Scalar]] = {
+    scalars: dict[str, Scalar | list[Scalar]] = {
         "workload.name": workload_name(known.meta),
         "workload.tps": generator.tps,
         "workload.tx_inputs": generator.inputs_per_tx,
@@ -238,7 +238,7 @@ def workload(known: Subjects) -> dict[str, Scalar | list[Scalar]]:
         "analysis.rules": "published" if known.rules.published else "right",
         "analysis.count_switches": known.rules.switches_count,
     }
-    return {key: value for key, value in told.items() if value is not None}
+    return {key: value for key, value in scalars.items() if value is not None}
 
 
 def profile(known: Subjects, name: str) -> dict[str, object]:
@@ -250,21 +250,21 @@ def profile(known: Subjects, name: str) -> dict[str, object]:
         epoch_slots=genesis.epoch_slots,
         security_parameter=genesis.security_parameter,
     )
-    told = workload(known)
-    section = {key.partition(".")[2]: value for key, value in told.items() if key.startswith("workload.")}
+    reported = workload(known)
+    section = {key.partition(".")[2]: value for key, value in reported.items() if key.startswith("workload.")}
     return {
         "system": "cardano",
         "name": name,
         "chain": {**chain.model_dump(mode="json"), "max_block_body_bytes": genesis.max_block_body_bytes},
         "workload": section,
-        "analysis": {key.partition(".")[2]: value for key, value in told.items() if key.startswith("analysis.")},
+        "analysis": {key.partition(".")[2]: value for key, value in reported.items() if key.startswith("analysis.")},
     }
 
 
 def conditions(known: Subjects) -> dict[str, str]:
     """What the runs of two sides should share, by the catalogue's condition ids."""
-    told = {"era": known.meta.era_name, "compiler": known.node.compiler}
-    return {key: value for key, value in told.items() if value is not None}
+    reported = {"era": known.meta.era_name, "compiler": known.node.compiler}
+    return {key: value for key, value in reported.items() if value is not None}
 
 
 def configuration(known: Subjects) -> Configuration:
@@ -287,23 +287,23 @@ def counts(known: Subjects) -> dict[str, dict[str, int]]:
     ignored: Counter[str] = Counter()
     impossible: Counter[str] = Counter()
     unused: Counter[str] = Counter()
-    for one in counted.values():
-        decoded.update(one.books.decoded_by_message)
-        ignored.update(one.books.ignored_by_message)
-        unused.update(one.usage.unused)
-    for one in known.summaries.values():
-        impossible.update(one.lives.errors_by)
+    for host_summary in counted.values():
+        decoded.update(host_summary.books.decoded_by_message)
+        ignored.update(host_summary.books.ignored_by_message)
+        unused.update(host_summary.usage.unused)
+    for host_summary in known.summaries.values():
+        impossible.update(host_summary.lives.errors_by)
     frequent = sorted(ignored.items(), key=lambda item: (item[0] == "other", -item[1], item[0]))
-    kept = dict(frequent[:_IGNORED_KINDS])
-    rest = sum(ignored.values()) - sum(kept.values())
+    retained = dict(frequent[:_IGNORED_KINDS])
+    rest = sum(ignored.values()) - sum(retained.values())
     accounts = {
-        "lines": _sum([_line_classes(one.books) for one in counted.values()]),
+        "lines": _sum([_line_classes(item.books) for item in counted.values()]),
         "messages": {
-            "used": sum(one.usage.used for one in counted.values()),
+            "used": sum(item.usage.used for item in counted.values()),
             **{f"not used: {reason}": count for reason, count in sorted(unused.items())},
         },
         "decoded messages": dict(sorted(decoded.items())),
-        "ignored messages": {**kept, **({"all others": rest} if rest else {})},
+        "ignored messages": {**retained, **({"all others": rest} if rest else {})},
         "hosts": {"read": len(known.summaries), "left out": len(known.cluster.excluded)},
         "files that look like logs": {
             "read": len(known.cluster.files),
@@ -325,7 +325,7 @@ def counts(known: Subjects) -> dict[str, dict[str, int]]:
             "counted": _switches(known) if known.rules.switches_count else 0,
             "not counted": 0 if known.rules.switches_count else _switches(known),
         },
-        "slots": _sum([_slot_classes(one) for one in known.summaries.values()]),
+        "slots": _sum([_slot_classes(item) for item in known.summaries.values()]),
     }
     for name, summary in counted.items():
         accounts[f"lines of {name}"] = _line_classes(summary.books)
@@ -345,13 +345,13 @@ def _of_excluded(known: Subjects) -> dict[str, int]:
     return {**classes, "of hosts left out on request, unreadable": unreadable} if unreadable else classes
 
 
-def _line_classes(books: LineCounts) -> dict[str, int]:
+def _line_classes(line_counts: LineCounts) -> dict[str, int]:
     return {
-        "decoded": books.decoded,
-        "ignored": books.ignored,
-        "skipped": books.skipped,
-        "malformed": books.malformed,
-        "not objects": books.not_objects,
+        "decoded": line_counts.decoded,
+        "ignored": line_counts.ignored,
+        "skipped": line_counts.skipped,
+        "malformed": line_counts.malformed,
+        "not objects": line_counts.not_objects,
     }
 
 

@@ -150,8 +150,8 @@ class Figures:
     @property
     def release(self) -> tuple[int, ...]:
         """The numbers that the version begins with: (10, 6, 2); empty when it begins with none."""
-        found = re.match(r"v?(\d+(?:\.\d+)*)", self.version)
-        return tuple(int(part) for part in found[1].split(".")) if found else ()
+        match = re.match(r"v?(\d+(?:\.\d+)*)", self.version)
+        return tuple(int(part) for part in match[1].split(".")) if match else ()
 
     def stages(self) -> Stages:
         """The stages' durations. A mean below zero is taken as none.
@@ -159,26 +159,26 @@ class Figures:
         What a forger's untold stages took is in the first of them; a forger of which it is not told adopts its block
         as long after it as the others do; another untold stage takes no time of its own.
         """
-        told = {
+        reported = {
             stage: max(0.0, self.values[metric]) for stage, metric in STAGE_METRICS.items() if metric in self.values
         }
-        forging = sum(told.get(stage, 0.0) for stage in FORGING_STAGES)
-        untold = {stage: 0.0 for stage in STAGE_METRICS if stage not in told}
+        forging = sum(reported.get(stage, 0.0) for stage in FORGING_STAGES)
+        untold = {stage: 0.0 for stage in STAGE_METRICS if stage not in reported}
         first = next((stage for stage in FORGING_STAGES if stage in untold), None)
         if first is not None:
             untold[first] = max(0.0, self.values[ANNOUNCED] - forging)
         if "self_adopted_s" in untold:
-            untold["self_adopted_s"] = told["adopted_s"]
-        return Stages(**told, **untold)
+            untold["self_adopted_s"] = reported["adopted_s"]
+        return Stages(**reported, **untold)
 
     @property
     def untold(self) -> list[str]:
         """The metrics of this model that the run does not tell, and that it can be modelled without."""
         return [metric for metric in USED if metric not in self.values]
 
-    def fetch_between(self, one: Region, other: Region) -> Mean | None:
+    def fetch_between(self, item: Region, other: Region) -> Mean | None:
         """The mean fetch duration between two regions, or within one; None where it is not known."""
-        names = [{region.name, *region.aliases} for region in (one, other)]
+        names = [{region.name, *region.aliases} for region in (item, other)]
         for (a, b), mean in self.fetches.items():
             if (a in names[0] and b in names[1]) or (b in names[0] and a in names[1]):
                 return mean
@@ -190,10 +190,10 @@ class Figures:
         Raises:
             UsageError: it tells none.
         """
-        told = {metric: self.values[metric] for metric in ADOPTION if metric in self.values}
-        if not told:
+        reported = {metric: self.values[metric] for metric in ADOPTION if metric in self.values}
+        if not reported:
             raise UsageError(
                 f"{self.label} tells no adoption centile, so there is no whole to explain",
                 'rows such as "0.50 adoption" are needed',
             )
-        return told
+        return reported

@@ -86,7 +86,7 @@ def parse_conditions(
     Raises:
         UsageError: a set or condition is unknown, or its value is impossible.
     """
-    return list(dict.fromkeys(one for item in (*names, *expressions) for one in _conditions(item, hosts)))
+    return list(dict.fromkeys(condition for item in (*names, *expressions) for condition in _conditions(item, hosts)))
 
 
 def _conditions(item: str | Mapping[str, Any], hosts: int) -> Iterator[FilterCondition]:

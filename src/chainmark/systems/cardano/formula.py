@@ -75,7 +75,7 @@ def fit_formula(workload: str, runs: Sequence[Mapping[str, float]]) -> Formula:
         step_s = math.sqrt(float((np.diff(off) ** 2).mean()))
         coefficients[metric] = (float(solution[0]), float(solution[1]), error, step_s)
     k, constant_s, k_error, step_error_s = (
-        {metric: found[place] for metric, found in coefficients.items()} for place in range(4)
+        {metric: coefficient[place] for metric, coefficient in coefficients.items()} for place in range(4)
     )
     return Formula(
         workload=workload,

@@ -119,8 +119,8 @@ def _sources(judged: GateInputs, findings: GateFindings) -> None:
     """Nobody knows whether something that looks like a log would have been a host, or half of one."""
     unread = judged.cluster.unread
     reasons: dict[str, list[str]] = {}
-    for one in unread:
-        reasons.setdefault(one.reason, []).append(one.name)
+    for item in unread:
+        reasons.setdefault(item.reason, []).append(item.name)
     findings.gate(
         "logs_read",
         "all logs read",
@@ -138,8 +138,12 @@ def _sources(judged: GateInputs, findings: GateFindings) -> None:
 
 
 def _completeness(judged: GateInputs, findings: GateFindings) -> None:
-    firsts = {name: one.books.first_ns for name, one in judged.summaries.items() if one.books.first_ns is not None}
-    lasts = {name: one.books.last_ns for name, one in judged.summaries.items() if one.books.last_ns is not None}
+    firsts = {
+        name: summary.books.first_ns for name, summary in judged.summaries.items() if summary.books.first_ns is not None
+    }
+    lasts = {
+        name: summary.books.last_ns for name, summary in judged.summaries.items() if summary.books.last_ns is not None
+    }
     begin, end = min(firsts.values()), max(lasts.values())
     late = {name: s for name, at in firsts.items() if (s := (at - begin) / 1e9) > SPREAD_LIMIT_S}
     early = {name: s for name, at in lasts.items() if (s := (end - at) / 1e9) > SPREAD_LIMIT_S}
@@ -214,8 +218,8 @@ def _silences(judged: GateInputs, findings: GateFindings) -> None:
 
 
 def _readability(judged: GateInputs, findings: GateFindings) -> None:
-    malformed = {name: one.books.malformed for name, one in judged.summaries.items() if one.books.malformed}
-    lines = sum(one.books.raw_lines for one in judged.summaries.values())
+    malformed = {name: item.books.malformed for name, item in judged.summaries.items() if item.books.malformed}
+    lines = sum(item.books.raw_lines for item in judged.summaries.values())
     share = sum(malformed.values()) / lines
     worst = max(malformed, key=lambda name: malformed[name], default="")
     findings.gate(
@@ -226,12 +230,12 @@ def _readability(judged: GateInputs, findings: GateFindings) -> None:
         fine=share <= MALFORMED_LIMIT,
         detail=f"most of them in {worst}",
     )
-    kept = 0
+    retained = 0
     for name, count in malformed.items():
         for line in judged.summaries[name].books.malformed_kept:
-            if kept == _KEPT:
+            if retained == _KEPT:
                 break
-            kept += 1
+            retained += 1
             noun = "line" if count == 1 else "lines"
             findings.warnings.append(
                 f"{name} has {units.count(count)} malformed {noun}, such as line {units.count(line.line)} of "
@@ -254,9 +258,11 @@ def _readability(judged: GateInputs, findings: GateFindings) -> None:
 def _clocks(judged: GateInputs, findings: GateFindings) -> None:
     """Two signs of wrong clocks: rounds of the forge loop far from slots' starts, and headers before their blocks."""
     length = judged.genesis.slot_length_s
-    offsets = {name: one.loop_offsets_s for name, one in judged.summaries.items() if one.loop_offsets_s}
-    off = {name: told[1] for name, told in offsets.items() if not -CLOCK_LIMIT_S <= told[1] <= length}
-    early = suspects([one for one in judged.analysis.contradictions if one.by_s > CLOCK_LIMIT_S])
+    offsets = {name: summary.loop_offsets_s for name, summary in judged.summaries.items() if summary.loop_offsets_s}
+    off = {name: offset[1] for name, offset in offsets.items() if not -CLOCK_LIMIT_S <= offset[1] <= length}
+    early = suspects(
+        [contradiction for contradiction in judged.analysis.contradictions if contradiction.by_s > CLOCK_LIMIT_S]
+    )
     details = [
         f"the forge loop of {name} runs {units.number(seconds, 3, signed=True)} s from its slots' starts"
         for name, seconds in off.items()
@@ -336,7 +342,9 @@ def _unused_messages(judged: GateInputs, findings: GateFindings) -> None:
     """Messages that a sound log has none of, and that enter no figure."""
     for reason in _EXCEPTIONAL:
         counts = {
-            name: one.usage.unused[reason] for name, one in judged.summaries.items() if reason in one.usage.unused
+            name: summary.usage.unused[reason]
+            for name, summary in judged.summaries.items()
+            if reason in summary.usage.unused
         }
         if counts:
             hosts = ", ".join(f"{name} {units.count(count)}" for name, count in list(counts.items())[:_KEPT])

@@ -255,12 +255,12 @@ def _scratch(run: UnfinishedRun) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def resolve_version(version: str | None, meta: Meta, told: Mapping[str, str | None]) -> str:
+def resolve_version(version: str | None, meta: Meta, reported: Mapping[str, str | None]) -> str:
     """The version that was measured: as ordered, else as described, else as the logs say.
 
     Args:
         version: as ordered.
-        told: per host, what its logs say.
+        reported: per host, what its logs say.
 
     Raises:
         UsageError: nothing tells it, or the logs tell several.
@@ -269,12 +269,12 @@ def resolve_version(version: str | None, meta: Meta, told: Mapping[str, str | No
     if chosen is not None:
         return chosen
     hosts: dict[str, list[str]] = {}
-    for name, one in told.items():
-        if one is not None:
-            hosts.setdefault(one, []).append(name)
+    for name, item in reported.items():
+        if item is not None:
+            hosts.setdefault(item, []).append(name)
     hint = "`--as 10.6.2` says it; a benchmark run's meta.json does, too"
     if len(hosts) > 1:
-        versions = "; ".join(f"{one} on {listed(names)}" for one, names in hosts.items())
+        versions = "; ".join(f"{host} on {listed(names)}" for host, names in hosts.items())
         raise UsageError(f"the hosts run different versions: {versions}", hint)
     if not hosts:
         raise UsageError("the version is stated neither in the logs nor in a description", hint)
@@ -289,28 +289,28 @@ def resolve_node(
     Returns:
         The node; then the sentences on what is merely called otherwise, and those on what names another version.
     """
-    told = {name: summary.books.node_version for name, summary in summaries.items()}
-    chosen = resolve_version(version, meta, told)
+    reported = {name: summary.books.node_version for name, summary in summaries.items()}
+    chosen = resolve_version(version, meta, reported)
     expected = meta.node_version or chosen
     hosts: dict[str, list[str]] = {}
-    for name, one in told.items():
-        if one is not None:
-            hosts.setdefault(one, []).append(name)
+    for name, item in reported.items():
+        if item is not None:
+            hosts.setdefault(item, []).append(name)
     notes, contradictions = [], []
-    for one, names in hosts.items():
-        wrong = next((label for label in (chosen, expected) if contradicts(label, one)), None)
-        sentence = f"the logs of {listed(names)} are of version {one}, not {wrong or expected}"
+    for item, names in hosts.items():
+        wrong = next((label for label in (chosen, expected) if contradicts(label, item)), None)
+        sentence = f"the logs of {listed(names)} are of version {item}, not {wrong or expected}"
         if wrong is not None:
             contradictions.append(sentence)
-        elif one != expected:
+        elif item != expected:
             notes.append(sentence)
     if not hosts and contradicts(chosen, expected):
         contradictions.append(f"the description of the logs is of version {expected}, not {chosen}")
     versions: list[str | None] = [*hosts] or [meta.node_version]
     described = meta.package(PACKAGES[0]).commit
     books = [summary.books for summary in summaries.values()]
-    revision = next((one.node_revision for one in books if one.node_revision), None)
-    compiler = next((one.compiler_version for one in books if one.compiler_version), None)
+    revision = next((counts.node_revision for counts in books if counts.node_revision), None)
+    compiler = next((counts.compiler_version for counts in books if counts.compiler_version), None)
     node = facts.MeasuredNode(
         version=chosen,
         revision=revision if described == UNKNOWN else described,
@@ -326,7 +326,9 @@ def _cluster_notes(
     notes = _excluded(cluster.excluded, excluded) if cluster.excluded else []
     if cluster.left_out:
         notes.append(f"no host of the network, so left out: {listed(list(cluster.left_out))}")
-    notes += [f"{one.name} is a copy of {one.of} and was left out" for one in cluster.repeated]
+    notes += [
+        f"{repeated_log.name} is a copy of {repeated_log.of} and was left out" for repeated_log in cluster.repeated
+    ]
     if documents.regions is not None:
         nowhere = [host.name for host in analysis.hosts if host.name not in documents.regions]
         if nowhere:
@@ -337,14 +339,16 @@ def _cluster_notes(
     return notes
 
 
-def _excluded(hosts: Sequence[HostLogs], told: Excluded) -> list[str]:
+def _excluded(hosts: Sequence[HostLogs], excluded: Excluded) -> list[str]:
     """Who was left out, and how far that is in the accounts of lines and messages."""
     files = sum(len(host.files) for host in hosts)
     size = units.byte_size(sum(host.stored_bytes for host in hosts))
-    lines = sum(summary.books.raw_lines for summary in told.summaries.values())
+    lines = sum(summary.books.raw_lines for summary in excluded.summaries.values())
     counted = f"{units.plural(files, 'log')} of {size}, {units.plural(lines, 'line')} counted and not used"
     notes = [f"left out on request: {listed(sorted(host.name for host in hosts))} ({counted})"]
-    return notes + [f"the lines of {name}, left out, are not counted: {why}" for name, why in told.unreadable.items()]
+    return notes + [
+        f"the lines of {name}, left out, are not counted: {why}" for name, why in excluded.unreadable.items()
+    ]
 
 
 def _sources(cluster: ClusterLogs, documents: Documents, summaries: Mapping[str, HostSummary]) -> list[Source]:

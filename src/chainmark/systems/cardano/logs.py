@@ -65,7 +65,7 @@ class LogFile:
             UsageError: it is compressed and damaged.
         """
         try:
-            told = scan_head(str(self.path), HEAD_LINES)
+            reported = scan_head(str(self.path), HEAD_LINES)
         except OSError as error:
             raise EnvironmentFailure(
                 f"the log {self.path} cannot be read: {error.strerror or error}", "make it readable, or take it away"
@@ -73,7 +73,7 @@ class LogFile:
         except ValueError as error:
             message, _, hint = str(error).partition("\nhint: ")
             raise UsageError(message, hint or None) from error
-        return read_head(str(self.path), told)
+        return read_head(str(self.path), reported)
 
 
 @dataclass(frozen=True)
@@ -149,10 +149,10 @@ class ClusterLogs:
         stranger = next((name for name in names if name not in known), None)
         if stranger is not None:
             raise UsageError(f"there is no host `{stranger}` to exclude", f"the hosts are {listed(known)}")
-        kept = tuple(host for host in self.hosts if host.name not in names)
-        if not kept:
+        host_logs = tuple(host for host in self.hosts if host.name not in names)
+        if not host_logs:
             raise UsageError(f"with {listed(list(names))} excluded, no host remains", "exclude fewer hosts")
-        return replace(self, hosts=kept, excluded=tuple(host for host in self.hosts if host.name in names))
+        return replace(self, hosts=host_logs, excluded=tuple(host for host in self.hosts if host.name in names))
 
     @property
     def files(self) -> list[LogFile]:
@@ -196,7 +196,7 @@ def _cluster(source: Path) -> ClusterLogs:
 
 def _where_else(unread: Sequence[Unread]) -> str:
     """Where logs may be meant to lie, in a sentence that says that there are none."""
-    return f"; not read: {listed([f'{one.name} ({one.reason})' for one in unread])}" if unread else ""
+    return f"; not read: {listed([f'{item.name} ({item.reason})' for item in unread])}" if unread else ""
 
 
 @dataclass(frozen=True)
@@ -218,12 +218,12 @@ class _Shape:
         """The cluster, with what was not read of the folder."""
         read = {os.path.realpath(file.path) for host in self.hosts for file in host.files}
         unread = find_unread(source, self.folders, read)
-        left_out = sorted({one.name.split("/")[0] for one in unread if one.reason == NO_HOST} & set(self.no_hosts))
+        left_out = sorted({item.name.split("/")[0] for item in unread if item.reason == NO_HOST} & set(self.no_hosts))
         return ClusterLogs(
             source,
             tuple(sorted(self.hosts, key=lambda host: host.name)),
             tuple(left_out),
-            tuple(one for one in unread if one.name.split("/")[0] not in left_out),
+            tuple(item for item in unread if item.name.split("/")[0] not in left_out),
             tuple(self.links),
         )
 

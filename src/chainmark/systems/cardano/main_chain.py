@@ -66,10 +66,10 @@ class KnownBlocks:
             links: one row per host and block, hosts in their order: the decoder's columns (`tables.LINKS`) and `host`.
             kept: one row per host and height: the `block` that the host adopted there last.
         """
-        told = [
+        expressions = [
             pl.col(name).drop_nulls().mode(maintain_order=True).first() for name in ("block_no", "slot", "size_bytes")
         ]
-        self.table = links.group_by("block", maintain_order=True).agg(*told, witnesses=pl.len())
+        self.table = links.group_by("block", maintain_order=True).agg(*expressions, witnesses=pl.len())
         # No chain is longer than its slots: such a number was misread.
         sound = (pl.col("block_no") <= pl.col("slot")).fill_null(value=True)
         self.table = self.table.with_columns(block_no=pl.when(sound).then("block_no"))
@@ -82,11 +82,11 @@ class KnownBlocks:
         self._heights = sorted(self._by_number)
 
     @staticmethod
-    def _most_adopted(numbered: pl.DataFrame, kept: pl.DataFrame | None) -> dict[int, str]:
+    def _most_adopted(numbered: pl.DataFrame, data_frame: pl.DataFrame | None) -> dict[int, str]:
         """Per height the block that most hosts kept there: the loser of a battle is known to as many."""
         keepers = pl.DataFrame(schema={"block": pl.String, "keepers": pl.UInt32})
-        if kept is not None:
-            keepers = kept.group_by("block").agg(keepers=pl.len())
+        if data_frame is not None:
+            keepers = data_frame.group_by("block").agg(keepers=pl.len())
         best = numbered.join(keepers, on="block", how="left").with_columns(pl.col("keepers").fill_null(0))
         best = best.sort("block_no", "keepers", "witnesses", "block", descending=[False, True, True, False])
         best = best.unique("block_no", keep="first", maintain_order=True)
@@ -136,46 +136,46 @@ def _misread(table: pl.DataFrame) -> list[str]:
     between = follows(1, -1) & ~(follows(0, -1) & follows(1, 0))
     first = follows(2, 1) & ~follows(1, 0) & follows(0, -1).is_null()
     last = follows(-1, -2) & ~follows(0, -1) & follows(1, 0).is_null()
-    wrong = pl.any_horizontal(one.fill_null(value=False) for one in (between, first, last))
+    wrong = pl.any_horizontal(expression.fill_null(value=False) for expression in (between, first, last))
     return ordered.filter(wrong)["block"].to_list()
 
 
 def _parents(links: pl.DataFrame) -> dict[str, list[tuple[int, str]]]:
     """Per block what it may stand on, the surest first; of equal evidence what most hosts tell."""
-    told = links.drop_nulls("parent").group_by("block", "parent_evidence", "parent").agg(hosts=pl.len())
-    order = told.sort("block", "parent_evidence", "hosts", "parent", descending=[False, False, True, False])
-    found: dict[str, list[tuple[int, str]]] = {}
+    frame = links.drop_nulls("parent").group_by("block", "parent_evidence", "parent").agg(hosts=pl.len())
+    order = frame.sort("block", "parent_evidence", "hosts", "parent", descending=[False, False, True, False])
+    results: dict[str, list[tuple[int, str]]] = {}
     for block, evidence, parent, _ in order.select("block", "parent_evidence", "parent", "hosts").iter_rows():
-        found.setdefault(block, []).append((evidence, parent))
-    return found
+        results.setdefault(block, []).append((evidence, parent))
+    return results
 
 
-def last_adopted(lives: pl.DataFrame) -> pl.DataFrame:
+def last_adopted(data_frame: pl.DataFrame) -> pl.DataFrame:
     """Per host and height the block that it adopted there last, by whatever way.
 
     Args:
-        lives: one row per host and block: `block`, `block_no`, `host`, `adopted_ns`, `switched_ns`.
+        data_frame: one row per host and block: `block`, `block_no`, `host`, `adopted_ns`, `switched_ns`.
     """
-    adopted = lives.select("host", "block", "block_no", at_ns=pl.max_horizontal("adopted_ns", "switched_ns"))
+    adopted = data_frame.select("host", "block", "block_no", at_ns=pl.max_horizontal("adopted_ns", "switched_ns"))
     adopted = adopted.drop_nulls(["block_no", "at_ns"]).sort("host", "block_no", "at_ns", "block")
     return adopted.unique(["host", "block_no"], keep="last", maintain_order=True).select("host", "block_no", "block")
 
 
-def main_chain(lives: pl.DataFrame, links: pl.DataFrame, known: KnownBlocks, lowest_tip: int | None) -> MainChain:
+def main_chain(data_frame: pl.DataFrame, links: pl.DataFrame, known: KnownBlocks, lowest_tip: int | None) -> MainChain:
     """Walk from the parent of the highest block down to the first one.
 
     The tip is the entry with the highest block number, among equals the forger's, then the first host's, then that of
     the smallest hash.
 
     Args:
-        lives: one row per host and block: `block`, `block_no`, `host`, `role`.
+        data_frame: one row per host and block: `block`, `block_no`, `host`, `role`.
         links: as for :class:`KnownBlocks`.
         known: made of them.
         lowest_tip: the lowest number of a tip that any forge loop found; -1 is the chain's beginning.
     """
-    entries = lives.select("block", "block_no", "host", "role").filter(pl.col("role") != "error")
-    told = links.select("block", "block_no", "host", role=pl.lit("observer"))
-    candidates = pl.concat([entries, told]).drop_nulls("block_no")
+    entries = data_frame.select("block", "block_no", "host", "role").filter(pl.col("role") != "error")
+    frame = links.select("block", "block_no", "host", role=pl.lit("observer"))
+    candidates = pl.concat([entries, frame]).drop_nulls("block_no")
     candidates = candidates.join(known.table.drop_nulls("block_no"), on=["block", "block_no"], how="semi")
     if candidates.is_empty():
         return MainChain(None, [], [], None)

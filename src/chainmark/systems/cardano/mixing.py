@@ -72,7 +72,9 @@ def without_copies(cluster: ClusterLogs, hash_of: Callable[[LogFile], str] = tex
                     f"put the host's own log in its place; {exclude_hint(owners[file.name])}",
                 )
             copies[file.name] = original.name
-    hosts = [replace(host, files=tuple(one for one in host.files if one.name not in copies)) for host in cluster.hosts]
+    hosts = [
+        replace(host, files=tuple(item for item in host.files if item.name not in copies)) for host in cluster.hosts
+    ]
     repeated = [RepeatedLog(name, of) for name, of in sorted(copies.items())]
     return replace(cluster, hosts=tuple(hosts), repeated=(*cluster.repeated, *repeated))
 
@@ -95,8 +97,8 @@ def _alike(files: Sequence[LogFile]) -> list[list[LogFile]]:
     for file in files:
         head = file.head
         if head.objects:
-            told = (head.first_ns, head.last_ns, head.lines, head.objects, head.decoded, head.malformed)
-            groups[(*told, tuple(head.starts), tuple(sorted(head.names.items())))].append(file)
+            reported = (head.first_ns, head.last_ns, head.lines, head.objects, head.decoded, head.malformed)
+            groups[(*reported, tuple(head.starts), tuple(sorted(head.names.items())))].append(file)
     return [group for group in groups.values() if len(group) > 1]
 
 
@@ -112,20 +114,20 @@ def check_names(cluster: ClusterLogs) -> list[str]:
     Raises:
         UsageError: a host's lines name another host of the cluster.
     """
-    told = [(host.name, one, name) for host in cluster.hosts for one in host.files if (name := _only_name(one))]
+    messages = [(host.name, item, name) for host in cluster.hosts for item in host.files if (name := _only_name(item))]
     sharing: dict[str, set[str]] = defaultdict(set)
-    for host, _, name in told:
+    for host, _, name in messages:
         sharing[name].add(host)
-    is_of_machine = len(sharing) == 1 and len({host for host, _, _ in told}) > 2
-    owners = {name: host for host, _, name in told if _is_own(host, name)}
-    for host, file, name in told:
+    is_of_machine = len(sharing) == 1 and len({host for host, _, _ in messages}) > 2
+    owners = {name: host for host, _, name in messages if _is_own(host, name)}
+    for host, file, name in messages:
         owner = owners.get(name, host)
         if owner != host and not is_of_machine and (_is_own(host, name) or not _may_be(host, name)):
             raise UsageError(
                 f"{owner} and {host} are both logs of the host {name}, by the lines of {file.name}",
                 f"parts of one host's log belong into one folder; {exclude_hint(host)}",
             )
-    alone = {host: name for host, _, name in told if len(sharing[name]) == 1 and not _may_be(host, name)}
+    alone = {host: name for host, _, name in messages if len(sharing[name]) == 1 and not _may_be(host, name)}
     if not alone:
         return []
     named = listed([f"{host} (named {name})" for host, name in alone.items()])
@@ -145,10 +147,10 @@ def check_shared_names(summaries: Mapping[str, HostSummary]) -> None:
             sharing[next(iter(books.names))].append((books.first_ns, books.last_ns, host))
     for name, spans in sharing.items():
         spans.sort()
-        for (_, end_ns, one), (begin_ns, _, other) in pairwise(spans):
+        for (_, end_ns, item), (begin_ns, _, other) in pairwise(spans):
             if end_ns < begin_ns:
                 raise UsageError(
-                    f"{one} and {other} are both logs of the host {name}, by their lines: one ends before the other "
+                    f"{item} and {other} are both logs of the host {name}, by their lines: one ends before the other "
                     "begins",
                     f"parts of one host's log belong into one folder; {exclude_hint(other)}",
                 )
@@ -166,9 +168,9 @@ def _is_own(host: str, name: str) -> bool:
 
 def _may_be(host: str, name: str) -> bool:
     """The same of a name that is given with a domain, or without, or cut as old nodes do."""
-    bare, told = _PORT.sub("", host).lower(), name.lower()
-    with_domain = told.split(".")[0] == bare or bare.split(".")[0] == told
-    return _is_own(host, name) or with_domain or (len(told) == _SHORT_NAME and bare.startswith(told))
+    bare, reported = _PORT.sub("", host).lower(), name.lower()
+    with_domain = reported.split(".")[0] == bare or bare.split(".")[0] == reported
+    return _is_own(host, name) or with_domain or (len(reported) == _SHORT_NAME and bare.startswith(reported))
 
 
 def slot_length_s(cluster: ClusterLogs) -> float | None:
@@ -182,9 +184,9 @@ def slot_length_s(cluster: ClusterLogs) -> float | None:
     if not lengths:
         return None
     # A round may begin late, as a node's first one does; slots have round lengths.
-    told = median(lengths)
-    whole = round(told)
-    return float(whole) if whole and abs(told - whole) < 0.02 * whole else round(told, 3)
+    reported = median(lengths)
+    whole = round(reported)
+    return float(whole) if whole and abs(reported - whole) < 0.02 * whole else round(reported, 3)
 
 
 def check_one_run(cluster: ClusterLogs, length_s: float, *, within_hosts: bool) -> None:
@@ -213,9 +215,11 @@ def _runs(files: Sequence[LogFile], length_s: float) -> list[tuple[int, list[str
     """When slot 0 began, and the files by which it did; files that tell no slot are left out."""
     length_ns = round(length_s * 1e9)
     runs: list[tuple[int, list[str]]] = []
-    told = [(median(at - slot * length_ns for slot, at in one.head.starts), one) for one in files if one.head.starts]
+    messages = [
+        (median(at - slot * length_ns for slot, at in item.head.starts), item) for item in files if item.head.starts
+    ]
     last_ns = 0.0
-    for start_ns, file in sorted(told, key=lambda one: (one[0], one[1].name)):
+    for start_ns, file in sorted(messages, key=lambda item: (item[0], item[1].name)):
         if not runs or start_ns - last_ns > RUN_MISFIT_S * 1e9:
             # To the second, as a genesis gives it.
             runs.append((int(start_ns) // 10**9 * 10**9, []))

@@ -118,13 +118,13 @@ def _fetches(run: SealedRun) -> dict[tuple[str, str], Mean]:
     ends = fetched["link"].str.split_exact("→", 1).struct.rename_fields(["a", "b"]).struct.unnest()
     pairs = fetched.with_columns(a=pl.min_horizontal(ends["a"], ends["b"]), b=pl.max_horizontal(ends["a"], ends["b"]))
     by_block = pairs.group_by("a", "b", "block").agg(pl.col(FETCH).mean(), n=pl.len())
-    found = {}
+    result = {}
     for a, b in by_block.select("a", "b").unique().sort("a", "b").iter_rows():
         of = by_block.filter((pl.col("a") == a) & (pl.col("b") == b)).sort("block")
         values, weights = of[FETCH].to_numpy(), of["n"].to_numpy()
         error = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.inf
-        found[a, b] = Mean(float(np.average(values, weights=weights)), error, len(values))
-    return found
+        result[a, b] = Mean(float(np.average(values, weights=weights)), error, len(values))
+    return result
 
 
 def size_shape(sizes: pl.Series) -> tuple[float, ...]:
@@ -176,15 +176,15 @@ def dense_torus(regions: Mapping[str, str]) -> list[ListedHost]:
     members: dict[str, list[str]] = {}
     for host, region in regions.items():
         members.setdefault(region, []).append(host)
-    found = []
+    listed_hosts = []
     for region, own in members.items():
         for place, host in enumerate(own):
             others = [there[place % len(there)] for name, there in members.items() if name != region]
             n = len(own)
             ring = [own[(place + step) % n] for step in (1, n - 1, n // 3, 2 * n // 3)]
             producers = [peer for peer in dict.fromkeys([*others, *ring]) if peer != host]
-            found.append(ListedHost(name=host, region=region, producers=producers))
-    return found
+            listed_hosts.append(ListedHost(name=host, region=region, producers=producers))
+    return listed_hosts
 
 
 def _connected(hosts: Sequence[ListedHost]) -> list[ListedHost]:
@@ -192,7 +192,7 @@ def _connected(hosts: Sequence[ListedHost]) -> list[ListedHost]:
     names = {host.name for host in hosts}
     return [
         host.model_copy(
-            update={"producers": [one for one in dict.fromkeys(host.producers) if one in names and one != host.name]}
+            update={"producers": [key for key in dict.fromkeys(host.producers) if key in names and key != host.name]}
         )
         for host in hosts
     ]
@@ -205,11 +205,11 @@ def _forged(run: SealedRun) -> Counter[str]:
 
 def _forging(hosts: Sequence[ListedHost], forged: Mapping[str, int]) -> tuple[list[ListedHost], list[str]]:
     """The hosts, each forging as often as it did in the run; as their pools say where the run does not tell."""
-    told = {host.name: forged.get(host.name, 0) for host in hosts}
-    if not any(told.values()):
+    reported = {host.name: forged.get(host.name, 0) for host in hosts}
+    if not any(reported.values()):
         return list(hosts), ["who forged is not known of this run: hosts forge as often as they have pools"]
-    share = min(1.0, FORGED_MOST / sum(told.values()))
-    weighted = [host.model_copy(update={"pools": round(told[host.name] * share)}) for host in hosts]
+    share = min(1.0, FORGED_MOST / sum(reported.values()))
+    weighted = [host.model_copy(update={"pools": round(reported[host.name] * share)}) for host in hosts]
     silent = sum(host.pools == 0 for host in weighted)
     note = "hosts forge as often as they did in the run"
     return weighted, [f"{note}; {units.plural(silent, 'host')} forged no block of it" if silent else note]
@@ -238,13 +238,13 @@ def _placed(
     order = ClusterRequest(
         hosts=len(hosts), topology=ListedTopology(hosts=hosts), regions=regions, rtt_s=rtt, rtt_spread_s=spread
     )
-    told = [f"round trips {', '.join(names)}: {origin}" for origin, names in taken.items()]
+    messages = [f"round trips {', '.join(names)}: {origin}" for origin, names in taken.items()]
     return OwnCluster(
         order=order,
         pings_s=pings,
         pinged=bool(taken) and set(taken) == {PINGED},
         doubt_s=doubts,
-        notes=(_network_note(hosts, regions), *notes, *told),
+        notes=(_network_note(hosts, regions), *notes, *messages),
     )
 
 
@@ -271,9 +271,9 @@ def _distance(regions: Sequence[Region], a: int, b: int, trips: Sequence[Measure
     for trip in trips:
         if link_of(regions, f"{trip.a}-{trip.b}") in ((a, b), (b, a)):
             return _Distance(trip.mean_s, trip.spread_s, trip.mean_s, PINGED, PINGED_DOUBT)
-    one, other = (REGIONS.index(regions[place]) if regions[place] in REGIONS else None for place in (a, b))
-    if one is not None and other is not None:
-        expected, spread, ping = (matrix[one][other] for matrix in (EXPECTED_S, PINGS_SPREAD_S, PINGS_S))
+    item, other = (REGIONS.index(regions[place]) if regions[place] in REGIONS else None for place in (a, b))
+    if item is not None and other is not None:
+        expected, spread, ping = (matrix[item][other] for matrix in (EXPECTED_S, PINGS_SPREAD_S, PINGS_S))
         return _Distance(expected, spread, ping, REFERENCE, PINGED_DOUBT if expected == ping else ROUTED_DOUBT)
     if a == b:
         return _Distance(IN_REGION_S, 0.0, math.nan, NOTHING)
@@ -297,13 +297,13 @@ def _rounds(size_bytes: float) -> int:
 
 def known_regions(names: Iterable[str]) -> list[Region]:
     """The regions of that name, those of the benchmark cluster by its short names, in the order of first mention."""
-    found: list[Region] = []
+    regions: list[Region] = []
     for name in dict.fromkeys(names):
         benchmark = next((region for region in REGIONS if name in (region.name, *region.aliases)), None)
         region = benchmark or Region(name=name)
-        if region not in found:
-            found.append(region)
-    return found
+        if region not in regions:
+            regions.append(region)
+    return regions
 
 
 def _links(hosts: Sequence[ListedHost], regions: Sequence[Region]) -> set[tuple[int, int]]:

@@ -150,8 +150,8 @@ def _fetch_mean(simulated: Simulated, link: tuple[int, int] | None) -> float | N
     """How long fetches last, of all or between two regions."""
     if link is None:
         return simulated.mean(FETCH)
-    found = simulated.fetch_between(*link)
-    return None if found is None else found.value
+    result = simulated.fetch_between(*link)
+    return None if result is None else result.value
 
 
 def arms(base: Scenario, order: ModelRequest, fetch_mean: FetchMean | None = None) -> list[SimulatedNetwork]:
@@ -171,15 +171,15 @@ def arms(base: Scenario, order: ModelRequest, fetch_mean: FetchMean | None = Non
         raise UsageError(
             f"these changes make {networks} networks of all together", f"at most {COMBINATIONS_MAX} are simulated"
         )
-    found = [SimulatedNetwork("base", (), base)]
+    simulated_networks = [SimulatedNetwork("base", (), base)]
     sets: list[Sequence[Edit]] = [] if order.together else [[edit] for edit in edits]
     if len(sweeps) > 1 or (edits and order.together):
         sets += itertools.product(*sweeps.values())
     for chosen in sets:
         labels = tuple(edit.label for edit in chosen)
         notes = tuple(note for edit in chosen for note in edit.notes)
-        found.append(SimulatedNetwork(" and ".join(labels), labels, apply_edits(base, chosen), notes))
-    return found
+        simulated_networks.append(SimulatedNetwork(" and ".join(labels), labels, apply_edits(base, chosen), notes))
+    return simulated_networks
 
 
 # --- the document ------------------------------------------------------------------------------------------------
@@ -218,8 +218,8 @@ def _formula(given: Input, base: Scenario, changed: Scenario, simulated: Simulat
     unnamed = any(getattr(changed.stages, name) != getattr(base.stages, name) for name in others)
     if formula is None or not same_network or unnamed or not is_benchmark(base):
         return {}
-    told = given.figures.values if given.figures is not None else {}
-    figures = {name: told.get(name, simulated.mean(name)) for name in (ANNOUNCED, ADOPTED, FETCH)}
+    reported = given.figures.values if given.figures is not None else {}
+    figures = {name: reported.get(name, simulated.mean(name)) for name in (ANNOUNCED, ADOPTED, FETCH)}
     figures[ANNOUNCED] += _forging_s(changed.stages) - _forging_s(base.stages)
     figures[ADOPTED] += changed.stages.adopted_s - base.stages.adopted_s
     return formula.adoption_s(figures)

@@ -66,7 +66,7 @@ class ClusterNetwork(BaseModel):
         if len(matrix) != n or any(len(row) != n for row in matrix):
             raise UsageError(
                 f"`network.{key}` must hold {n} rows of {n} values, one for each pair of regions",
-                f"rows and columns stand in the order of the regions: {', '.join(one.name for one in self.regions)}",
+                f"rows and columns stand in the order of the regions: {', '.join(each.name for each in self.regions)}",
             )
         low = "more than 0" if exclusive else "at least 0"
         for a, row in enumerate(matrix):

@@ -34,12 +34,12 @@ def host_of(address: str, owners: Mapping[str, str]) -> str | None:
     return owners.get(address) or owners.get(address.rpartition(":")[0])
 
 
-def with_fetched_host(lives: pl.DataFrame, owners: Mapping[str, str]) -> pl.DataFrame:
+def with_fetched_host(data_frame: pl.DataFrame, owners: Mapping[str, str]) -> pl.DataFrame:
     """Add `fetched_host`: whose address `fetched_from` is."""
-    addresses = lives["fetched_from"].drop_nulls().unique().to_list()
+    addresses = data_frame["fetched_from"].drop_nulls().unique().to_list()
     known = {address: host for address in addresses if (host := host_of(address, owners)) is not None}
-    found = lives["fetched_from"].replace_strict(known, default=None, return_dtype=pl.String)
-    return lives.with_columns(fetched_host=found)
+    column = data_frame["fetched_from"].replace_strict(known, default=None, return_dtype=pl.String)
+    return data_frame.with_columns(fetched_host=column)
 
 
 def with_links(observed: pl.DataFrame, regions: Mapping[str, str], owners: Mapping[str, str]) -> pl.DataFrame:

@@ -31,11 +31,11 @@ ABOUT = ("received_size_bytes", "received_battles", "received_switches")
 _OF_SLOTS = ("slot_host", "span")
 
 
-def received_blocks(lives: pl.DataFrame, genesis: Genesis) -> pl.DataFrame:
+def received_blocks(data_frame: pl.DataFrame, genesis: Genesis) -> pl.DataFrame:
     """What became of every block that the host knew.
 
     Args:
-        lives: of one host, the decoder's columns with `host` and `slot_start_ns`.
+        data_frame: of one host, the decoder's columns with `host` and `slot_start_ns`.
 
     Returns:
         One row per block, by its height: `class`, which is :data:`SAMPLE` or why it is none, the keys and metrics of
@@ -44,7 +44,7 @@ def received_blocks(lives: pl.DataFrame, genesis: Genesis) -> pl.DataFrame:
     switched = pl.col("switched_ns").is_not_null() & (
         pl.col("adopted_ns").is_null() | (pl.col("switched_ns") < pl.col("adopted_ns"))
     )
-    blocks = lives.with_columns(
+    blocks = data_frame.with_columns(
         adoption_ns=pl.min_horizontal("adopted_ns", "switched_ns"),
         received_switches=switched.cast(pl.Float64),
         received_size_bytes=pl.col("fetched_bytes").cast(pl.Float64),
@@ -132,7 +132,7 @@ def block_class() -> pl.Expr:
         "first block of the chain": ~numbered.fill_null(value=False),
         "a delay beyond the limits": ~within.fill_null(value=False),
     }
-    found = pl.lit(SAMPLE)
+    expression = pl.lit(SAMPLE)
     for reason, test in reversed(reasons.items()):
-        found = pl.when(test).then(pl.lit(reason)).otherwise(found)
-    return found
+        expression = pl.when(test).then(pl.lit(reason)).otherwise(expression)
+    return expression

@@ -217,8 +217,8 @@ class ClusterRequest(BaseModel):
             regions = [self.region_number(host.region) for host in self.topology.hosts]
         else:
             regions = [host % len(self.regions) for host in range(self.hosts)]
-        found = Counter(region for region in regions if region is not None and region not in lost)
-        return {index: found[index] for index in sorted(found)}
+        counter = Counter(region for region in regions if region is not None and region not in lost)
+        return {index: counter[index] for index in sorted(counter)}
 
     @property
     def round_blocks(self) -> int | None:

@@ -134,8 +134,8 @@ class Simulated:
     def fetch_between(self, a: int, b: int) -> Modelled | None:
         """The mean fetch duration between two regions, either way; None where nothing was fetched between them."""
         name = f"fetch_{min(a, b)}_{max(a, b)}_s"
-        found = self.modelled(name) if name in self.names else None
-        return found if found is not None and math.isfinite(found.value) else None
+        result = self.modelled(name) if name in self.names else None
+        return result if result is not None and math.isfinite(result.value) else None
 
     def difference(self, other: Simulated, name: str) -> Modelled:
         """This minus the other, batch by batch."""
@@ -179,13 +179,13 @@ class Simulator:
         Args:
             round_blocks: blocks of a round; None: each host forges one.
         """
-        one = hosts if round_blocks is None else round_blocks
+        item = hosts if round_blocks is None else round_blocks
         wanted = math.ceil((default_blocks(hosts) if self.blocks is None else self.blocks) / self.batches)
-        rounds = round(wanted / max(1, one))
+        rounds = round(wanted / max(1, item))
         if rounds >= 1:
-            return rounds * one
-        whole = round(wanted * self.batches / one)
-        return math.ceil(whole * one / self.batches) if round_blocks is not None and whole >= 1 else max(1, wanted)
+            return rounds * item
+        whole = round(wanted * self.batches / item)
+        return math.ceil(whole * item / self.batches) if round_blocks is not None and whole >= 1 else max(1, wanted)
 
     def run(self, scenario: Scenario, on_progress: OnProgress | None = None) -> Simulated:
         """Simulate all batches, in portions between which progress is told and an interruption is heard.

@@ -96,17 +96,17 @@ class HostSlots:
 def survey(name: str, path: Path, conditions: Sequence[FilterCondition]) -> HostSlots:
     """Read what must be known of a whole host before its slots are taken piece by piece."""
     check_slots_table(path, name)
-    kept = slot_test(conditions)
+    expression = slot_test(conditions)
     slot = pl.col("slot")
-    found = (
+    result = (
         pl.scan_parquet(path)
         .select(
             records=pl.len(),
-            kept=slot.filter(kept).len(),
-            first=slot.filter(kept).min(),
-            last=slot.filter(kept).max(),
-            **{f"from_{metric}": slot.filter(told).min() for metric, told in REPORTED_BY.items()},
-            **{f"any_{metric}": told.any() for metric, told in COUNTED_BY.items()},
+            kept=slot.filter(expression).len(),
+            first=slot.filter(expression).min(),
+            last=slot.filter(expression).max(),
+            **{f"from_{metric}": slot.filter(reported).min() for metric, reported in REPORTED_BY.items()},
+            **{f"any_{metric}": reported.any() for metric, reported in COUNTED_BY.items()},
         )
         .collect()
         .row(0, named=True)
@@ -114,12 +114,12 @@ def survey(name: str, path: Path, conditions: Sequence[FilterCondition]) -> Host
     return HostSlots(
         name=name,
         path=path,
-        records=found["records"],
-        kept=found["kept"],
-        first=found["first"],
-        last=found["last"],
-        told_from={metric: start for metric in REPORTED_BY if (start := found[f"from_{metric}"]) is not None},
-        counted=frozenset(metric for metric in COUNTED_BY if found[f"any_{metric}"]),
+        records=result["records"],
+        kept=result["kept"],
+        first=result["first"],
+        last=result["last"],
+        told_from={metric: start for metric in REPORTED_BY if (start := result[f"from_{metric}"]) is not None},
+        counted=frozenset(metric for metric in COUNTED_BY if result[f"any_{metric}"]),
     )
 
 
@@ -129,20 +129,20 @@ def metrics_of(host: HostSlots, rules: Rules) -> dict[str, pl.Expr]:
     The right rules leave empty what is not known; the published ones take 0 for it, save for resources, which are left
     out.
     """
-    found = {metric: pl.col(column) for metric, column in COPIED.items()}
-    found |= {metric: pl.col(COUNTED_COLUMNS.get(metric, metric)) for metric in (*REPORTED_BY, *COUNTED_BY)}
-    found |= {metric: pl.col(column) for metric, column in LEDGER.items()}
+    result = {metric: pl.col(column) for metric, column in COPIED.items()}
+    result |= {metric: pl.col(COUNTED_COLUMNS.get(metric, metric)) for metric in (*REPORTED_BY, *COUNTED_BY)}
+    result |= {metric: pl.col(column) for metric, column in LEDGER.items()}
     if rules.published:
         for metric in LEDGER:
-            found[metric] = found[metric].fill_null(0.0)
+            result[metric] = result[metric].fill_null(0.0)
     else:
         for metric in REPORTED_BY:
             start = host.told_from.get(metric)
-            told = pl.lit(value=False) if start is None else pl.col("slot") >= start
-            found[metric] = pl.when(told).then(found[metric])
+            expression = pl.lit(value=False) if start is None else pl.col("slot") >= start
+            result[metric] = pl.when(expression).then(result[metric])
         for metric in COUNTED_BY.keys() - host.counted:
-            found[metric] = pl.lit(None)
-    return {metric: expression.cast(pl.Float64) for metric, expression in sorted(found.items())}
+            result[metric] = pl.lit(None)
+    return {metric: expression.cast(pl.Float64) for metric, expression in sorted(result.items())}
 
 
 def write_slot_samples(

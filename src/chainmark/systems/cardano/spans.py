@@ -29,13 +29,13 @@ def span_samples(
     """One row per span of a host, `slot` being its first one."""
     frames = [pl.DataFrame(schema=SCHEMA)]
     for host in hosts:
-        kept = (
+        frame = (
             pl.scan_parquet(host.path)
             .filter(slot_test(conditions))
             .select("slot", "epoch_slot", "cpu_percent", "has_resources", "sampled")
             .collect()
         )
-        spans = published_spans(kept) if rules.published else measured_spans(kept, genesis.epoch_slots)
+        spans = published_spans(frame) if rules.published else measured_spans(frame, genesis.epoch_slots)
         frames.append(
             spans.select(
                 pl.lit(host.name).alias("host"),
@@ -48,7 +48,7 @@ def span_samples(
     return pl.concat(frames).sort("time_s", "host")
 
 
-def measured_spans(kept: pl.DataFrame, epoch_slots: int) -> pl.DataFrame:
+def measured_spans(data_frame: pl.DataFrame, epoch_slots: int) -> pl.DataFrame:
     """Maximal runs of slots in which a busy processor was measured; the length is the number of slots.
 
     A slot without a sample neither ends a span nor begins one: the next sample tells the time since the one before,
@@ -56,10 +56,10 @@ def measured_spans(kept: pl.DataFrame, epoch_slots: int) -> pl.DataFrame:
     is the first of a process. A span is at an epoch's boundary also if it began in the epoch before.
 
     Args:
-        kept: ascending `slot`, `cpu_percent` (null: not measured), `sampled`.
+        data_frame: ascending `slot`, `cpu_percent` (null: not measured), `sampled`.
     """
     broken = (pl.col("slot").diff() != 1) | (pl.col("sampled") & pl.col("cpu_percent").is_null())
-    measured = kept.with_columns(part=broken.fill_null(value=False).cum_sum()).filter(
+    measured = data_frame.with_columns(part=broken.fill_null(value=False).cum_sum()).filter(
         pl.col("cpu_percent").is_not_null()
     )
     busy = pl.col("cpu_percent") >= BUSY_PERCENT
@@ -76,17 +76,17 @@ def measured_spans(kept: pl.DataFrame, epoch_slots: int) -> pl.DataFrame:
     )
 
 
-def published_spans(kept: pl.DataFrame) -> pl.DataFrame:
+def published_spans(data_frame: pl.DataFrame) -> pl.DataFrame:
     """The spans of the published figures: a span of one slot has length 0, unknown usage is busy, gaps go unnoticed.
 
     A host without any has a row without a value: its mean counts as 0.
 
     Args:
-        kept: ascending `slot`, `epoch_slot`, `cpu_percent`, `has_resources`.
+        data_frame: ascending `slot`, `epoch_slot`, `cpu_percent`, `has_resources`.
     """
     busy = ~pl.col("has_resources") | (pl.col("cpu_percent") >= BUSY_PERCENT)
     spans = (
-        kept.with_columns(busy=busy, run=busy.rle_id())
+        data_frame.with_columns(busy=busy, run=busy.rle_id())
         .filter("busy")
         .group_by("run", maintain_order=True)
         .agg(
@@ -103,5 +103,5 @@ def published_spans(kept: pl.DataFrame) -> pl.DataFrame:
     )
     if spans.is_empty():
         nothing = pl.lit(None, dtype=pl.Int64)
-        return kept.head(1).select("slot", cpu_span_slots=nothing, cpu_span_epoch_slots=nothing)
+        return data_frame.head(1).select("slot", cpu_span_slots=nothing, cpu_span_epoch_slots=nothing)
     return spans

@@ -166,13 +166,13 @@ def log_order(profile: CardanoProfile, order: SyntheticRequest) -> dict[str, Any
     if order.compression not in COMPRESSIONS:
         raise UsageError(
             f"`{order.compression}` is not a known compression",
-            f"choose from {', '.join(f'`{one}`' for one in COMPRESSIONS)}",
+            f"choose from {', '.join(f'`{item}`' for item in COMPRESSIONS)}",
         )
     start = order.system_start or SYSTEM_START
     if start.tzinfo is None:
         start = start.replace(tzinfo=UTC)
     formats = [_format(text) for text in order.formats]
-    main = next((one["format"] for one in reversed(formats) if not one["hosts"]), "10.5")
+    main = next((format_name["format"] for format_name in reversed(formats) if not format_name["hosts"]), "10.5")
     since = start - EPOCH
     return {
         "scenario": profile.scenario(order.seed).model_dump(mode="json", exclude_none=True),
@@ -196,7 +196,7 @@ def log_order(profile: CardanoProfile, order: SyntheticRequest) -> dict[str, Any
 def _format(text: str) -> dict[str, Any]:
     name, _, hosts = text.partition(":")
     if name not in FORMATS:
-        known = ", ".join(f"`{one}`" for one in FORMATS)
+        known = ", ".join(f"`{item}`" for item in FORMATS)
         raise UsageError(
             f"`{name}` is not a known log format", f"choose from {known}; `legacy:node-3,node-5` applies to two hosts"
         )

@@ -198,7 +198,7 @@ class Cardano:
 
         report = host_report(run, against)
         if samples is not None:
-            write_bytes(samples, written([one.sample for one in report.blocks], samples.suffix))
+            write_bytes(samples, written([block.sample for block in report.blocks], samples.suffix))
         return host_document(report)
 
     def causes(self, sides: Sequence[SelectedRuns]) -> Parted | None:

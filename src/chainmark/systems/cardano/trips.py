@@ -43,14 +43,14 @@ def read_pings(path: Path, topology: ListedTopology) -> list[MeasuredTrip]:
     except (OSError, pl.exceptions.PolarsError) as error:
         raise UsageError(f"{path} does not hold pings: {error}", PING_HINT) from error
     regions = {host.name: host.region for host in topology.hosts}
-    found: dict[tuple[str, str], list[float]] = {}
+    results: dict[tuple[str, str], list[float]] = {}
     for source, dest, seconds in links.sort("source", "dest").iter_rows():
         if source in regions and dest in regions:
             a, b = sorted((regions[source], regions[dest]))
-            found.setdefault((a, b), []).append(seconds)
-    if not found:
+            results.setdefault((a, b), []).append(seconds)
+    if not results:
         raise UsageError(f"{path} holds no ping between hosts of the topology", PING_HINT)
-    return [_trip(path, pair, pl.Series(values)) for pair, values in sorted(found.items())]
+    return [_trip(path, pair, pl.Series(values)) for pair, values in sorted(results.items())]
 
 
 def _size(pings: pl.DataFrame) -> int:

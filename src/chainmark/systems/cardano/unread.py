@@ -63,7 +63,7 @@ class Unread:
 def readable_name(path: Path | str) -> str:
     """A path as text on one line, also where its bytes are none."""
     name = os.fsencode(path).decode("utf-8", errors="backslashreplace")
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in name)
+    return "".join(item if item.isprintable() else item.encode("unicode_escape").decode() for item in name)
 
 
 def refusal(path: Path) -> str | None:
@@ -118,7 +118,7 @@ def find_unread(folder: Path, hosts: Collection[Path], read: Collection[str]) ->
         hosts: the folders of hosts; none where logs lie side by side.
         read: the real paths of what was read.
     """
-    found = []
+    unreads = []
     for path in _walk(folder, _DEPTH, {os.path.realpath(folder)}):
         if os.path.realpath(path) in read:
             continue
@@ -127,8 +127,8 @@ def find_unread(folder: Path, hosts: Collection[Path], read: Collection[str]) ->
         except PermissionError:
             reason = FORBIDDEN if LOG_LIKE.fullmatch(path.name) else None
         if reason is not None:
-            found.append(Unread(readable_name(path.relative_to(folder)), reason))
-    return found
+            unreads.append(Unread(readable_name(path.relative_to(folder)), reason))
+    return unreads
 
 
 def _walk(folder: Path, depth: int, seen: set[str]) -> Iterator[Path]:

@@ -153,15 +153,15 @@ def parse_amount(text: str, units: Mapping[str, float], change: WhatIf, hint: st
     """
     wrong = UsageError(f"`{change}`: `{text}` is not an amount", hint)
     number = r"(\d+(?:\.\d*)?|\.\d+)"
-    if found := re.fullmatch(rf"([+\-−]){number}\s*%", text):
-        factor = 1.0 + (1.0 if found[1] == "+" else -1.0) * float(found[2]) / 100.0
-    elif found := re.fullmatch(rf"[x×]\s*{number}|{number}\s*[x×]", text):
-        factor = float(found[1] or found[2])
-    elif found := re.fullmatch(rf"([+\-−]?){number}\s*([a-zµ]+)", text, re.IGNORECASE):
-        if found[3] not in units:
+    if match := re.fullmatch(rf"([+\-−]){number}\s*%", text):
+        factor = 1.0 + (1.0 if match[1] == "+" else -1.0) * float(match[2]) / 100.0
+    elif match := re.fullmatch(rf"[x×]\s*{number}|{number}\s*[x×]", text):
+        factor = float(match[1] or match[2])
+    elif match := re.fullmatch(rf"([+\-−]?){number}\s*([a-zµ]+)", text, re.IGNORECASE):
+        if match[3] not in units:
             raise wrong
-        value = float(found[2]) * units[found[3]]
-        return Amount("set", value) if not found[1] else Amount("add", value if found[1] == "+" else -value)
+        value = float(match[2]) * units[match[3]]
+        return Amount("set", value) if not match[1] else Amount("add", value if match[1] == "+" else -value)
     else:
         raise wrong
     if factor <= 0.0 or not math.isfinite(factor):
@@ -233,7 +233,10 @@ def _fetch(change: WhatIf, base: Scenario, fetch_mean: FetchMean | None) -> Edit
         old = scenario.cluster.fetches or [[FetchChange()] * n for _ in range(n)]
         chosen = {(a, b) for a in range(n) for b in range(n) if link is None or {a, b} == set(link)}
         fetches = [
-            [_changed_fetch(one, amount, change) if (a, b) in chosen else one for b, one in enumerate(row)]
+            [
+                _changed_fetch(fetch_change, amount, change) if (a, b) in chosen else fetch_change
+                for b, fetch_change in enumerate(row)
+            ]
             for a, row in enumerate(old)
         ]
         return _cluster(scenario, fetches=fetches)
@@ -255,8 +258,8 @@ def _changed_fetch(old: FetchChange, amount: Amount, change: WhatIf) -> FetchCha
 
 def _link(text: str, change: WhatIf, cluster: ClusterRequest) -> tuple[int, int]:
     """A pair of regions: "EU-AP", "EU–AP", "eu-central-1-ap-southeast-2"."""
-    if (found := link_of(cluster.regions, text)) is not None:
-        return found
+    if (link := link_of(cluster.regions, text)) is not None:
+        return link
     known = ", ".join(region.name for region in cluster.regions)
     raise UsageError(f"`{change}`: `{text}` is not a pair of regions", f"known regions: {known}; {RTT_HINT}")
 
@@ -363,8 +366,8 @@ SPREAD_HINT = "the standard deviation of the sizes over their mean, for example 
 
 
 def _block_size_spread(change: WhatIf, base: Scenario) -> Edit:
-    found = re.fullmatch(r"(\d{1,3}(?:\.\d*)?)\s*%", change.value.strip())
-    spread = 0.0 if change.value.strip() == "none" else float(found[1]) / 100.0 if found else math.inf
+    match = re.fullmatch(r"(\d{1,3}(?:\.\d*)?)\s*%", change.value.strip())
+    spread = 0.0 if change.value.strip() == "none" else float(match[1]) / 100.0 if match else math.inf
     if spread > 1.0:
         raise UsageError(f"`{change}`: `{change.value}` is not a share between 0 and 100 %", SPREAD_HINT)
 

@@ -88,7 +88,7 @@ def samples(events: Events, sampled: Sampled, window: Window, start_up_s: dict[s
     """
     joining = [] if sampled.joiners is None else sampled.joiners["host"].to_list()
     steady = sampled.processes.filter(~pl.col("host").is_in(joining))
-    found = {
+    result = {
         "transaction": transaction_samples(events, window),
         "block": block_samples(events.blocks, window),
         "second": second_samples(events, sampled.pressure, window),
@@ -96,17 +96,17 @@ def samples(events: Events, sampled: Sampled, window: Window, start_up_s: dict[s
         "host": host_samples(start_up_s, steady, committed_until(events.blocks), window),
     }
     if not (steps := step_samples(events.scrapes, window)).is_empty():
-        found["host"] = found["host"].join(steps, on="host", how="left", maintain_order="left")
+        result["host"] = result["host"].join(steps, on="host", how="left", maintain_order="left")
     if events.blocks.is_empty():
-        del found["block"]
+        del result["block"]
         for population, about_blocks in _ABOUT_BLOCKS.items():
-            found[population] = found[population].drop(about_blocks)
+            result[population] = result[population].drop(about_blocks)
     if sampled.perturbations is not None:
-        found["perturbation"] = perturbation_samples(sampled.perturbations, window)
+        result["perturbation"] = perturbation_samples(sampled.perturbations, window)
     if sampled.joiners is not None and sampled.heights is not None:
-        found["joiner"] = joiner_samples(sampled.joiners, sampled.processes, window)
-        found["joiner_second"] = joiner_second_samples(sampled.heights, window)
-    return found
+        result["joiner"] = joiner_samples(sampled.joiners, sampled.processes, window)
+        result["joiner_second"] = joiner_second_samples(sampled.heights, window)
+    return result
 
 
 def _seconds(later: str, earlier: str) -> pl.Expr:
@@ -211,8 +211,8 @@ class CountCurve:
         """The count at those times; 0 where it is known at no time."""
         if not len(self.times_ns):
             return np.zeros(len(times_ns))
-        found: np.ndarray = np.interp(times_ns, self.times_ns, self.totals)
-        return found
+        result: np.ndarray = np.interp(times_ns, self.times_ns, self.totals)
+        return result
 
 
 def committed_until(blocks: pl.DataFrame) -> CountCurve:
@@ -292,8 +292,8 @@ def cpu_per_transaction(processes: pl.DataFrame, committed: CountCurve, window: 
         used = CountCurve(times_ns, np.concatenate([[0.0], np.cumsum(growth(part["cpu_s"].to_numpy()))]))
         edges_ns = np.clip([window.start_ns, window.end_ns], times_ns[0], times_ns[-1])
         used_s, transactions = (float(np.diff(curve.at(edges_ns))[0]) for curve in (used, committed))
-        told = 2 * (edges_ns[1] - edges_ns[0]) >= window.end_ns - window.start_ns
-        rows.append((part["host"][0], used_s / transactions if told and transactions > 0 else None))
+        reported = 2 * (edges_ns[1] - edges_ns[0]) >= window.end_ns - window.start_ns
+        rows.append((part["host"][0], used_s / transactions if reported and transactions > 0 else None))
     schema = {"host": pl.String, "node_cpu_per_transaction_s": pl.Float64}
     return pl.DataFrame(rows, schema=schema, orient="row")
 

@@ -16,10 +16,10 @@ def _of(outcome: str) -> tuple[str, ...]:
     Raises:
         InternalError: no class has it.
     """
-    found = tuple(name for name, its in _CLASSES if its == outcome)
-    if not found:
+    result = tuple(name for name, its in _CLASSES if its == outcome)
+    if not result:
         raise InternalError(f"the load generator has no class of answers that is `{outcome}`")
-    return found
+    return result
 
 
 def known_answer(name: str) -> str:

@@ -159,19 +159,19 @@ def reach(addresses: Sequence[str]) -> list[NodeStatus]:
     """
     if not addresses:
         raise UsageError("there is no node to attach to", "name their RPC addresses: `--attach host:26657,…`")
-    found = [_seen(address) for address in addresses]
-    networks = {one.network: one.place for one in found}
+    node_status = [_seen(address) for address in addresses]
+    networks = {item.network: item.place for item in node_status}
     if len(networks) > 1:
         (first, at), (second, other) = list(networks.items())[:2]
         raise UsageError(
             f"the nodes are of different networks: {at} of `{first}`, {other} of `{second}`",
             "attach to the nodes of one network",
         )
-    twice, count = Counter(one.node_id for one in found).most_common(1)[0]
+    twice, count = Counter(item.node_id for item in node_status).most_common(1)[0]
     if count > 1:
-        places = " and ".join(one.place for one in found if one.node_id == twice)
+        places = " and ".join(item.place for item in node_status if item.node_id == twice)
         raise UsageError(f"{places} are the same node", "name each node once")
-    return found
+    return node_status
 
 
 def _seen(address: str) -> NodeStatus:
@@ -271,8 +271,8 @@ def network_of(
         adapter = adapter.model_copy(update={"chain": adapter.chain.model_copy(update={"id": seen[0].network})})
     whole = list(pages) or [""] * len(seen)
     members: list[CometNode] = [
-        AttachedNode(f"node{index}", Role.FULL, one.place, folder, folder, page=page)
-        for index, (one, page) in enumerate(zip(seen, whole, strict=True))
+        AttachedNode(f"node{index}", Role.FULL, node_status.place, folder, folder, page=page)
+        for index, (node_status, page) in enumerate(zip(seen, whole, strict=True))
     ]
     return AttachedNetwork(
         members=members,

@@ -102,21 +102,21 @@ class AttachedCometBft(Described):
         events.write(run)
         sampled = Sampled(processes=process_frame(measurement.scrape_files), pressure=measurement.sampler.pressure())
         window = Window.of_load(measurement.start_ns, comet.load)
-        found = samples(events, sampled, window, {})
+        result = samples(events, sampled, window, {})
         books = balance(events, measurement, comet.load.offered_for_certain)
         return Execution(
             subject=self._subject,
-            samples=_known(found, has_pages=bool(self._pages)),
+            samples=_known(result, has_pages=bool(self._pages)),
             configuration=Configuration(),
             conditions=_conditions(self._seen),
             counts=books.counts,
             gates=[
                 *_recorded_findings(
-                    run_gates(comet, measurement, events, books, found),
+                    run_gates(comet, measurement, events, books, result),
                     network,
                     books,
                     measurement,
-                    _own_pressure(found["second"], comet.gates.waited_share_max),
+                    _own_pressure(result["second"], comet.gates.waited_share_max),
                 ),
                 *_unknown_gates(),
             ],
@@ -131,31 +131,33 @@ def _validators(place: str) -> int:
         return int(client.call("validators", per_page=1)["total"])
 
 
-def _known(found: Mapping[str, pl.DataFrame], *, has_pages: bool) -> dict[str, pl.DataFrame]:
+def _known(data_frames: Mapping[str, pl.DataFrame], *, has_pages: bool) -> dict[str, pl.DataFrame]:
     """The samples of what can be seen from outside: what cannot has no column, rather than an empty one."""
-    kept = dict(found)
+    retained = dict(data_frames)
     if not has_pages:
-        del kept["host_second"], kept["host"]
-        kept["second"] = kept["second"].drop(_MEMPOOLS)
+        del retained["host_second"], retained["host"]
+        retained["second"] = retained["second"].drop(_MEMPOOLS)
     foreign = [
-        name for name in kept["second"].columns if name.startswith(_OF_THIS_MACHINE) and name != _KEPT_OF_THIS_MACHINE
+        name
+        for name in retained["second"].columns
+        if name.startswith(_OF_THIS_MACHINE) and name != _KEPT_OF_THIS_MACHINE
     ]
-    kept["second"] = kept["second"].drop(foreign)
+    retained["second"] = retained["second"].drop(foreign)
     return {
         population: frame.drop([name for name in _NOT_ON_PAGES if name in frame.columns])
-        for population, frame in kept.items()
+        for population, frame in retained.items()
     }
 
 
 def _recorded_findings(
     gates: Sequence[Gate],
     network: AttachedNetwork,
-    books: TransactionCounts,
+    transaction_counts: TransactionCounts,
     measurement: Measurement,
     pressure: Gate,
 ) -> list[Gate]:
     """The gates of a run, with those that are asked otherwise from outside."""
-    ours_left = books.counts["transactions"].get("pending", 0) + books.unsure
+    ours_left = transaction_counts.counts["transactions"].get("pending", 0) + transaction_counts.unsure
     asked = {
         "nodes_alive": _alive(network.silent_at_end),
         "nodes_steady": None if network.pages() else _unknown("nodes_steady", "no node started anew", _RESTARTS),
@@ -194,14 +196,14 @@ def _own_pressure(seconds: pl.DataFrame, limit: float) -> Gate:
     """As far as it concerns the processes that are ours."""
     columns = {"generator and observer": "generator_run_queue_share", "stolen": _KEPT_OF_THIS_MACHINE}
     shares = {whose: value for whose, name in columns.items() if isinstance(value := seconds[name].mean(), int | float)}
-    told = ", ".join(f"{whose} {units.plain_percent(float(share), decimals=1)}" for whose, share in shares.items())
+    text = ", ".join(f"{whose} {units.plain_percent(float(share), decimals=1)}" for whose, share in shares.items())
     worst = max(shares.values(), default=None)
     status = GateStatus.UNKNOWN if worst is None else GateStatus.PASS if worst <= limit else GateStatus.FAIL
     return Gate(
         id="pressure",
         label="waits for a processor, generator and observer",
         status=status,
-        measured=f"{told} of the time" if shares else "this kernel does not tell",
+        measured=f"{text} of the time" if shares else "this kernel does not tell",
         limit=f"≤ {units.plain_percent(limit, decimals=1)}",
     )
 
@@ -221,26 +223,27 @@ def _unknown(gate_id: str, label: str, why: str) -> Gate:
 
 def _conditions(seen: Sequence[NodeStatus]) -> dict[str, str]:
     """Which versions the nodes run, where it is not one."""
-    versions = Counter(one.version for one in seen)
+    versions = Counter(node_status.version for node_status in seen)
     return {"versions": ", ".join(f"{count} × {name}" for name, count in versions.items())} if len(versions) > 1 else {}
 
 
 def _facts(seen: Sequence[NodeStatus]) -> list[Fact]:
     nodes = [
-        Fact(label=f"node{index}", value=f"{one.place}, {one.moniker}, {one.version}") for index, one in enumerate(seen)
+        Fact(label=f"node{index}", value=f"{node_status.place}, {node_status.moniker}, {node_status.version}")
+        for index, node_status in enumerate(seen)
     ]
     return [Fact(label="network", value=f"{seen[0].network}, attached to"), *nodes]
 
 
-def _warnings(seen: Sequence[NodeStatus], books: TransactionCounts, measurement: Measurement) -> list[str]:
-    found = []
-    behind = [one.place for one in seen if one.catching_up]
+def _warnings(seen: Sequence[NodeStatus], transaction_counts: TransactionCounts, measurement: Measurement) -> list[str]:
+    results = []
+    behind = [node_status.place for node_status in seen if node_status.catching_up]
     if behind:
-        found.append(f"{' and '.join(behind)} had not caught up with the network when the load began")
-    chain = books.counts.get("chain", {})
+        results.append(f"{' and '.join(behind)} had not caught up with the network when the load began")
+    chain = transaction_counts.counts.get("chain", {})
     others = chain.get("of other experiments", 0) + chain.get("not a payload", 0)
     if others:
-        found.append(f"others loaded the network, too: {units.count(others)} transactions in its blocks are not ours")
+        results.append(f"others loaded the network, too: {units.count(others)} transactions in its blocks are not ours")
     if measurement.scrapes_missed:
-        found.append(f"{units.count(measurement.scrapes_missed)} metrics pages did not come in time")
-    return found
+        results.append(f"{units.count(measurement.scrapes_missed)} metrics pages did not come in time")
+    return results

@@ -33,12 +33,12 @@ def broken_connections(logs: Mapping[str, Path]) -> dict[str, Counter[str]]:
     Args:
         logs: of the nodes, by name.
     """
-    found: dict[str, Counter[str]] = {}
+    counters: dict[str, Counter[str]] = {}
     for name, path in logs.items():
         with storage_errors(path), path.open(encoding="utf-8", errors="replace") as file:
             reasons = (match["quoted"] or match["plain"] for line in file if (match := _BROKEN.search(line)))
-            found[name] = Counter(" ".join(_ADDRESSES.sub("", reason).split()) for reason in reasons)
-    return found
+            counters[name] = Counter(" ".join(_ADDRESSES.sub("", reason).split()) for reason in reasons)
+    return counters
 
 
 def consensus_failures(logs: Mapping[str, Path]) -> dict[str, str]:
@@ -47,13 +47,13 @@ def consensus_failures(logs: Mapping[str, Path]) -> dict[str, str]:
     Args:
         logs: of the nodes, by name.
     """
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for name, path in logs.items():
         with storage_errors(path), path.open(encoding="utf-8", errors="replace") as file:
             reasons = (match["quoted"] or match["plain"] for line in file if (match := _FAILURE.search(line)))
             if (reason := next(reasons, None)) is not None:
-                found[name] = reason.partition(". ")[0][:REASON_CHARACTERS]
-    return found
+                results[name] = reason.partition(". ")[0][:REASON_CHARACTERS]
+    return results
 
 
 def disconnection_warnings(broken: Mapping[str, Counter[str]]) -> list[str]:

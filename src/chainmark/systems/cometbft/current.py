@@ -29,8 +29,8 @@ def current_figures(load: TransactionLoad, rate_per_s: float, pages: Mapping[str
         pages: by node, as they were scraped last.
     """
     counts = load.progress()
-    told = {node: _values(page) for node, page in sorted(pages.items())}
-    totals = [values[_TOTAL] for values in told.values() if _TOTAL in values]
+    reported = {node: _values(page) for node, page in sorted(pages.items())}
+    totals = [values[_TOTAL] for values in reported.values() if _TOTAL in values]
     return LiveFigures(
         offered=counts["due"],
         sent=counts["sent"],
@@ -39,15 +39,15 @@ def current_figures(load: TransactionLoad, rate_per_s: float, pages: Mapping[str
         in_flight=counts["sent"] - counts["answered"],
         schedule_lag_s=max(0, counts["due"] - counts["sent"]) / rate_per_s,
         committed=max(totals, default=None),
-        heights={node: values[_HEIGHT] for node, values in told.items() if _HEIGHT in values},
-        waiting={node: values[_MEMPOOL] for node, values in told.items() if _MEMPOOL in values},
+        heights={node: values[_HEIGHT] for node, values in reported.items() if _HEIGHT in values},
+        waiting={node: values[_MEMPOOL] for node, values in reported.items() if _MEMPOOL in values},
     )
 
 
 def heights(pages: Mapping[str, bytes]) -> dict[str, int]:
     """Of every node whose last page tells it, the height of its newest block."""
-    told = {node: _values(page) for node, page in pages.items()}
-    return {node: values[_HEIGHT] for node, values in told.items() if _HEIGHT in values}
+    reported = {node: _values(page) for node, page in pages.items()}
+    return {node: values[_HEIGHT] for node, values in reported.items() if _HEIGHT in values}
 
 
 def _values(page: bytes) -> dict[str, int]:

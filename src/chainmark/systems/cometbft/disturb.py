@@ -127,29 +127,29 @@ class Disturber:
 
     def step(self) -> None:
         """Begin what is due, undo what has lasted long enough, look who has recovered."""
-        for one in self.disturbances:
-            if one.finished:
+        for disturbance in self.disturbances:
+            if disturbance.finished:
                 continue
             now_ns = time.time_ns()
-            if one.begun_ns is None:
-                if now_ns >= one.begin_ns:
-                    self._begin(one)
-            elif one.undone_ns is None:
-                if now_ns >= one.end_ns:
-                    self._undo(one)
+            if disturbance.begun_ns is None:
+                if now_ns >= disturbance.begin_ns:
+                    self._begin(disturbance)
+            elif disturbance.undone_ns is None:
+                if now_ns >= disturbance.end_ns:
+                    self._undo(disturbance)
             else:
-                self._look(one)
+                self._look(disturbance)
 
     def rest_s(self) -> float:
         """Until the next thing is due, but no longer than the load may be left alone."""
         now_ns = time.time_ns()
         rests = [IDLE_S]
-        for one in self.disturbances:
-            if one.begun_ns is None:
-                rests.append((one.begin_ns - now_ns) / NS)
-            elif one.undone_ns is None and now_ns < one.end_ns:
-                rests.append((one.end_ns - now_ns) / NS)
-            elif not one.finished:
+        for disturbance in self.disturbances:
+            if disturbance.begun_ns is None:
+                rests.append((disturbance.begin_ns - now_ns) / NS)
+            elif disturbance.undone_ns is None and now_ns < disturbance.end_ns:
+                rests.append((disturbance.end_ns - now_ns) / NS)
+            elif not disturbance.finished:
                 rests.append(LOOK_S)
         return max(0.0, min(rests))
 
@@ -158,39 +158,41 @@ class Disturber:
 
     def finished(self) -> bool:
         """Whether all of them are over."""
-        return all(one.finished for one in self.disturbances)
+        return all(disturbance.finished for disturbance in self.disturbances)
 
     def frame(self) -> pl.DataFrame:
         """What became of every perturbation on every node."""
-        rows = [row for one in self.disturbances for row in one.rows()]
+        rows = [row for disturbance in self.disturbances for row in disturbance.rows()]
         return pl.DataFrame(rows, schema=PERTURBATION_SCHEMA, orient="row")
 
     def problems(self) -> list[str]:
         """A sentence for every perturbation from which a node did not recover."""
         return [
-            f"{name} did not recover from perturbation {one.number} ({one.plan.kind})"
-            for one in self.disturbances
-            for name in one.failures
+            f"{name} did not recover from perturbation {disturbance.number} ({disturbance.plan.kind})"
+            for disturbance in self.disturbances
+            for name in disturbance.failures
         ]
 
-    def _others(self, one: Disturbance) -> list[CometNode]:
+    def _others(self, disturbance: Disturbance) -> list[CometNode]:
         """Who knows the network's height while it lasts; nobody is apart from a partition."""
         alive = self._instruments.network.alive()
-        return alive if one.plan.kind == "partition" else [node for node in alive if node not in one.nodes]
+        return (
+            alive if disturbance.plan.kind == "partition" else [node for node in alive if node not in disturbance.nodes]
+        )
 
-    def _begin(self, one: Disturbance) -> None:
-        for node in one.nodes:
-            if one.plan.kind in {"kill", "pause", "restart", "upgrade"}:
+    def _begin(self, disturbance: Disturbance) -> None:
+        for node in disturbance.nodes:
+            if disturbance.plan.kind in {"kill", "pause", "restart", "upgrade"}:
                 self._instruments.scraper.expect_silence(node.name)
-            self._break(one.plan.kind, node)
-        if one.plan.kind == "partition":
-            side = [node.name for node in one.nodes]
+            self._break(disturbance.plan.kind, node)
+        if disturbance.plan.kind == "partition":
+            side = [node.name for node in disturbance.nodes]
             rest = [node.name for node in self._instruments.network.started if node.name not in side]
             self._require_links().partition([side, rest])
         # Asked before, a busy machine made blocks until then that nobody missed.
-        one.height_begun = self._instruments.height(self._others(one))
-        names = ", ".join(node.name for node in one.nodes)
-        one.begun_ns = self._instruments.note(f"{names} {_SAID[one.plan.kind]}", planned=True)
+        disturbance.height_begun = self._instruments.height(self._others(disturbance))
+        names = ", ".join(node.name for node in disturbance.nodes)
+        disturbance.begun_ns = self._instruments.note(f"{names} {_SAID[disturbance.plan.kind]}", planned=True)
 
     def _break(self, kind: str, node: CometNode) -> None:
         if kind == "kill":
@@ -210,50 +212,50 @@ class Disturber:
             )
         return self._links
 
-    def _undo(self, one: Disturbance) -> None:
-        if one.plan.kind in RESTARTING and not self._ended(one):
+    def _undo(self, disturbance: Disturbance) -> None:
+        if disturbance.plan.kind in RESTARTING and not self._ended(disturbance):
             return
-        one.height_undone = self._instruments.height(self._others(one))
-        for node in one.nodes:
-            self._mend(one, node)
+        disturbance.height_undone = self._instruments.height(self._others(disturbance))
+        for node in disturbance.nodes:
+            self._mend(disturbance, node)
             self._instruments.scraper.expect_answers(node.name)
-        if one.plan.kind == "partition":
+        if disturbance.plan.kind == "partition":
             self._require_links().heal()
-        names = ", ".join(node.name for node in one.nodes)
-        with_version = f" with {one.plan.version}" if one.plan.version else ""
-        done = "started again" if one.plan.kind in RESTARTING else "let go on"
-        one.undone_ns = self._instruments.note(f"{names} {done}{with_version}", planned=True)
+        names = ", ".join(node.name for node in disturbance.nodes)
+        with_version = f" with {disturbance.plan.version}" if disturbance.plan.version else ""
+        done = "started again" if disturbance.plan.kind in RESTARTING else "let go on"
+        disturbance.undone_ns = self._instruments.note(f"{names} {done}{with_version}", planned=True)
 
-    def _ended(self, one: Disturbance) -> bool:
+    def _ended(self, disturbance: Disturbance) -> bool:
         """Whether the processes are gone; one that does not heed its signal is killed."""
-        late = time.time_ns() - (one.begun_ns or 0) > STOP_TIMEOUT_S * NS
-        for node in one.nodes:
+        late = time.time_ns() - (disturbance.begun_ns or 0) > STOP_TIMEOUT_S * NS
+        for node in disturbance.nodes:
             if late and not node.process.ended():
                 node.process.signal(signal.SIGKILL, ends=True)
                 self._instruments.note(f"{node.name} did not stop on SIGTERM and was killed")
-        return all(node.process.ended() for node in one.nodes)
+        return all(node.process.ended() for node in disturbance.nodes)
 
-    def _mend(self, one: Disturbance, node: CometNode) -> None:
-        if one.plan.kind in RESTARTING:
-            if one.plan.version:
-                node.binary = self._instruments.network.binaries[one.plan.version]
+    def _mend(self, disturbance: Disturbance, node: CometNode) -> None:
+        if disturbance.plan.kind in RESTARTING:
+            if disturbance.plan.version:
+                node.binary = self._instruments.network.binaries[disturbance.plan.version]
             self._instruments.start(node)
-        elif one.plan.kind == "pause":
+        elif disturbance.plan.kind == "pause":
             node.process.signal(signal.SIGCONT)
-        elif one.plan.kind == "disconnect":
+        elif disturbance.plan.kind == "disconnect":
             self._require_links().reconnect(node.name)
 
-    def _look(self, one: Disturbance) -> None:
-        beyond = 1 if one.plan.kind == "partition" else 0
-        for node in one.waiting_for:
-            if node.name in one.recovered_ns:
+    def _look(self, disturbance: Disturbance) -> None:
+        beyond = 1 if disturbance.plan.kind == "partition" else 0
+        for node in disturbance.waiting_for:
+            if node.name in disturbance.recovered_ns:
                 continue
             state = self._instruments.state(node)
-            if state and state.height >= one.height_undone + beyond and not state.catching_up:
-                one.recovered_ns[node.name] = time.time_ns()
-        if time.time_ns() - (one.undone_ns or 0) > self._timeout_ns:
-            one.given_up = True
-            for name in one.failures:
+            if state and state.height >= disturbance.height_undone + beyond and not state.catching_up:
+                disturbance.recovered_ns[node.name] = time.time_ns()
+        if time.time_ns() - (disturbance.undone_ns or 0) > self._timeout_ns:
+            disturbance.given_up = True
+            for name in disturbance.failures:
                 self._instruments.note(f"{name} has not recovered")
 
 

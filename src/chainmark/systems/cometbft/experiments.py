@@ -87,7 +87,7 @@ def ordered_experiment(order: ImportRequest, experiments: Sequence[Experiment]) 
     Raises:
         UsageError: there is no such one.
     """
-    experiment = next((one for one in experiments if one.part == order.part), None)
+    experiment = next((item for item in experiments if item.part == order.part), None)
     if experiment is None:
         raise UsageError(f"`{order.path}` has no experiment `{order.part}`")
     return experiment

@@ -28,7 +28,7 @@ def run_gates(
     profile: CometBFTProfile,
     measurement: Measurement,
     events: Events,
-    books: TransactionCounts,
+    transaction_counts: TransactionCounts,
     samples: dict[str, pl.DataFrame],
 ) -> list[Gate]:
     """All gates of a run, in the order in which a reader asks for them.
@@ -37,7 +37,7 @@ def run_gates(
     """
     halted = bool(measurement.broken_off)  # which ended the load, too
     held_up = halted or is_held_up(events.transactions)
-    gates = [*_node_gates(profile, measurement, events), *_accounting_gates(profile, books)]
+    gates = [*_node_gates(profile, measurement, events), *_accounting_gates(profile, transaction_counts)]
     gates += _load_gates(profile, measurement, samples["transaction"], held_up=held_up)
     if "block" in samples:
         gates += _chain_gates(profile, measurement, samples)
@@ -103,33 +103,39 @@ def _node_gates(profile: CometBFTProfile, measurement: Measurement, events: Even
 def _following_gate(measurement: Measurement) -> Gate:
     """Whether every living node had the chain in the end: one that stopped leaves the others' figures sound."""
     stopped = measurement.stopped
-    told = "; ".join(f"{name} stopped: {why}" for name, why in sorted(stopped.items()))
-    return _conclusive("following", "every node followed the chain", not stopped, told or "all", "all")
+    text = "; ".join(f"{name} stopped: {why}" for name, why in sorted(stopped.items()))
+    return _conclusive("following", "every node followed the chain", not stopped, text or "all", "all")
 
 
 def _anew(restarts: Sequence[str]) -> str:
     return f"{', '.join(restarts)} started anew" if restarts else "none"
 
 
-def _accounting_gates(profile: CometBFTProfile, books: TransactionCounts) -> list[Gate]:
+def _accounting_gates(profile: CometBFTProfile, transaction_counts: TransactionCounts) -> list[Gate]:
     """Whether all was counted, and whether the nodes kept what they had answered."""
-    wrong = books.contradictions
+    wrong = transaction_counts.contradictions
     label = "no answer was wrong"
     gates = [
-        _gate("books", "the books balance", not books.problems, "; ".join(books.problems) or "balanced", "balanced"),
+        _gate(
+            "books",
+            "the books balance",
+            not transaction_counts.problems,
+            "; ".join(transaction_counts.problems) or "balanced",
+            "balanced",
+        ),
         _conclusive("answers", label, not wrong, "; ".join(wrong) or "none", "none"),
     ]
     # Sent without waiting for a check, a transaction was received and not accepted: nothing was promised.
-    if books.lost is not None and profile.load.method == "sync":
-        gates.append(_lost_gate(books.lost, books.unsure))
+    if transaction_counts.lost is not None and profile.load.method == "sync":
+        gates.append(_lost_gate(transaction_counts.lost, transaction_counts.unsure))
     return gates
 
 
 def _lost_gate(lost: int, unsure: int) -> Gate:
     """Fails by what is lost for certain; what may as well wait in a mempool that lists only a part is not known."""
-    found = units.plural(lost + unsure, "accepted transaction")
-    told = f"between {units.count(lost)} and {found}" if unsure else found
-    gate = _conclusive("lost", "no accepted transaction was lost", lost == 0, f"{told} lost", "0 lost")
+    result = units.plural(lost + unsure, "accepted transaction")
+    reported = f"between {units.count(lost)} and {result}" if unsure else result
+    gate = _conclusive("lost", "no accepted transaction was lost", lost == 0, f"{reported} lost", "0 lost")
     if not unsure:
         return gate
     detail = "when the run ended, mempools held more than their nodes list, or a node did not answer"
@@ -268,8 +274,8 @@ def waited_gate(seconds: pl.DataFrame, limit: float) -> Gate:
     shares = {whose: share for name, whose in _WAITERS.items() if (share := _mean(seconds[name])) is not None}
     gate = _at_most("pressure", label, max(shares.values(), default=None), limit, partial(units.share_beside, limit))
     if "nodes" in shares:
-        told = ", ".join(f"{whose} {units.share_beside(limit, share)}" for whose, share in shares.items())
-        return gate.model_copy(update={"measured": f"{told} of the time"})
+        text = ", ".join(f"{whose} {units.share_beside(limit, share)}" for whose, share in shares.items())
+        return gate.model_copy(update={"measured": f"{text} of the time"})
     return gate.model_copy(update={"status": GateStatus.UNKNOWN, "measured": "this kernel does not tell"})
 
 
@@ -286,8 +292,8 @@ def rounds_gate(blocks: pl.DataFrame, limit: int | None) -> list[Gate]:
 def restarted_nodes(scrapes: pl.DataFrame, planned: Mapping[str, int] | None = None) -> list[str]:
     """Nodes whose process reported more start times than one, and one more for each start that was planned."""
     starts = scrapes.filter(pl.col("metric") == "process_start_time_seconds")
-    found = starts.group_by("host").agg(pl.col("value").n_unique())
-    return sorted(host for host, count in found.iter_rows() if count > 1 + (planned or {}).get(host, 0))
+    frame = starts.group_by("host").agg(pl.col("value").n_unique())
+    return sorted(host for host, count in frame.iter_rows() if count > 1 + (planned or {}).get(host, 0))
 
 
 def unseen_commits(blocks: pl.DataFrame) -> int:

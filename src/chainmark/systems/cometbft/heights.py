@@ -21,9 +21,9 @@ LAST_BLOCK = {
 
 def last_heights(scrapes: pl.DataFrame) -> pl.DataFrame:
     """The last block that each scrape told: time_ns, host, height; where it is not told, the one below the next."""
-    told = scrapes.filter(pl.col("metric").is_in([HEIGHT, LAST_HEIGHT]))
+    frame = scrapes.filter(pl.col("metric").is_in([HEIGHT, LAST_HEIGHT]))
     last = pl.col("value") - (pl.col("metric") == HEIGHT).cast(pl.Float64)
-    rows = told.with_columns(height=last.cast(pl.Int64)).sort("metric", descending=True)
+    rows = frame.with_columns(height=last.cast(pl.Int64)).sort("metric", descending=True)
     return rows.unique(["time_ns", "host"], keep="first", maintain_order=True).select("time_ns", "host", "height")
 
 
@@ -75,11 +75,11 @@ def last_block_values(scrapes: pl.DataFrame) -> dict[str, pl.DataFrame]:
     scrape of a height is surely whole, unless it is the only one, and then the other nodes outvote it.
     """
     heights = last_heights(scrapes)
-    found = {}
+    result = {}
     for name, family in LAST_BLOCK.items():
         values = scrapes.filter(pl.col("metric") == family).select("time_ns", "host", "value")
-        told = heights.join(values, on=["time_ns", "host"])
-        last = told.sort("time_ns").group_by("height", "host", maintain_order=True).last()
+        frame = heights.join(values, on=["time_ns", "host"])
+        last = frame.sort("time_ns").group_by("height", "host", maintain_order=True).last()
         middle = pl.col("value").sort().get(pl.len() // 2)
-        found[name] = last.group_by("height").agg(value=middle).sort("height")
-    return found
+        result[name] = last.group_by("height").agg(value=middle).sort("height")
+    return result

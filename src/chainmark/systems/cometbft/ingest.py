@@ -136,10 +136,10 @@ def _failed(measurement: Measurement, blocks: list[Block], places: Mapping[bytes
         with RpcClient(measurement.reader.address, timeout_s=60.0) as client:
             for block in blocks:
                 hashes = block.hashes()
-                found: Mapping[int, Failure] = client.failures(block.height) if hashes else {}
+                failures: Mapping[int, Failure] = client.failures(block.height) if hashes else {}
                 rows += [
-                    (hashes[index], block.height, index, one.code, one.codespace, one.log)
-                    for index, one in found.items()
+                    (hashes[index], block.height, index, failure.code, failure.codespace, failure.log)
+                    for index, failure in failures.items()
                     if places.get(hashes[index]) == (block.height, index)
                 ]
     return pl.DataFrame(rows, schema=FAILED_SCHEMA, orient="row")
@@ -220,7 +220,7 @@ def _places(
 def _transactions(records: LoadResult, places: Mapping[bytes, tuple[int, int]]) -> pl.DataFrame:
     """One row per offered transaction, in the order of connection and sequence."""
     digests = _digests(records["hash"])
-    found = [places.get(digest) for digest in digests]
+    results = [places.get(digest) for digest in digests]
     frame = pl.DataFrame(
         {
             "connection": np.frombuffer(records["connection"], "<u4"),
@@ -232,8 +232,8 @@ def _transactions(records: LoadResult, places: Mapping[bytes, tuple[int, int]]) 
             "check_code": np.frombuffer(records["check_code"], "<u4"),
             "size_bytes": np.frombuffer(records["size_bytes"], "<u4"),
             "hash": pl.Series(digests, dtype=pl.Binary),
-            "height": pl.Series([place and place[0] for place in found], dtype=pl.Int64),
-            "index_in_block": pl.Series([place and place[1] for place in found], dtype=pl.Int64),
+            "height": pl.Series([place and place[0] for place in results], dtype=pl.Int64),
+            "index_in_block": pl.Series([place and place[1] for place in results], dtype=pl.Int64),
         }
     )
     # Below 0 says "never".
@@ -271,12 +271,12 @@ def read_scrapes(files: Mapping[str, Path]) -> tuple[pl.DataFrame, dict[str, int
     counts = {"pages": 0, "lines": 0, "kept": 0, "ignored": 0}
     for host, path in files.items():
         for time_ns, page in read_pages(path):
-            values, lines, kept = read_page(page)
+            values, lines, retained = read_page(page)
             rows += [(time_ns, host, name, value) for name, value in values.items()]
             counts["pages"] += 1
             counts["lines"] += lines
-            counts["kept"] += kept
-            counts["ignored"] += lines - kept
+            counts["kept"] += retained
+            counts["ignored"] += lines - retained
     return pl.DataFrame(rows, schema=SCRAPE_SCHEMA, orient="row").sort("time_ns", "host", "metric"), counts
 
 
@@ -289,7 +289,7 @@ def read_page(page: str) -> tuple[dict[str, float], int, int]:
     # The parser reads a page in milliseconds, but there are hundreds, and most of their lines are histogram buckets.
     chosen = [line for line in lines if line.startswith(SCRAPED_FAMILIES)]
     values: dict[str, float] = {}
-    kept = 0
+    retained = 0
     for family in text_string_to_metric_families("\n".join(chosen) + "\n"):
         for sample in family.samples:
             name = sample.name.removesuffix("_total")
@@ -297,8 +297,8 @@ def read_page(page: str) -> tuple[dict[str, float], int, int]:
                 if name in STEP_TOTALS:
                     name = f"{name}:{sample.labels.get('step', '')}"
                 values[name] = values.get(name, 0.0) + sample.value
-                kept += 1
-    return values, len(lines), kept
+                retained += 1
+    return values, len(lines), retained
 
 
 @dataclass(frozen=True)
@@ -334,39 +334,39 @@ def balance(events: Events, measurement: Measurement, offered_by_profile: int | 
     failed = frozenset() if events.failed is None else frozenset(events.failed["hash"])
     table = _with_ends(events.transactions, measurement.waiting.hashes, failed)
     answers = {name: table.filter(pl.col("answer") == name).height for name in ANSWERS}
-    found = _Found.of(table)
+    item = _Found.of(table)
     account = {
         "offered": table.height,
         "unsent": _sum(answers, UNSENT),
-        "rejected": _sum(answers, REJECTED) + _sum(answers, MISSING) - found.unanswered,
-        "accepted": _sum(answers, ACCEPTED) + found.unanswered,
+        "rejected": _sum(answers, REJECTED) + _sum(answers, MISSING) - item.unanswered,
+        "accepted": _sum(answers, ACCEPTED) + item.unanswered,
     }
     counts = {"transactions": account, "answers": answers, "metric lines": events.scrape_counts}
     if measurement.reader is None:
         return TransactionCounts(counts, _problems(counts, events, offered_by_profile))
     unseen = measurement.waiting.unseen
-    unsure = found.lost if unseen is None else min(found.lost, unseen)
+    unsure = item.lost if unseen is None else min(item.lost, unseen)
     account |= {
-        "committed": found.committed,
-        **({} if events.failed is None else {"failed": found.failed}),
-        "pending": found.waiting,
-        "lost": found.lost - unsure,
+        "committed": item.committed,
+        **({} if events.failed is None else {"failed": item.failed}),
+        "pending": item.waiting,
+        "lost": item.lost - unsure,
         **({PENDING_OR_LOST: unsure} if unsure else {}),
-        "rejected but committed": found.refused_committed,
+        "rejected but committed": item.refused_committed,
     }
     counts["chain"] = {
         "blocks": events.blocks.height,
         "transactions in blocks": int(events.blocks["transactions"].sum()),
-        "ours": found.in_blocks,
+        "ours": item.in_blocks,
         "duplicates": events.duplicates,
         "of other experiments": events.foreign_transactions,
         "not a payload": events.undecodable,
     }
     contradictions = []
-    if found.refused_committed:
-        contradictions.append(f"{units.count(found.refused_committed)} rejected transactions were committed")
+    if item.refused_committed:
+        contradictions.append(f"{units.count(item.refused_committed)} rejected transactions were committed")
     problems = _problems(counts, events, offered_by_profile)
-    return TransactionCounts(counts, problems, contradictions, found.lost - unsure, unsure)
+    return TransactionCounts(counts, problems, contradictions, item.lost - unsure, unsure)
 
 
 def _with_ends(transactions: pl.DataFrame, waiting: frozenset[bytes], failed: frozenset[bytes]) -> pl.DataFrame:
@@ -422,8 +422,8 @@ def _problems(counts: Mapping[str, Mapping[str, int]], events: Events, offered_b
     ]
     if "committed" in account:
         ends = [name for name in ("committed", "failed", "pending", "lost", PENDING_OR_LOST) if name in account]
-        told = "committed + failed + pending + lost" if "failed" in account else "committed + pending + lost"
-        equations.append(("accepted", account["accepted"], told, ends))
+        reported = "committed + failed + pending + lost" if "failed" in account else "committed + pending + lost"
+        equations.append(("accepted", account["accepted"], reported, ends))
     sums = [(left, a, right, _sum(account, names)) for left, a, right, names in equations]
     if "chain" in counts:
         sums += _chain_sums(counts["chain"], events.blocks)

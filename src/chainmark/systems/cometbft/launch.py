@@ -514,11 +514,11 @@ def _start_the_dead_anew(network: CometNetwork) -> None:
         deaths = [death for process in processes if (death := process.death())]
         if not deaths:
             continue
-        told = f"{deaths[0]} while the network started"
-        network.start_failures.append(Incident(time_ns=time.time_ns(), what=told))
+        text = f"{deaths[0]} while the network started"
+        network.start_failures.append(Incident(time_ns=time.time_ns(), what=text))
         node.failed_starts += 1
         if node.failed_starts == STARTS:
-            raise NetworkFailure(network, f"{told}, {STARTS} times", "its last log lines:\n" + _last_lines(processes))
+            raise NetworkFailure(network, f"{text}, {STARTS} times", "its last log lines:\n" + _last_lines(processes))
         _end(processes)
         network.start(node)
 

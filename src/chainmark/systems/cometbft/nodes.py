@@ -222,11 +222,11 @@ def _version_hint(version: str) -> str:
     alike = difflib.get_close_matches(version, known, n=len(known), cutoff=0.75)
     if not alike:
         return f"the newest versions are {', '.join(known[-3:])}"
-    return f"did you mean `{max(alike, key=lambda one: _common_beginning(one, version))}`?"
+    return f"did you mean `{max(alike, key=lambda item: _common_beginning(item, version))}`?"
 
 
-def _common_beginning(one: str, other: str) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+def _common_beginning(item: str, other: str) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(item, other, strict=False)))
 
 
 def _require_version(binary: Path, version: str) -> None:

@@ -415,26 +415,26 @@ class CometBFTProfile(BaseModel):
 
     @model_validator(mode="after")
     def _perturbations_are_possible(self) -> CometBFTProfile:
-        for index, one in enumerate(self.perturbation):
-            name = f"perturbation {index + 1} ({one.kind})"
-            strangers = [node for node in one.nodes if node not in self.network.started_nodes]
+        for index, item in enumerate(self.perturbation):
+            name = f"perturbation {index + 1} ({item.kind})"
+            strangers = [node for node in item.nodes if node not in self.network.started_nodes]
             if strangers:
                 raise ValueError(f"{name} names node {strangers[0]}, which is not started")
-            loaded = sorted(set(one.nodes) & set(self.load.targets))
-            if loaded and one.kind != "partition":
+            loaded = sorted(set(item.nodes) & set(self.load.targets))
+            if loaded and item.kind != "partition":
                 raise ValueError(f"{name} names node {loaded[0]}, which the load is sent to; perturb another one")
-            if one.kind in {"disconnect", "partition"} and not self.network.in_namespaces:
+            if item.kind in {"disconnect", "partition"} and not self.network.in_namespaces:
                 raise ValueError(f'{name} cuts connections, which needs `network.links = "namespaces"`, or zones')
-            if one.end_s > self.load.duration_s:
+            if item.end_s > self.load.duration_s:
                 raise ValueError(
-                    f"{name} ends {units.tidy(one.end_s)} s into the window, but `load.duration_s` is "
+                    f"{name} ends {units.tidy(item.end_s)} s into the window, but `load.duration_s` is "
                     f"{units.tidy(self.load.duration_s)}"
                 )
-            if one.kind == "partition" and set(one.nodes) >= set(self.network.started_nodes):
+            if item.kind == "partition" and set(item.nodes) >= set(self.network.started_nodes):
                 raise ValueError(f"{name} names all nodes, but it takes two sides")
             for other in self.perturbation[:index]:
-                shared = set(one.nodes) & set(other.nodes)
-                if shared and one.at_s < other.end_s and other.at_s < one.end_s:
+                shared = set(item.nodes) & set(other.nodes)
+                if shared and item.at_s < other.end_s and other.at_s < item.end_s:
                     raise ValueError(f"{name} begins on node {min(shared)} while an earlier one lasts")
         return self
 
@@ -447,13 +447,13 @@ class CometBFTProfile(BaseModel):
     @property
     def other_versions(self) -> list[str]:
         """The versions that nodes run besides the subject's."""
-        upgraded = [one.version for one in self.perturbation if one.version]
+        upgraded = [item.version for item in self.perturbation if item.version]
         return list(dict.fromkeys(version for version in [self.network.other_version, *upgraded] if version))
 
     def with_versions(self, names: Mapping[str, str]) -> CometBFTProfile:
         """The same profile with these versions called by other names."""
         network = {"other_version": names.get(self.network.other_version, "")}
-        perturbation = [one.model_copy(update={"version": names.get(one.version, "")}) for one in self.perturbation]
+        perturbation = [item.model_copy(update={"version": names.get(item.version, "")}) for item in self.perturbation]
         return self.model_copy(
             update={"network": self.network.model_copy(update=network), "perturbation": perturbation}
         )
@@ -468,8 +468,8 @@ class CometBFTProfile(BaseModel):
         }
         if self.node.processors:
             flat["node.processors"] = self.node.processors
-        for index, one in enumerate(self.perturbation):
-            flat |= {f"perturbation.{index + 1}.{key}": value for key, value in one.model_dump().items()}
+        for index, item in enumerate(self.perturbation):
+            flat |= {f"perturbation.{index + 1}.{key}": value for key, value in item.model_dump().items()}
         if self.rotating.joiners:
             flat |= {f"rotating.{key}": value for key, value in self.rotating.model_dump().items()}
         if (size_bytes := self.application.vote_extension_size_bytes) is not None:

@@ -43,12 +43,12 @@ def install(version: str, adapter: Adapter | None) -> Subject:
 
 def installed() -> list[tuple[Subject, Path]]:
     """What is cached of CometBFT's own program, then of applications' programs, each by name."""
-    found = nodes.installed()
+    result = nodes.installed()
     for root in sorted((cache_directory() / "nodes").glob(f"{_OF_APPLICATIONS}*")):
         name = root.name.removeprefix(_OF_APPLICATIONS)
         cache = Cache(root, "cometbft", Program(name=name, title=name, module="", package=""))
-        found += [(record.subject, cache.binary(record)) for record in cache.all()]
-    return found
+        result += [(record.subject, cache.binary(record)) for record in cache.all()]
+    return result
 
 
 def binary_path(version: str, adapter: Adapter | None) -> Path:
@@ -76,7 +76,7 @@ def changes_of(version: str, adapter: Adapter | None) -> Path | None:
 
 def _cache(adapter: Adapter, program: ProgramOf) -> Cache:
     title = f"{adapter.name}'s {program.name}"
-    kept = Program(
+    retained = Program(
         name=program.name,
         title=title,
         module=program.module,
@@ -85,7 +85,7 @@ def _cache(adapter: Adapter, program: ProgramOf) -> Cache:
         of_a_chain=True,
     )
     folder = f"{_OF_APPLICATIONS}{re.sub(r'[^A-Za-z0-9._-]+', '-', program.name)}"
-    return Cache(cache_directory() / "nodes" / folder, "cometbft", kept)
+    return Cache(cache_directory() / "nodes" / folder, "cometbft", retained)
 
 
 def _named(cache: Cache, version: str, adapter: Adapter) -> CacheRecord:

@@ -103,10 +103,10 @@ def _refuse_what_means_nothing(order: ImportRequest) -> None:
 
 
 def _settings(changes: Iterable[str], content: Mapping[str, Any] | None = None) -> PrometheusSettings:
-    told = dict(content or {})
+    reported = dict(content or {})
     for change in changes:
-        told = apply_setting(told, change)
-    return check_profile(PrometheusSettings, told)
+        reported = apply_setting(reported, change)
+    return check_profile(PrometheusSettings, reported)
 
 
 def _read_order(path: Path) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def _ingest(
 ) -> Imported:
     if version is None:
         raise UsageError("a Prometheus server does not say which version of CometBFT ran", "give it: `--as v1.0.1`")
-    kept = run.raw / ANSWERS
+    path = run.raw / ANSWERS
     content = {
         "server": source.place,
         "version": version,
@@ -140,8 +140,8 @@ def _ingest(
         "end_ns": asked.end_ns,
         "settings": asked.settings.model_dump(mode="json"),
     }
-    write_bytes(kept / ORDERED, json_bytes(content))
-    with Prometheus(source, kept) as prometheus:
+    write_bytes(path / ORDERED, json_bytes(content))
+    with Prometheus(source, path) as prometheus:
         fetched = fetch(prometheus, asked, progress)
         warnings = list(prometheus.warnings)
     progress.stage("analysing")
@@ -163,13 +163,15 @@ class ImportedSamples:
 
 
 def _imported(
-    fetched: Fetched, asked: Range, content: dict[str, object], found: ImportedSamples, run: UnfinishedRun
+    fetched: Fetched, asked: Range, content: dict[str, object], imported_samples: ImportedSamples, run: UnfinishedRun
 ) -> Imported:
     window = Window(asked.begin_ns, asked.end_ns)
     coverage = Coverage.of(fetched.scrapes, window, fetched.interval_s)
     settings = asked.settings
     limits = GateLimits(settings.complete_min, settings.blocks_min)
-    judged = PrometheusGateInputs(coverage, limits, found.samples["block"].height, tuple(found.warnings))
+    judged = PrometheusGateInputs(
+        coverage, limits, imported_samples.samples["block"].height, tuple(imported_samples.warnings)
+    )
     version = str(content["version"])
     wrong = contradictions(fetched.versions, version)
     workload: dict[str, Scalar | list[Scalar]] = {
@@ -179,8 +181,8 @@ def _imported(
         "window.seconds": window.seconds,
         **settings.workload,
     }
-    told = [Fact(label="Nodes", value=f"{len(fetched.hosts)}, chain {fetched.chain_id}")]
-    told.append(
+    facts = [Fact(label="Nodes", value=f"{len(fetched.hosts)}, chain {fetched.chain_id}")]
+    facts.append(
         Fact(
             label="Read from",
             value=f"{content['server']}, one sample every {units.duration(fetched.interval_s)}",
@@ -194,7 +196,7 @@ def _imported(
         conditions={},
         configuration=Configuration(),
         counts={"samples of the nodes": _counts(fetched)},
-        facts=told,
+        facts=facts,
         gates=find_gates(judged),
         sources=run.sources(),
         host=HostFacts(cpu_model=NOT_STATED, cores=0, memory_bytes=0, kernel=NOT_STATED, operating_system=NOT_STATED),
@@ -203,7 +205,7 @@ def _imported(
         options={},
         catalogue=catalogue_of_import(),
         incidents=coverage.incidents(),
-        warnings=[*wrong, *found.warnings, *_missing(fetched)],
+        warnings=[*wrong, *imported_samples.warnings, *_missing(fetched)],
         contradictions=wrong,
     )
 
@@ -216,9 +218,9 @@ def contradictions(versions: Mapping[str, Sequence[str]], label: str) -> list[st
         label: the run's.
     """
     return [
-        f"the series of {enumerated(nodes)} are labelled version {told}, not {label}"
-        for told, nodes in versions.items()
-        if contradicts(label, told)
+        f"the series of {enumerated(nodes)} are labelled version {version}, not {label}"
+        for version, nodes in versions.items()
+        if contradicts(label, version)
     ]
 
 
@@ -230,14 +232,14 @@ def _counts(fetched: Fetched) -> dict[str, int]:
 def _missing(fetched: Fetched) -> list[str]:
     """Families that some node does not tell, which leaves metrics without data."""
     wanted = [f"{NAMESPACES[0]}_{name}" for name in NODE_FAMILIES if not name.startswith("blocksync")]
-    found = []
+    results = []
     for family in [*wanted, *PROCESS_FAMILIES]:
         having = fetched.scrapes.filter(pl.col("metric") == family)["host"].n_unique()
         if having < len(fetched.hosts):
-            found.append(f"{len(fetched.hosts) - having} of {len(fetched.hosts)} nodes do not tell {family}")
+            results.append(f"{len(fetched.hosts) - having} of {len(fetched.hosts)} nodes do not tell {family}")
     if fetched.load.is_empty():
-        found.append(f"no machine tells {LOAD}: the load average has no data")
-    return found
+        results.append(f"no machine tells {LOAD}: the load average has no data")
+    return results
 
 
 def catalogue_of_import() -> Catalogue:

@@ -45,7 +45,7 @@ class Coverage:
             times = [window.start_ns, *inside.filter(pl.col("host") == host)["time_ns"], window.end_ns]
             shares[host] = min(1.0, (len(times) - 2) / expected)
             gaps += [
-                (host, one, other) for one, other in pairwise(times) if other - one > GAP * max(interval_s, 0) * NS
+                (host, item, other) for item, other in pairwise(times) if other - item > GAP * max(interval_s, 0) * NS
             ]
         return cls(shares, tuple(gaps), tuple(_restarts(scrapes, window)))
 
@@ -56,7 +56,7 @@ class Coverage:
             for host, begin_ns, end_ns in self.gaps
         ]
         anew = [Incident(time_ns=time_ns, what=f"{host} started anew") for host, time_ns in self.restarts]
-        return sorted([*silent, *anew], key=lambda one: (one.time_ns, one.what))
+        return sorted([*silent, *anew], key=lambda incident: (incident.time_ns, incident.what))
 
 
 def _restarts(scrapes: pl.DataFrame, window: Window) -> list[tuple[str, int]]:
@@ -64,10 +64,10 @@ def _restarts(scrapes: pl.DataFrame, window: Window) -> list[tuple[str, int]]:
     ordered = scrapes.filter(pl.col("metric").is_in([HEIGHT, START])).sort("time_ns")
     step = pl.col("value").diff().over("metric", "host")
     moved = ((pl.col("metric") == START) & (step != 0)) | ((pl.col("metric") == HEIGHT) & (step < 0))
-    found = (
+    frame = (
         ordered.filter(moved & window.contains("time_ns")).select("host", "time_ns").unique().sort("time_ns", "host")
     )
-    return list(found.iter_rows())
+    return list(frame.iter_rows())
 
 
 @dataclass(frozen=True)

@@ -115,9 +115,9 @@ def fetch(prometheus: Prometheus, asked: Range, progress: Progress) -> Fetched:
     progress.stage(f"querying {prometheus.source.place}")
     names = f"({'|'.join(NAMESPACES)})_({'|'.join(NODE_FAMILIES)})(_total)?"
     select = asked.settings.select.strip("{} ")
-    told = asked.series(prometheus, matchers([f'__name__=~"{names}"', select]))
-    heights = [series for series in told if _family(series.name) == HEIGHT]
-    present = [one for one in heights if any(time_ns >= asked.begin_ns for time_ns in one.times_ns)]
+    reported = asked.series(prometheus, matchers([f'__name__=~"{names}"', select]))
+    heights = [series for series in reported if _family(series.name) == HEIGHT]
+    present = [height for height in heights if any(time_ns >= asked.begin_ns for time_ns in height.times_ns)]
     if not present:
         jobs = ", ".join(prometheus.label_values("job", asked.begin_ns, asked.end_ns)) or "none at all"
         raise UsageError(
@@ -125,19 +125,19 @@ def fetch(prometheus: Prometheus, asked: Range, progress: Progress) -> Fetched:
             f"{utc_of_nanoseconds(asked.begin_ns)} and {utc_of_nanoseconds(asked.end_ns)}",
             f"jobs that it scraped then: {jobs}",
         )
-    chains = sorted({one.labels.get("chain_id", NOT_STATED) for one in present})
+    chains = sorted({series.labels.get("chain_id", NOT_STATED) for series in present})
     if len(chains) > 1:
         raise UsageError(
             f"{prometheus.source.place} has {len(chains)} networks in this range: {', '.join(chains)}",
             f"choose one: `--set 'select=chain_id=\"{chains[0]}\"'`",
         )
-    hosts = name_hosts([one.labels for one in present], asked.settings.host_label)
+    hosts = name_hosts([series.labels for series in present], asked.settings.host_label)
     progress.update(0.5, f"{len(hosts)} nodes")
     processes = f'__name__=~"({"|".join(PROCESS_FAMILIES)})(_total)?"'
     jobs_of = f"job=~{any_of(sorted({job for job, _ in hosts.values()}))}"
     used = asked.series(prometheus, matchers([processes, jobs_of]))
     load = asked.series(prometheus, matchers([f'__name__="{LOAD}"']))
-    scrapes = _frame([*_one_namespace(told), *used], hosts)
+    scrapes = _frame([*_one_namespace(reported), *used], hosts)
     times = scrapes.filter(pl.col("metric") == HEIGHT).sort("host", "time_ns")
     steps = times.select((pl.col("time_ns").diff().over("host") / NS).alias("step"))["step"].drop_nulls()
     interval_s = steps.median()
@@ -146,7 +146,7 @@ def fetch(prometheus: Prometheus, asked: Range, progress: Progress) -> Fetched:
         load=_load_frame(load, hosts),
         hosts=hosts,
         chain_id=chains[0],
-        namespaces=tuple(sorted({one.name.partition("_")[0] for one in present})),
+        namespaces=tuple(sorted({series.name.partition("_")[0] for series in present})),
         interval_s=float(interval_s) if isinstance(interval_s, int | float) else float("nan"),
         versions=_versions(present, hosts),
     )
@@ -154,11 +154,11 @@ def fetch(prometheus: Prometheus, asked: Range, progress: Progress) -> Fetched:
 
 def _versions(heights: Sequence[TimeSeries], hosts: Mapping[str, Target]) -> dict[str, list[str]]:
     named = {target: host for host, target in hosts.items()}
-    found: dict[str, set[str]] = {}
-    for one in heights:
-        if told := one.labels.get(VERSION_LABEL):
-            found.setdefault(told, set()).add(named[_target(one)])
-    return {told: sorted(nodes) for told, nodes in sorted(found.items())}
+    results: dict[str, set[str]] = {}
+    for height in heights:
+        if reported := height.labels.get(VERSION_LABEL):
+            results.setdefault(reported, set()).add(named[_target(height)])
+    return {stated: sorted(nodes) for stated, nodes in sorted(results.items())}
 
 
 def name_hosts(labels: Sequence[Mapping[str, str]], host_label: str) -> dict[str, Target]:
@@ -170,15 +170,17 @@ def name_hosts(labels: Sequence[Mapping[str, str]], host_label: str) -> dict[str
     Raises:
         UsageError: the label that was asked for does not tell the nodes apart.
     """
-    targets = sorted({(one.get("job", ""), one.get("instance", "")) for one in labels})
+    targets = sorted({(item.get("job", ""), item.get("instance", "")) for item in labels})
     if host_label == "auto":
         candidates = [[job for job, _ in targets], [instance for _, instance in targets]]
         both = [f"{job}/{instance}" for job, instance in targets]
-        names = next((one for one in candidates if len(set(one)) == len(targets) and all(one)), both)
+        names = next(
+            (candidate for candidate in candidates if len(set(candidate)) == len(targets) and all(candidate)), both
+        )
         return dict(zip(names, targets, strict=True))
     named: dict[str, Target] = {}
-    for one in labels:
-        name, target = one.get(host_label, ""), (one.get("job", ""), one.get("instance", ""))
+    for label in labels:
+        name, target = label.get(host_label, ""), (label.get("job", ""), label.get("instance", ""))
         if not name or named.setdefault(name, target) != target:
             raise UsageError(
                 f"the label `{host_label}` does not tell {target[0]} {target[1]} from other nodes: it is `{name}`",
@@ -196,11 +198,11 @@ def _family(name: str) -> str:
 
 def _one_namespace(series: Sequence[TimeSeries]) -> list[TimeSeries]:
     """A node that exposes a family under both names is not counted twice."""
-    new = {(_target(one), _family(one.name)) for one in series if one.name.startswith(f"{NAMESPACES[0]}_")}
+    new = {(_target(item), _family(item.name)) for item in series if item.name.startswith(f"{NAMESPACES[0]}_")}
     return [
-        one
-        for one in series
-        if one.name.startswith(f"{NAMESPACES[0]}_") or (_target(one), _family(one.name)) not in new
+        item
+        for item in series
+        if item.name.startswith(f"{NAMESPACES[0]}_") or (_target(item), _family(item.name)) not in new
     ]
 
 
@@ -213,11 +215,16 @@ def _frame(series: Iterable[TimeSeries], hosts: Mapping[str, Target]) -> pl.Data
     named = {target: host for host, target in hosts.items()}
     frames = [
         pl.DataFrame(
-            {"time_ns": one.times_ns, "host": named[_target(one)], "metric": _family(one.name), "value": one.values},
+            {
+                "time_ns": item.times_ns,
+                "host": named[_target(item)],
+                "metric": _family(item.name),
+                "value": item.values,
+            },
             schema=SCRAPE_SCHEMA,
         )
-        for one in series
-        if _target(one) in named
+        for item in series
+        if _target(item) in named
     ]
     everything = pl.concat([pl.DataFrame(schema=SCRAPE_SCHEMA), *frames]).filter(pl.col("value").is_finite())
     return everything.group_by("time_ns", "host", "metric").agg(pl.col("value").sum()).sort("time_ns", "host", "metric")
@@ -229,12 +236,12 @@ def _load_frame(series: Sequence[TimeSeries], hosts: Mapping[str, Target]) -> pl
     by_job = len(set(jobs)) == len(jobs)
     frames = []
     for host, (job, instance) in hosts.items():
-        for one in series:
-            told_job, told_instance = _target(one)
+        for item in series:
+            told_job, told_instance = _target(item)
             if (by_job and told_job == job) or _address(told_instance) == _address(instance):
                 frames.append(
                     pl.DataFrame(
-                        {"time_ns": one.times_ns, "host": host, "metric": LOAD, "value": one.values},
+                        {"time_ns": item.times_ns, "host": host, "metric": LOAD, "value": item.values},
                         schema=SCRAPE_SCHEMA,
                     )
                 )

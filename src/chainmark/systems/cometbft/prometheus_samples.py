@@ -49,13 +49,13 @@ def _committed_until(per_second: pl.Series, window: Window) -> CountCurve:
 def _processes(scrapes: pl.DataFrame) -> pl.DataFrame:
     """What the processes say of themselves, in the columns of what we sample of our own; a row for every scrape."""
     wide = scrapes.pivot(on="metric", index=["time_ns", "host"], values="value").sort("host", "time_ns")
-    told = {
+    reported = {
         "cpu_s": "process_cpu_seconds",
         "rss_bytes": "process_resident_memory_bytes",
         "open_files": "process_open_fds",
     }
     columns = {
-        name: pl.col(told[name]).cast(kind) if told.get(name) in wide.columns else pl.lit(None, dtype=kind)
+        name: pl.col(reported[name]).cast(kind) if reported.get(name) in wide.columns else pl.lit(None, dtype=kind)
         for name, kind in PROCESS_SCHEMA.items()
         if name not in {"time_ns", "host"}
     }
@@ -67,10 +67,10 @@ def second_samples(fetched: Fetched, window: Window) -> pl.DataFrame:
     seconds = np.arange(window.seconds)
     edges_ns = window.start_ns + NS * np.arange(window.seconds + 1)
     step = max(1, round(fetched.interval_s)) if np.isfinite(fetched.interval_s) else 1
-    told = np.flatnonzero((seconds + 1) % step == 0)
+    reported = np.flatnonzero((seconds + 1) % step == 0)
     stale_ns = round(STALE * max(step, 1) * NS)
-    mempools = _latest(fetched.scrapes.filter(pl.col("metric") == MEMPOOL), edges_ns[told + 1], stale_ns)
-    loads = _latest(fetched.load, edges_ns[told + 1], stale_ns)
+    mempools = _latest(fetched.scrapes.filter(pl.col("metric") == MEMPOOL), edges_ns[reported + 1], stale_ns)
+    loads = _latest(fetched.load, edges_ns[reported + 1], stale_ns)
     columns = {
         "mempool_mean_transactions": mempools.mean,
         "mempool_max_transactions": mempools.max,
@@ -79,7 +79,7 @@ def second_samples(fetched: Fetched, window: Window) -> pl.DataFrame:
     frame = pl.DataFrame({"time_s": seconds.astype(float), "committed_per_s": _committed(fetched.scrapes, edges_ns)})
     for name, values in columns.items():
         column = np.full(window.seconds, np.nan)
-        column[told] = values
+        column[reported] = values
         frame = frame.with_columns(pl.Series(name, column))
     return frame.with_columns(pl.all().fill_nan(None))
 
@@ -132,12 +132,12 @@ def rates(scrapes: pl.DataFrame, window: Window) -> pl.DataFrame:
         time_ns, host, blocks_per_minute, transactions_per_minute; null where the window holds fewer than two scrapes.
     """
     at_ns = window.start_ns + NS * np.arange(window.seconds, dtype=np.int64)
-    found: dict[str, list[pl.DataFrame]] = {"blocks_per_minute": [], "transactions_per_minute": []}
+    data_frames: dict[str, list[pl.DataFrame]] = {"blocks_per_minute": [], "transactions_per_minute": []}
     for name, metric in (("blocks_per_minute", HEIGHT), ("transactions_per_minute", TOTAL)):
         for part in scrapes.filter(pl.col("metric") == metric).sort("time_ns").partition_by("host"):
             values = extrapolated_rate(part["time_ns"].to_numpy(), part["value"].to_numpy(), at_ns, RATE_WINDOW_NS)
             row = pl.DataFrame({"time_ns": at_ns, "host": part["host"][0], name: 60 * values})
-            found[name].append(row.with_columns(pl.col(name).fill_nan(None)))
+            data_frames[name].append(row.with_columns(pl.col(name).fill_nan(None)))
     empty = pl.DataFrame(schema=dict(RATE_SCHEMA))
-    tables = [pl.concat([empty.select("time_ns", "host", name), *rows]) for name, rows in found.items()]
+    tables = [pl.concat([empty.select("time_ns", "host", name), *rows]) for name, rows in data_frames.items()]
     return tables[0].join(tables[1], on=["time_ns", "host"], how="full", coalesce=True).sort("time_ns", "host")

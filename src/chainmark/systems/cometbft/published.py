@@ -129,11 +129,11 @@ def parse_report(text: str, name: str) -> PublishedQaReport:
             invalid = _whole(pairs[0][1], name, number)
         else:
             _add(groups, pairs, name, number)
-    experiments = tuple(one for group in groups for one in _experiments(group, name))
+    experiments = tuple(experiment for group in groups for experiment in _experiments(group, name))
     if not experiments:
         raise UsageError(f"`{name}` holds no experiment", "a report begins with `Experiment ID: …`")
-    twice = [one.id for one in experiments]
-    again = next((one for one in experiments if twice.count(one.id) > 1), None)
+    twice = [experiment.id for experiment in experiments]
+    again = next((experiment for experiment in experiments if twice.count(experiment.id) > 1), None)
     if again is not None:
         raise UsageError(f"`{name}` holds the experiment {again.id} twice", "each has an id of its own")
     if text.endswith("\n"):
@@ -156,7 +156,7 @@ def _pair(cell: str, name: str, number: int) -> tuple[str, str]:
 
 
 def _only(key: str, pairs: Sequence[tuple[str, str]], name: str, number: int) -> None:
-    other = next((found for found, _ in pairs if found != key), None)
+    other = next((pair for pair, _ in pairs if pair != key), None)
     if other is not None:
         raise UsageError(f"line {number} of `{name}` mixes `{key}` and `{other}`", "was the table cut?")
 
@@ -234,13 +234,13 @@ def published_version(path: Path, label: str | None) -> VersionRuns:
     notes = [NOISE_NOTE]
     if report.invalid is not None:
         notes.append(f"{units.count(report.invalid)} transactions of the chain were no payload of the load tool.")
-    negative = sum(one.negative for one in report.experiments)
+    negative = sum(experiment.negative for experiment in report.experiments)
     if negative:
         notes.append(f"{units.count(negative)} latencies are negative: the clocks of the machines differed.")
     return published_runs(
         label or path.stem.removesuffix("_report_tabbed"),
         f"{path.name}: {len(report.experiments)} experiments",
         throughput_is=f"processed transactions over the {LOAD_S} s of load",
-        runs=[published_cell(one) for one in report.experiments],
+        runs=[published_cell(experiment) for experiment in report.experiments],
         notes=notes,
     )

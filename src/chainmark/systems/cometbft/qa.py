@@ -37,8 +37,8 @@ def plan(name: str) -> Mapping[str, object]:
 
 def plots() -> Sequence[Mapping[str, object]]:
     """The plots of the published reports' metrics section, with their limits."""
-    found: list[Mapping[str, object]] = _read("plots")["plot"]
-    return found
+    results: list[Mapping[str, object]] = _read("plots")["plot"]
+    return results
 
 
 def lacking(need: str, versions: Sequence[str]) -> str:
@@ -51,8 +51,8 @@ def lacking(need: str, versions: Sequence[str]) -> str:
 
 
 def _lacking_namespaces() -> str:
-    found = available()
-    return "" if found.backends else found.lacks or "network namespaces"
+    availability = available()
+    return "" if availability.backends else availability.lacks or "network namespaces"
 
 
 def _lacking_extensions(versions: Sequence[str]) -> str:
@@ -72,8 +72,8 @@ def commit(version: str) -> str:
     root = os.environ.get("GOMODCACHE") or str(Path(os.environ.get("GOPATH") or Path.home() / "go") / "pkg" / "mod")
     path = Path(root) / "cache" / "download" / MODULE / "@v" / f"{version}.info"
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        return str(told.get("Origin", {}).get("Hash", ""))
+        parsed = json.loads(path.read_text(encoding="utf-8"))
+        return str(parsed.get("Origin", {}).get("Hash", ""))
     except (OSError, ValueError, AttributeError):
         return ""
 

@@ -123,8 +123,8 @@ def read_index(path: Path) -> RawIndex:
         EnvironmentFailure: it cannot be read.
     """
     with storage_errors(path):
-        found = path.stat()
-    return _index(path, found.st_size, found.st_mtime_ns)
+        stat = path.stat()
+    return _index(path, stat.st_size, stat.st_mtime_ns)
 
 
 @lru_cache(maxsize=4)
@@ -139,12 +139,12 @@ def _index(path: Path, _size: int, _changed_ns: int) -> RawIndex:
     bounds = [bound for name in loads for bound in (pl.col(name).min().alias(f"{name}_low"), pl.col(name).max())]
     rows = _scan(path)
     try:
-        found = rows.filter(~_MALFORMED).group_by("experiment_id").agg(pl.len(), *bounds).collect(engine="streaming")
+        frame = rows.filter(~_MALFORMED).group_by("experiment_id").agg(pl.len(), *bounds).collect(engine="streaming")
         total, malformed = rows.select(pl.len(), _MALFORMED.sum().alias("bad")).collect(engine="streaming").row(0)
     except pl.exceptions.PolarsError as error:
         raise UsageError(f"`{path}` is not well-formed CSV: {str(error).splitlines()[0]}") from error
     experiments = []
-    for row in found.sort("connections", "rate", "experiment_id").iter_rows(named=True):
+    for row in frame.sort("connections", "rate", "experiment_id").iter_rows(named=True):
         mixed = next((name for name in loads if row[name] != row[f"{name}_low"]), None)
         if mixed is not None:
             raise UsageError(
@@ -242,13 +242,13 @@ def _write(
         run.write_events("transactions", ordered, ROW_SCHEMA)
     since = (pl.col("block_time") - pl.col("block_time").min()) / NS
     run.write_samples("transaction", ordered.select("index", time_s=since, **{LATENCY: pl.col("duration_ns") / NS}))
-    told: Mapping[str, float | None] = {
+    reported: Mapping[str, float | None] = {
         "raw_latency_s": figures.mean_s,
         "raw_throughput_per_s": figures.throughput_per_s,
         "raw_share": rows.height / experiment.expected,
     }
-    schema = {KEY: pl.String, **dict.fromkeys(told, pl.Float64)}
-    values = {name: [value] for name, value in told.items()}
+    schema = {KEY: pl.String, **dict.fromkeys(reported, pl.Float64)}
+    values = {name: [value] for name, value in reported.items()}
     run.write_samples(EXPERIMENTS, pl.DataFrame({KEY: [experiment.id], **values}, schema=schema))
 
 

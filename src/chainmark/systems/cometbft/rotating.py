@@ -67,7 +67,7 @@ class Rotation:
 
     def step(self) -> None:
         """Start the next one, or look how far the present one is."""
-        current = next((one for one in self.joiners if not one.over), None)
+        current = next((joiner for joiner in self.joiners if not joiner.over), None)
         if current is None:
             return
         network_height = self.instruments.height(self.instruments.network.alive()[:1])
@@ -82,25 +82,25 @@ class Rotation:
         elif current.node.process.ended():
             current.over = True
 
-    def _start(self, one: Joiner) -> None:
-        self.instruments.start(one.node)
-        one.started_ns = self.instruments.note(f"{one.node.name} joined", planned=True)
+    def _start(self, joiner: Joiner) -> None:
+        self.instruments.start(joiner.node)
+        joiner.started_ns = self.instruments.note(f"{joiner.node.name} joined", planned=True)
 
-    def _look(self, one: Joiner, network_height: int) -> None:
-        state = self.instruments.state(one.node)
+    def _look(self, joiner: Joiner, network_height: int) -> None:
+        state = self.instruments.state(joiner.node)
         now_ns = time.time_ns()
         if state is not None:
-            one.answered_ns = one.answered_ns or now_ns
-            self._heights.append((now_ns, one.node.name, state.height, network_height, state.catching_up))
+            joiner.answered_ns = joiner.answered_ns or now_ns
+            self._heights.append((now_ns, joiner.node.name, state.height, network_height, state.catching_up))
             if state.height >= network_height and not state.catching_up:
-                one.caught_up_ns, one.height, one.under_load = now_ns, state.height, self._loaded
-                one.node.process.signal(signal.SIGTERM, ends=True)
+                joiner.caught_up_ns, joiner.height, joiner.under_load = now_ns, state.height, self._loaded
+                joiner.node.process.signal(signal.SIGTERM, ends=True)
                 return
-        died = one.node.process.ended()
-        if died or now_ns - (one.started_ns or 0) > self.plan.catch_up_timeout_s * NS:
-            one.over = True
-            self.instruments.note(f"{one.node.name} {'died' if died else 'did not catch up'}")
-            one.node.process.signal(signal.SIGKILL, ends=True)
+        died = joiner.node.process.ended()
+        if died or now_ns - (joiner.started_ns or 0) > self.plan.catch_up_timeout_s * NS:
+            joiner.over = True
+            self.instruments.note(f"{joiner.node.name} {'died' if died else 'did not catch up'}")
+            joiner.node.process.signal(signal.SIGKILL, ends=True)
 
     def rest_s(self) -> float:
         """Often while one catches up, for a time to be measured."""
@@ -112,13 +112,20 @@ class Rotation:
 
     def finished(self) -> bool:
         """Whether all have come and gone."""
-        return all(one.over for one in self.joiners)
+        return all(joiner.over for joiner in self.joiners)
 
     def frame(self) -> pl.DataFrame:
         """What became of every joining node."""
         rows = [
-            (one.node.name, one.started_ns, one.answered_ns, one.caught_up_ns, one.height, one.under_load)
-            for one in self.joiners
+            (
+                joiner.node.name,
+                joiner.started_ns,
+                joiner.answered_ns,
+                joiner.caught_up_ns,
+                joiner.height,
+                joiner.under_load,
+            )
+            for joiner in self.joiners
         ]
         return pl.DataFrame(rows, schema=JOINER_SCHEMA, orient="row")
 
@@ -128,16 +135,16 @@ class Rotation:
 
     def failed(self) -> bool:
         """Whether a node that was started did not catch up; that none was started may be the load's doing."""
-        return any(one.started_ns is not None and one.caught_up_ns is None for one in self.joiners)
+        return any(joiner.started_ns is not None and joiner.caught_up_ns is None for joiner in self.joiners)
 
     def problems(self) -> list[str]:
         """A sentence for every node that did not join under load."""
-        return [_problem(one) for one in self.joiners if not one.under_load]
+        return [_problem(joiner) for joiner in self.joiners if not joiner.under_load]
 
 
-def _problem(one: Joiner) -> str:
-    if one.started_ns is None:
-        return f"{one.node.name} was not started before the load ended"
-    if one.caught_up_ns is None:
-        return f"{one.node.name} did not catch up"
-    return f"{one.node.name} had caught up only after the load"
+def _problem(joiner: Joiner) -> str:
+    if joiner.started_ns is None:
+        return f"{joiner.node.name} was not started before the load ended"
+    if joiner.caught_up_ns is None:
+        return f"{joiner.node.name} did not catch up"
+    return f"{joiner.node.name} had caught up only after the load"

@@ -130,9 +130,9 @@ class RpcClient:
 
     def mempool(self) -> tuple[list[bytes], int]:
         """The hashes of the transactions waiting in the node's mempool, of which it lists so many, and their number."""
-        found = self.call("unconfirmed_txs", limit=MEMPOOL_LISTED)
-        listed = [base64.b64decode(text) for text in found["txs"] or []]
-        return [hashlib.sha256(transaction).digest() for transaction in listed], int(found["total"])
+        result = self.call("unconfirmed_txs", limit=MEMPOOL_LISTED)
+        listed = [base64.b64decode(text) for text in result["txs"] or []]
+        return [hashlib.sha256(transaction).digest() for transaction in listed], int(result["total"])
 
     def block(self, height: int) -> Block:
         """The block of that height with its transactions."""

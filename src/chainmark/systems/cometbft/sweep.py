@@ -170,11 +170,11 @@ def _mempool_notes(manifest: Manifest, load_s: float) -> list[str]:
 
 def _figure(summaries: Mapping[str, MetricSummary], metric_id: str, statistic: str) -> RunFigure | None:
     summary = summaries.get(metric_id)
-    found = summary.estimates.get(statistic) if summary else None
-    if found is None or found.value is None:
+    estimate = summary.estimates.get(statistic) if summary else None
+    if estimate is None or estimate.value is None:
         return None
     return RunFigure(
-        value=found.value, standard_error=found.standard_error, log_standard_error=found.log_standard_error
+        value=estimate.value, standard_error=estimate.standard_error, log_standard_error=estimate.log_standard_error
     )
 
 
@@ -187,26 +187,28 @@ def _latency(summaries: Mapping[str, MetricSummary]) -> LatencyEntry | None:
     summary = summaries.get(LATENCY)
     if summary is None or summary.distribution is None:
         return None
-    found = summary.distribution
+    distribution = summary.distribution
     return LatencyEntry(
-        n=found.n,
+        n=distribution.n,
         mean=_figure(summaries, LATENCY, "mean"),
         p50=_figure(summaries, LATENCY, "p50"),
         p99=_figure(summaries, LATENCY, "p99"),
-        min_s=found.min,
-        max_s=found.max,
-        sd_s=found.sd,
+        min_s=distribution.min,
+        max_s=distribution.max,
+        sd_s=distribution.sd,
     )
 
 
 def _limits(manifest: Manifest, summaries: Mapping[str, MetricSummary]) -> list[str]:
     """What else than the network may have limited a run."""
-    found = []
+    results = []
     cores = _figure(summaries, "machine_cpu_cores", "mean")
     if cores is not None and manifest.host.cores and cores.value >= BUSY_SHARE * manifest.host.cores:
-        found.append(f"the machine was busy: {units.number(cores.value, 2)} of {manifest.host.cores} cores used")
+        results.append(f"the machine was busy: {units.number(cores.value, 2)} of {manifest.host.cores} cores used")
     account = Counter(manifest.counts.get("transactions", {}))
     unsent = account["unsent"] / max(1, account["offered"])
     if unsent > UNSENT_SHARE:
-        found.append(f"the connections to the node were full: {units.plain_percent(unsent, decimals=1)} was never sent")
-    return found
+        results.append(
+            f"the connections to the node were full: {units.plain_percent(unsent, decimals=1)} was never sent"
+        )
+    return results

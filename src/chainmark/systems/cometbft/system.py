@@ -236,19 +236,19 @@ def _analysed(
         if (frame := getattr(sampled, name)) is not None:
             run.write_events(name, frame, schema)
     window = Window.of_load(measurement.start_ns, comet.load)
-    found = samples(events, sampled, window, _start_up(network))
+    result = samples(events, sampled, window, _start_up(network))
     if order.profiles:
         _keep_profiles(order.profiles, measurement, events, window, run)
     books = balance(events, measurement, comet.load.offered_for_certain)
     return Execution(
         subject=subject,
-        samples=found,
+        samples=result,
         configuration=network.configuration,
         conditions=conditions(network) | _run_conditions(comet, order, network),
         counts=books.counts | _dropped_peers(measurement) | _packets(measurement),
         gates=[
             start_gate(network.start_failures),
-            *run_gates(comet, measurement, events, books, found),
+            *run_gates(comet, measurement, events, books, result),
             *([round_trip_gate(network.round_trips)] if network.round_trips else []),
         ],
         incidents=[*network.start_failures, *measurement.incidents],
@@ -352,7 +352,9 @@ def zones(links: EmulatedLinks | None) -> dict[str, Grouping]:
 def _run_conditions(profile: CometBFTProfile, order: ExecutionRequest, network: CometNetwork) -> dict[str, str]:
     """Conditions that do not stand in the nodes' configuration."""
     application = (
-        {} if (one := network.application or network.external or network.adapter) is None else {"application": str(one)}
+        {}
+        if (extending_application := network.application or network.external or network.adapter) is None
+        else {"application": str(extending_application)}
     )
     return {**application, **_versions(profile, order), "emulation": _emulation(profile, network)}
 
@@ -362,8 +364,8 @@ def _versions(profile: CometBFTProfile, order: ExecutionRequest) -> dict[str, st
     if not profile.network.other_version:
         return {}
     running = [member.version for member in members_of(profile, order.version, order.seed) if member.starts]
-    found = {version: running.count(version) for version in (order.version, *sorted(set(running) - {order.version}))}
-    return {"versions": ", ".join(f"{count} × {version}" for version, count in found.items())}
+    result = {version: running.count(version) for version in (order.version, *sorted(set(running) - {order.version}))}
+    return {"versions": ", ".join(f"{count} × {version}" for version, count in result.items())}
 
 
 def _require_space(folder: Path, profile: CometBFTProfile) -> None:
@@ -426,14 +428,14 @@ def _link_warnings(measurement: Measurement) -> list[str]:
     stats = measurement.links
     if stats is None:
         return []
-    found = []
+    results = []
     if stats.error_p99_s is not None and stats.error_p99_s > ADDED_DELAY_MAX_S:
-        found.append(
+        results.append(
             f"packets between nodes came up to {units.duration(stats.error_p99_s)} (p99, n = "
             f"{units.count(stats.delayed or 0)}) later "
             "than the emulated delay says: the machine was too busy"
         )
-    return found
+    return results
 
 
 def _packets(measurement: Measurement) -> dict[str, dict[str, int]]:
@@ -465,21 +467,21 @@ def _dropped_peers(measurement: Measurement) -> dict[str, dict[str, int]]:
 
 
 def _warnings(network: CometNetwork, measurement: Measurement, profile: CometBFTProfile) -> list[str]:
-    found = [f"{name} did not stop on SIGTERM and was killed" for name in network.killed]
+    results = [f"{name} did not stop on SIGTERM and was killed" for name in network.killed]
     meant_to_break = bool(profile.perturbation or profile.rotating.joiners)
     if profile.other_versions or not meant_to_break:
-        found += disconnection_warnings(measurement.broken_connections)
-    found += _link_warnings(measurement)
-    found += measurement.profiles_missing
+        results += disconnection_warnings(measurement.broken_connections)
+    results += _link_warnings(measurement)
+    results += measurement.profiles_missing
     if measurement.scrapes_missed:
-        found.append(f"{measurement.scrapes_missed} scrapes of a metrics page did not come")
+        results.append(f"{measurement.scrapes_missed} scrapes of a metrics page did not come")
     if measurement.observer_reconnects:
-        found.append(f"the subscription to commits was lost {measurement.observer_reconnects} times")
+        results.append(f"the subscription to commits was lost {measurement.observer_reconnects} times")
     records = measurement.records
     if records["reconnects"]:
-        found.append(f"load connections were lost {records['reconnects']} times")
-    found += [f"{units.count(count)} × {text}" for text, count in sorted(records["errors"].items())]
-    return found
+        results.append(f"load connections were lost {records['reconnects']} times")
+    results += [f"{units.count(count)} × {text}" for text, count in sorted(records["errors"].items())]
+    return results
 
 
 SYSTEM = CometBft()

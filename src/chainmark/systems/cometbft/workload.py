@@ -134,7 +134,7 @@ def measure(network: CometNetwork, order: LoadRequest, raw: Path, progress: Prog
         start_ns = _start(network, load)
         instruments = Instruments(network, sampler, scraper)
         disturber, rotation = _companions(instruments, order, start_ns)
-        companions: list[Companion] = [one for one in (disturber, rotation) if one is not None]
+        companions: list[Companion] = [item for item in (disturber, rotation) if item is not None]
         stall = Stall(order.profile.gates.no_block_max_s, network.height_of)
         watch = _Watch(network, tickers, raw, companions, lambda meant: stall.look(scraper.last_pages, meant=meant))
         with (
@@ -225,9 +225,11 @@ def _start(network: CometNetwork, load: TransactionLoad) -> int:
 
 def _unreachable(network: CometNetwork, error: ConnectionError) -> NetworkFailure:
     """The nodes were healthy a moment ago."""
-    told = EnvironmentFailure.from_native(error)
+    environment_failure = EnvironmentFailure.from_native(error)
     deaths = network.processes.deaths()
-    return NetworkFailure(network, "; ".join(deaths) or told.message, told.hint, died=bool(deaths))
+    return NetworkFailure(
+        network, "; ".join(deaths) or environment_failure.message, environment_failure.hint, died=bool(deaths)
+    )
 
 
 @contextmanager
@@ -397,20 +399,20 @@ def furthest(network: CometNetwork) -> tuple[int, CometNode | None]:
 
 
 def _furthest(network: CometNetwork, reached: Mapping[str, int]) -> tuple[int, CometNode | None]:
-    name = max(reached, key=lambda one: reached[one], default=None)
+    name = max(reached, key=lambda item: reached[item], default=None)
     return (0, None) if name is None else (reached[name], network.node(name))
 
 
 def heights_of(network: CometNetwork) -> dict[str, int]:
     """The heights of the living nodes, as far as they answer."""
-    found = {}
+    result = {}
     for node in network.alive():
         try:
             with RpcClient(node.address, timeout_s=2.0) as client:
-                found[node.name] = client.height()
+                result[node.name] = client.height()
         except RpcError:
             continue  # it died between two looks, which the watch notes, or hangs
-    return found
+    return result
 
 
 def _waiting(network: CometNetwork) -> PendingTransactions:
@@ -421,13 +423,13 @@ def _waiting(network: CometNetwork) -> PendingTransactions:
     for node in network.alive():
         try:
             with RpcClient(node.address, timeout_s=2.0) as client:
-                found, size = client.mempool()
+                result, size = client.mempool()
         except RpcError:
             unseen = None
             continue
-        hashes.update(found)
+        hashes.update(result)
         sizes.append(size)
-        unseen = None if unseen is None else unseen + max(0, size - len(found))
+        unseen = None if unseen is None else unseen + max(0, size - len(result))
     return PendingTransactions(frozenset(hashes), max(sizes, default=0), unseen)
 
 

@@ -163,8 +163,8 @@ def filled(template: str, row: dict[str, Cell], where: str) -> str:
             raise UsageError(
                 f"{where} takes `{{{name}}}`, which is missing from its data", f"it has: {_list(set(row))}"
             )
-        found = row[name]
-        return str(found).lower() if isinstance(found, bool) else str(found)
+        result = row[name]
+        return str(result).lower() if isinstance(result, bool) else str(result)
 
     return _TEMPLATE.sub(value, template)
 
@@ -177,7 +177,7 @@ def filled_value(template: Any, row: dict[str, Cell], where: str) -> Any:
             return row[whole.group(1)]
         return filled(template, row, where)
     if isinstance(template, list):
-        return [filled_value(one, row, where) for one in template]
+        return [filled_value(item, row, where) for item in template]
     if isinstance(template, dict):
-        return {key: filled_value(one, row, where) for key, one in template.items()}
+        return {key: filled_value(item, row, where) for key, item in template.items()}
     return template

@@ -92,8 +92,8 @@ def endpoints_of(profile: HttpProfile) -> tuple[Endpoint, ...]:
         requests.setdefault(entry.endpoint, []).extend(_requests(entry))
     pointers = profile.error_pointers
     return tuple(
-        Endpoint(id_, labels[id_], tuple(found), pointers, templates=_templates(profile, id_))
-        for id_, found in requests.items()
+        Endpoint(id_, labels[id_], tuple(request), pointers, templates=_templates(profile, id_))
+        for id_, request in requests.items()
     )
 
 
@@ -151,20 +151,22 @@ def chosen(endpoints: Sequence[Endpoint], wanted: Sequence[str]) -> tuple[Endpoi
         UsageError: there is none of that name.
     """
     for name in wanted:
-        if not any(name in {one.id, one.label} for one in endpoints):
-            raise UsageError(f"there is no endpoint `{name}`", f"endpoints: {', '.join(one.id for one in endpoints)}")
-    return tuple(one for one in endpoints if not wanted or {one.id, one.label} & set(wanted))
+        if not any(name in {endpoint.id, endpoint.label} for endpoint in endpoints):
+            raise UsageError(
+                f"there is no endpoint `{name}`", f"endpoints: {', '.join(endpoint.id for endpoint in endpoints)}"
+            )
+    return tuple(endpoint for endpoint in endpoints if not wanted or {endpoint.id, endpoint.label} & set(wanted))
 
 
 def corpus_hash(endpoints: Sequence[Endpoint]) -> str:
     """BLAKE3 of what is asked and expected."""
-    asked = [asdict(one) for one in endpoints]
-    for one in asked:
-        for request in one["requests"]:
+    asked = [asdict(endpoint) for endpoint in endpoints]
+    for item in asked:
+        for request in item["requests"]:
             # It says nothing of what is asked, only how often.
             del request["repeatable"]
         # Nor do these: how often an endpoint is asked stands beside the hash.
-        del one["parts"], one["templates"]
+        del item["parts"], item["templates"]
     text = json.dumps(asked, sort_keys=True, ensure_ascii=False)
     return blake3.blake3(text.encode()).hexdigest()
 
@@ -197,8 +199,8 @@ def check_right(target: Target, endpoints: Sequence[Endpoint], progress: Progres
     for number, endpoint in enumerate(endpoints):
         progress.update(number / len(endpoints), endpoint.label)
         for request in endpoint.requests:
-            one = Endpoint(endpoint.id, endpoint.label, (request,), endpoint.error_pointers)
-            named = _ask_once(target, one, how) or named
+            item = Endpoint(endpoint.id, endpoint.label, (request,), endpoint.error_pointers)
+            named = _ask_once(target, item, how) or named
     return named
 
 
@@ -227,7 +229,7 @@ def _ask_once(target: Target, endpoint: Endpoint, how: Checked) -> str | None:
     if error.kind in UNANSWERED or error.kind == PROTOCOL:
         why, hint = _why_unanswered(target, error, timeout_s)
         raise EnvironmentFailure(f"{what} was not answered: {why}", hint)
-    told = f" {dict(error.told)}" if error.told else ""
+    reported = f" {dict(error.told)}" if error.told else ""
     manner = {
         "status": f"with status {error.status}",
         "answer": "with a body that cannot be read",
@@ -236,7 +238,7 @@ def _ask_once(target: Target, endpoint: Endpoint, how: Checked) -> str | None:
     hint = "is the server wrong, or what the profile says of the request (`checks`, `contains`, `status`)?"
     raise UsageError(
         f"{what} is answered {manner.get(error.kind, f'with {error.kind}')}, which the profile does not accept: "
-        f"{error.detail}{told}",
+        f"{error.detail}{reported}",
         hint_of_status(error.status) if error.kind == "status" and error.status else hint,
     )
 
@@ -271,9 +273,9 @@ def contradictions(header: str, title: str, version: str) -> tuple[str, ...]:
     """
     words = set(re.findall(r"[\w.-]+", title.lower()))
     return tuple(
-        f"the server says that it is {name} {told}, not {version}"
-        for name, told in _PRODUCT.findall(header)
-        if name.lower() in words and contradicts(version, told)
+        f"the server says that it is {name} {match}, not {version}"
+        for name, match in _PRODUCT.findall(header)
+        if name.lower() in words and contradicts(version, match)
     )
 
 

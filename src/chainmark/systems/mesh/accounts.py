@@ -19,8 +19,8 @@ def weight(facts: Mapping[str, int]) -> tuple[int, ...]:
 
 def in_words(facts: Mapping[str, int]) -> str:
     """What was counted when it was asked: "373,012 transactions, 4 coins, 12 operations in the blocks looked at"."""
-    told = [units.plural(facts[sign], _WORDS[sign]) for sign in SIGNS if sign in facts]
-    return ", ".join(told) + (" in the blocks looked at" if "seen" in facts else "")
+    messages = [units.plural(facts[sign], _WORDS[sign]) for sign in SIGNS if sign in facts]
+    return ", ".join(messages) + (" in the blocks looked at" if "seen" in facts else "")
 
 
 def distinct_names(addresses: Sequence[str]) -> list[str]:

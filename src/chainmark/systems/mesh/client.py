@@ -94,8 +94,8 @@ class MeshResponse:
 
     def in_words(self) -> str:
         """The answer in short: `500 code 12 “invalid hash”`, `404 text/plain “404 page not found”`."""
-        if (told := self.body_error) is not None:
-            return f"{self.status} {told}"
+        if (reported := self.body_error) is not None:
+            return f"{self.status} {reported}"
         if self.obstacle:
             return f"{self.status}, {self.obstacle}"
         begin = " ".join(self.text.split())

@@ -163,14 +163,14 @@ class _Sampler:
 
     def _floor(self, first: int, last: int) -> int:
         """The first block that is answered: a pruned server may not say that it is one."""
-        found = first_answered(self._server, self._client, first, last)
-        if found is None:
+        result = first_answered(self._server, self._client, first, last)
+        if result is None:
             reason = ask_block(self._server, self._client, last).reason
             raise UsageError(
                 f"/block of {self._server.url} cannot be sampled: {reason}",
                 f"block {first} is refused, and so is block {last}",
             )
-        return found
+        return result
 
     def _source(self, name: str) -> random.Random:
         """Random numbers of one purpose: looking at more blocks must not change which accounts are drawn."""
@@ -226,9 +226,9 @@ class _Sampler:
         facts = {"bytes": size, "transactions": len(inline) + len(others)}
         candidates.append(_Candidate(body, expected, size, age, facts=facts))
         where = BlockIdentifier(identifier["index"], identifier["hash"])
-        for one in inline:
-            transactions.append(_Transaction(where, one["transaction_identifier"]["hash"], len(one["operations"])))
-            self._see(one)
+        for item in inline:
+            transactions.append(_Transaction(where, item["transaction_identifier"]["hash"], len(item["operations"])))
+            self._see(item)
         transactions += [_Transaction(where, text, None) for text in others]
 
     def _wrong_parent(self, index: int, parent_index: int) -> str | None:
@@ -247,32 +247,34 @@ class _Sampler:
 
     def _transactions(self, seen: list[_Transaction]) -> None:
         self._progress.stage("sampling transactions")
-        chosen = self._chosen(seen, self._order.transactions, lambda one: -(one.operations or 0), "transactions")
+        chosen = self._chosen(seen, self._order.transactions, lambda item: -(item.operations or 0), "transactions")
         by_block: list[_Candidate] = []
         by_hash: list[_Candidate] = []
-        for number, one in enumerate(chosen, 1):
-            operations = one.operations
+        for number, transaction in enumerate(chosen, 1):
+            operations = transaction.operations
             if self._server.offered(bodies.BLOCK_TRANSACTION):
-                operations = self._take_transaction(one, by_block)
+                operations = self._take_transaction(transaction, by_block)
             if self._server.offered(bodies.SEARCH_BY_HASH):
-                body = bodies.search_by_hash(self._network, one.hash)
-                expected = expectations.search_by_hash(one.hash)
+                body = bodies.search_by_hash(self._network, transaction.hash)
+                expected = expectations.search_by_hash(transaction.hash)
                 if self._ask(bodies.SEARCH_BY_HASH, body, expected) is not None:
                     facts = {} if operations is None else {"operations": operations}
                     by_hash.append(_Candidate(body, expected, operations or 0, facts=facts))
-            self._progress.update(number / len(chosen), one.hash)
+            self._progress.update(number / len(chosen), transaction.hash)
         self._enter(bodies.BLOCK_TRANSACTION, by_block, COUNTS, "operations")
         self._enter(bodies.SEARCH_BY_HASH, by_hash, COUNTS, "operations")
 
-    def _take_transaction(self, one: _Transaction, candidates: list[_Candidate]) -> int | None:
-        body = bodies.block_transaction(self._network, one.block.as_json(), one.hash)
-        document = self._ask(bodies.BLOCK_TRANSACTION, body, expectations.block_transaction(one.hash, one.operations))
+    def _take_transaction(self, transaction: _Transaction, candidates: list[_Candidate]) -> int | None:
+        body = bodies.block_transaction(self._network, transaction.block.as_json(), transaction.hash)
+        document = self._ask(
+            bodies.BLOCK_TRANSACTION, body, expectations.block_transaction(transaction.hash, transaction.operations)
+        )
         if document is None:
-            return one.operations
+            return transaction.operations
         operations = len(document["transaction"]["operations"])
-        if one.operations is None:
+        if transaction.operations is None:
             self._see(document["transaction"])
-        expected = expectations.block_transaction(one.hash, operations)
+        expected = expectations.block_transaction(transaction.hash, operations)
         candidates.append(_Candidate(body, expected, operations, facts={"operations": operations}))
         return operations
 
@@ -281,11 +283,11 @@ class _Sampler:
     def _of_accounts(self) -> None:
         self._progress.stage("sampling accounts")
         chosen = self._chosen_accounts()
-        found: dict[ReadEndpoint, list[_Candidate]] = {
+        read_endpoints: dict[ReadEndpoint, list[_Candidate]] = {
             read: [] for read in _ACCOUNT_READS if self._server.offered(read)
         }
         for number, (text, times) in enumerate(chosen, 1):
-            for read, candidates in found.items():
+            for read, candidates in read_endpoints.items():
                 expected, counted = _ACCOUNT_READS[read]
                 body = self._account_body(read, self._account_of[text])
                 document = self._ask(read, body, expected)
@@ -295,66 +297,73 @@ class _Sampler:
                     candidates.append(_Candidate(body, expected, count, account=text, facts=facts))
             self._progress.update(number / len(chosen), text)
         if self._order.addresses or self._order.largest:
-            self._enter_each(found)
+            self._enter_each(read_endpoints)
             return
-        for read, candidates in found.items():
+        for read, candidates in read_endpoints.items():
             self._enter(read, candidates, COUNTS, _ACCOUNT_READS[read][1].replace("total_count", "transactions"))
 
     def _chosen_accounts(self) -> list[tuple[str, int]]:
         """Accounts and how often they were seen: those that were named, or some of those in the blocks."""
         if not self._order.addresses:
-            return self._chosen(sorted(self._accounts.items()), self._order.accounts, lambda one: -one[1], "accounts")
+            return self._chosen(
+                sorted(self._accounts.items()), self._order.accounts, lambda account: -account[1], "accounts"
+            )
         named = {canonical({"address": address}): {"address": address} for address in self._order.addresses}
         self._account_of |= named
         return [(text, self._accounts[text]) for text in named]
 
-    def _enter_each(self, found: Mapping[ReadEndpoint, Sequence[_Candidate]]) -> None:
+    def _enter_each(self, read_endpoints: Mapping[ReadEndpoint, Sequence[_Candidate]]) -> None:
         """The named accounts, or the heaviest, each as a stratum; every endpoint is asked for the same ones."""
         facts: dict[str, dict[str, int]] = {}
-        for candidates in found.values():
-            for one in candidates:
-                facts.setdefault(one.account, {}).update(one.facts)
+        for candidates in read_endpoints.values():
+            for candidate in candidates:
+                facts.setdefault(candidate.account, {}).update(candidate.facts)
         if self._order.addresses:
-            self._require_named(found)
-            kept = list(facts)
+            self._require_named(read_endpoints)
+            retained = list(facts)
         else:
-            kept = sorted(facts, key=lambda text: (*(-part for part in weight(facts[text])), text))
-            kept = kept[: self._order.largest]
-        names = distinct_names([str(self._account_of[text]["address"]) for text in kept])
+            retained = sorted(facts, key=lambda text: (*(-part for part in weight(facts[text])), text))
+            retained = retained[: self._order.largest]
+        names = distinct_names([str(self._account_of[text]["address"]) for text in retained])
         strata = {
-            text: Stratum(name=name, description=in_words(facts[text])) for text, name in zip(kept, names, strict=True)
+            text: Stratum(name=name, description=in_words(facts[text]))
+            for text, name in zip(retained, names, strict=True)
         }
-        for read, candidates in found.items():
+        for read, candidates in read_endpoints.items():
             self._enter_strata(read, candidates, strata)
 
     def _enter_strata(
         self, read: ReadEndpoint, candidates: Sequence[_Candidate], strata: Mapping[str, Stratum]
     ) -> None:
-        by_account = {one.account: one for one in candidates}
-        kept = {text: by_account[text] for text in strata if text in by_account}
-        if not kept:
+        by_account = {candidate.account: candidate for candidate in candidates}
+        retained = {text: by_account[text] for text in strata if text in by_account}
+        if not retained:
             return
         refused = sum(refusal.endpoint == read.id for refusal in self._refused)
         self._endpoints[read.id] = CorpusEndpoint(
             id=read.id,
-            strata=[strata[text] for text in kept],
+            strata=[strata[text] for text in retained],
             items=[
-                Item(body=one.body, expect=one.expect, stratum=strata[text].name, facts=one.facts)
-                for text, one in kept.items()
+                Item(body=candidate.body, expect=candidate.expect, stratum=strata[text].name, facts=candidate.facts)
+                for text, candidate in retained.items()
             ],
             asked=len(candidates) + refused,
             refused=refused,
-            left_out=len(candidates) - len(kept),
+            left_out=len(candidates) - len(retained),
         )
 
-    def _require_named(self, found: Mapping[ReadEndpoint, Sequence[_Candidate]]) -> None:
+    def _require_named(self, read_endpoints: Mapping[ReadEndpoint, Sequence[_Candidate]]) -> None:
         """Who names an address wants it measured: without an answer for it there is nothing to go on with."""
-        for read, candidates in found.items():
+        for read, candidates in read_endpoints.items():
             for address in self._order.addresses:
                 account = {"address": address}
-                if canonical(account) not in {one.account for one in candidates}:
+                if canonical(account) not in {candidate.account for candidate in candidates}:
                     body = self._account_body(read, account)
-                    reason = next(one.reason for one in self._refused if (one.endpoint, one.body) == (read.id, body))
+                    reason = next(
+                        refusal.reason
+                        for refusal in self._refused
+                        if (refusal.endpoint, refusal.body) == (read.id, body)
+                    )
                     raise UsageError(
                         f"{read.path} of {self._server.url} does not answer for the address `{address}`: {reason}",
                         "is it an address of this network, written as this server writes it?",
@@ -417,19 +426,26 @@ class _Sampler:
         """Sort what was answered rightly into strata and keep some of each."""
         if not candidates:
             return
-        levels = Levels.of([one.measure for one in candidates], names, unit)
+        levels = Levels.of([candidate.measure for candidate in candidates], names, unit)
         groups: dict[tuple[str, str], list[_Candidate]] = {}
-        for group in dict.fromkeys(sorted(one.group for one in candidates)):
+        for group in dict.fromkeys(sorted(candidate.group for candidate in candidates)):
             for level in names:
-                members = [one for one in candidates if one.group == group and levels.name(one.measure) == level]
+                members = [
+                    candidate
+                    for candidate in candidates
+                    if candidate.group == group and levels.name(candidate.measure) == level
+                ]
                 if members:
                     groups[group, level] = members
         items, strata = [], []
         for (group, level), members in groups.items():
             name = f"{group}/{level}" if group else level
             strata.append(Stratum(name=name, description=_description(group, levels.description(level))))
-            kept = draw(members, self._order.per_stratum, self._source(f"{read.id}/{name}"))
-            items += [Item(body=one.body, expect=one.expect, stratum=name, facts=one.facts) for one in kept]
+            retained = draw(members, self._order.per_stratum, self._source(f"{read.id}/{name}"))
+            items += [
+                Item(body=candidate.body, expect=candidate.expect, stratum=name, facts=candidate.facts)
+                for candidate in retained
+            ]
         refused = sum(refusal.endpoint == read.id for refusal in self._refused)
         self._endpoints[read.id] = CorpusEndpoint(
             id=read.id,

@@ -165,14 +165,16 @@ class _Gathered:
 
 
 def _by_dimension(path: Path, network: Mapping[str, Any] | None, *, include_mempool: bool) -> Corpus:
-    told = _dimensions(path / DIMENSIONS)
-    if network is not None and network["network"] != told.network:
+    dimensions = _dimensions(path / DIMENSIONS)
+    if network is not None and network["network"] != dimensions.network:
         raise UsageError(
-            f"{path} is of the network `{told.network}`, not `{network['network']}`", "choose the other folder"
+            f"{path} is of the network `{dimensions.network}`, not `{network['network']}`", "choose the other folder"
         )
-    gathered = _Gathered(path, dict(network or {"blockchain": "cardano", "network": told.network}), include_mempool)
+    gathered = _Gathered(
+        path, dict(network or {"blockchain": "cardano", "network": dimensions.network}), include_mempool
+    )
     used, missing = set(), []
-    for name, dimension in told.dimensions.items():
+    for name, dimension in dimensions.dimensions.items():
         reads = [_read_of(name, endpoint, dimension.data_type) for endpoint in dimension.endpoints]
         for level, threshold in dimension.thresholds.items():
             file = path / dimension.data_type / f"{name}_{level}.csv"

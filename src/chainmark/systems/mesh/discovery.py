@@ -195,15 +195,15 @@ def _choose(networks: list[Network], wanted: str | None, url: str) -> Network:
                 f"{url} serves {len(networks)} networks: {listed}", "choose one with `--set mesh.network=NAME`"
             )
         return networks[0]
-    found = [
+    results = [
         network
         for network, name in zip(networks, names, strict=True)
         if wanted in {name, name.partition("/")[2], network["network"]}
     ]
-    if len(found) != 1:
-        how = "several networks called" if found else "no network"
+    if len(results) != 1:
+        how = "several networks called" if results else "no network"
         raise UsageError(f"{url} has {how} `{wanted}`", f"it serves {listed}")
-    return found[0]
+    return results[0]
 
 
 def _required(client: MeshClient, endpoint: ReadEndpoint, body: Body, expected: Expectation) -> Mapping[str, Any]:
@@ -242,7 +242,7 @@ class Material:
         """Take what a block has, where it has more than what was found before."""
         others = other_hashes(document)
         inline = document["block"]["transactions"]
-        hashes = [*others, *(one["transaction_identifier"]["hash"] for one in inline)]
+        hashes = [*others, *(item["transaction_identifier"]["hash"] for item in inline)]
         if hashes and self.transaction_hash is None:
             self.block, self.transaction_hash = identifier, hashes[0]
         for transaction in inline:
@@ -280,18 +280,18 @@ class _Probing:
     def result(self) -> DiscoveredServer:
         """The server with its offers, in the order of the known reads."""
         material = Material(self._server.current)
-        found = {
+        matching = {
             bodies.NETWORK_LIST: OfferedEndpoint(bodies.NETWORK_LIST, Offering.OFFERED),
             bodies.NETWORK_OPTIONS: OfferedEndpoint(bodies.NETWORK_OPTIONS, Offering.OFFERED),
             bodies.NETWORK_STATUS: OfferedEndpoint(bodies.NETWORK_STATUS, Offering.OFFERED),
             bodies.BLOCK: self._blocks(material),
         }
         for endpoint in bodies.READS:
-            if endpoint not in found:
-                found[endpoint] = self._offer(endpoint, material)
+            if endpoint not in matching:
+                matching[endpoint] = self._offer(endpoint, material)
         return replace(
             self._server,
-            offers=tuple(found[endpoint] for endpoint in bodies.READS),
+            offers=tuple(matching[endpoint] for endpoint in bodies.READS),
             include_mempool=self._include_mempool,
             metadata_options=self._metadata_options,
         )

@@ -108,8 +108,8 @@ def account_coins() -> Expectation:
 
 def search_by_hash(transaction_hash: str) -> Expectation:
     """That transaction, with the block it is in."""
-    found = {"pointer": "/transactions/0/transaction/transaction_identifier/hash", "is": transaction_hash}
-    return expectation([*_identifier("/transactions/0/block_identifier"), found])
+    result = {"pointer": "/transactions/0/transaction/transaction_identifier/hash", "is": transaction_hash}
+    return expectation([*_identifier("/transactions/0/block_identifier"), result])
 
 
 def search_by_address() -> Expectation:
@@ -194,9 +194,9 @@ def _failed_value(check: Check, pointer: str, value: Any) -> str | None:
     return None
 
 
-def _equal(one: Any, other: Any) -> bool:
+def _equal(item: Any, other: Any) -> bool:
     """Equality of JSON values: unlike Python's, true is not 1."""
-    return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
+    return isinstance(item, bool) is isinstance(other, bool) and bool(item == other)
 
 
 def _type(pointer: str, name: str) -> Check:

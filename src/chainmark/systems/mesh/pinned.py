@@ -147,7 +147,7 @@ class Corpus(_Strict):
             UsageError: there is none, it is of another schema, or its content is not that of its hash.
         """
         content = _read(path)
-        told = content.pop("blake3", None)
+        reported = content.pop("blake3", None)
         try:
             corpus = cls.model_validate(content)
         except ValidationError as error:
@@ -157,7 +157,7 @@ class Corpus(_Strict):
                 f"{path} is not a corpus of Mesh requests: {where} {first['msg']}".replace(":  ", ": "),
                 "`chainmark corpus` makes one",
             ) from error
-        if corpus.hash != told:
+        if corpus.hash != reported:
             raise UsageError(
                 f"{path} was changed after it was written: its content has the hash {corpus.hash[:16]}…",
                 "sample it again, or take back the change; results of another content are not comparable",
@@ -166,7 +166,7 @@ class Corpus(_Strict):
 
     def endpoint(self, endpoint_id: str) -> CorpusEndpoint | None:
         """The items of an endpoint; None where it has none."""
-        return next((one for one in self.endpoints if one.id == endpoint_id), None)
+        return next((item for item in self.endpoints if item.id == endpoint_id), None)
 
     def load_endpoints(
         self, names: Sequence[str] = (), *, strata: Sequence[str] | None = None, by_stratum: bool = False
@@ -182,20 +182,20 @@ class Corpus(_Strict):
             UsageError: the corpus has no such endpoint, or nothing is left.
         """
         for name in names:
-            if not any(name in one.read.names for one in self.endpoints):
+            if not any(name in item.read.names for item in self.endpoints):
                 raise UsageError(f"the corpus has no endpoint `{name}`", self._why_missing(name))
-        chosen = [one for one in self.endpoints if not names or one.read.names & set(names)]
-        made = tuple(endpoint for one in chosen for endpoint in _endpoints(one, strata, by_stratum=by_stratum))
+        chosen = [item for item in self.endpoints if not names or item.read.names & set(names)]
+        made = tuple(endpoint for item in chosen for endpoint in _endpoints(item, strata, by_stratum=by_stratum))
         if not made:
-            known = sorted({stratum.name for one in chosen for stratum in one.strata})
+            known = sorted({stratum.name for item in chosen for stratum in item.strata})
             raise UsageError(f"no item is in {', '.join(map(repr, strata or ()))}", f"strata: {', '.join(known)}")
         return made
 
     def strata_counts(self) -> dict[str, dict[str, int]]:
         """How many items of each stratum, by endpoint id."""
         return {
-            one.id: {s.name: sum(item.stratum == s.name for item in one.items) for s in one.strata}
-            for one in self.endpoints
+            entry.id: {s.name: sum(item.stratum == s.name for item in entry.items) for s in entry.strata}
+            for entry in self.endpoints
         }
 
     def ranges(
@@ -207,18 +207,18 @@ class Corpus(_Strict):
             answer_bytes: of the answers of this server, by path and body; what was not asked is left out.
             strata: only items of these; None: all.
         """
-        found: dict[str, dict[str, tuple[int, int]]] = {}
-        for one, item in self._items():
+        results: dict[str, dict[str, tuple[int, int]]] = {}
+        for entry, item in self._items():
             if strata is not None and item.stratum not in strata:
                 continue
-            size = answer_bytes.get((one.read.path, canonical(item.body)))
+            size = answer_bytes.get((entry.read.path, canonical(item.body)))
             counted = {**item.facts, **({} if size is None else {"bytes": size})}
-            for id_ in (one.id, _stratum_id(one.id, item.stratum)):
-                ranges = found.setdefault(id_, {})
+            for id_ in (entry.id, _stratum_id(entry.id, item.stratum)):
+                ranges = results.setdefault(id_, {})
                 for name, value in counted.items():
                     low, high = ranges.get(name, (value, value))
                     ranges[name] = min(low, value), max(high, value)
-        return found
+        return results
 
     def addresses(self) -> set[str]:
         """Of the accounts that are asked for."""
@@ -227,13 +227,13 @@ class Corpus(_Strict):
 
     def skipped(self) -> dict[str, str]:
         """The endpoints without items, by label, with the reason."""
-        return {READS_BY_ID[one.endpoint].label: f"{one.state}: {one.reason}" for one in self.unmeasured}
+        return {READS_BY_ID[item.endpoint].label: f"{item.state}: {item.reason}" for item in self.unmeasured}
 
     def _why_missing(self, name: str) -> str:
-        for one in self.unmeasured:
-            if name in READS_BY_ID[one.endpoint].names:
-                return f"it was {one.state} when the corpus was made: {one.reason}"
-        return f"it has {', '.join(one.id for one in self.endpoints)}"
+        for item in self.unmeasured:
+            if name in READS_BY_ID[item.endpoint].names:
+                return f"it was {item.state} when the corpus was made: {item.reason}"
+        return f"it has {', '.join(entry.id for entry in self.endpoints)}"
 
     def check_against(self, server: DiscoveredServer, client: MeshClient, progress: Progress) -> list[Refusal]:
         """Ask every item once of a server; those whose answer is no longer right.
@@ -243,14 +243,14 @@ class Corpus(_Strict):
         """
         self._require_network(server)
         progress.stage(f"checking the corpus against {server.url}")
-        total = sum(len(one.items) for one in self.endpoints)
-        found = []
-        for number, (one, item) in enumerate(self._items(), 1):
-            asked = ask(client, one.read, item.body, item.expect)
+        total = sum(len(member.items) for member in self.endpoints)
+        refusals = []
+        for number, (entry, item) in enumerate(self._items(), 1):
+            asked = ask(client, entry.read, item.body, item.expect)
             if asked.reason is not None:
-                found.append(Refusal(endpoint=one.id, body=item.body, reason=asked.reason))
-            progress.update(number / total, one.read.label)
-        return found
+                refusals.append(Refusal(endpoint=entry.id, body=item.body, reason=asked.reason))
+            progress.update(number / total, entry.read.label)
+        return refusals
 
     def validated_by(self, server: DiscoveredServer, client: MeshClient, progress: Progress) -> Corpus:
         """The same with only those items that a server answers rightly; the others are listed as refused.
@@ -259,28 +259,35 @@ class Corpus(_Strict):
             UsageError: the server has another network, or answers nothing rightly.
         """
         refused = self.check_against(server, client, progress)
-        wrong = {(one.endpoint, canonical(one.body)) for one in refused}
-        counts = Counter(one.endpoint for one in refused)
-        kept, unmeasured = [], list(self.unmeasured)
-        for one in self.endpoints:
-            items = [item for item in one.items if (one.id, canonical(item.body)) not in wrong]
+        wrong = {(refusal.endpoint, canonical(refusal.body)) for refusal in refused}
+        counts = Counter(refusal.endpoint for refusal in refused)
+        corpus_endpoints, unmeasured = [], list(self.unmeasured)
+        for entry in self.endpoints:
+            items = [item for item in entry.items if (entry.id, canonical(item.body)) not in wrong]
             if items:
                 used = {item.stratum for item in items}
-                strata = [stratum for stratum in one.strata if stratum.name in used]
-                refusals = one.refused + counts[one.id]
-                kept.append(one.model_copy(update={"items": items, "strata": strata, "refused": refusals}))
+                strata = [stratum for stratum in entry.strata if stratum.name in used]
+                refusals = entry.refused + counts[entry.id]
+                corpus_endpoints.append(
+                    entry.model_copy(update={"items": items, "strata": strata, "refused": refusals})
+                )
             else:
-                reason = next(refusal.reason for refusal in refused if refusal.endpoint == one.id)
-                unmeasured.append(Unmeasured(endpoint=one.id, state=Offering.REFUSED, reason=reason))
-        if not kept:
+                reason = next(refusal.reason for refusal in refused if refusal.endpoint == entry.id)
+                unmeasured.append(Unmeasured(endpoint=entry.id, state=Offering.REFUSED, reason=reason))
+        if not corpus_endpoints:
             raise UsageError(f"{server.url} answers no item correctly: {refused[0].reason}", "is it the right network?")
-        update = {"validated": True, "endpoints": kept, "refused": [*self.refused, *refused], "unmeasured": unmeasured}
+        update = {
+            "validated": True,
+            "endpoints": corpus_endpoints,
+            "refused": [*self.refused, *refused],
+            "unmeasured": unmeasured,
+        }
         return self.model_copy(update=update)
 
     def _items(self) -> Iterator[tuple[CorpusEndpoint, Item]]:
-        for one in self.endpoints:
-            for item in one.items:
-                yield one, item
+        for entry in self.endpoints:
+            for item in entry.items:
+                yield entry, item
 
     def _require_network(self, server: DiscoveredServer) -> None:
         if canonical(self.network) != canonical(server.network):
@@ -305,17 +312,19 @@ def _read(path: Path) -> dict[str, Any]:
     return content
 
 
-def _endpoints(one: CorpusEndpoint, strata: Sequence[str] | None, *, by_stratum: bool) -> Iterator[Endpoint]:
-    items = [item for item in one.items if strata is None or item.stratum in strata]
+def _endpoints(endpoint: CorpusEndpoint, strata: Sequence[str] | None, *, by_stratum: bool) -> Iterator[Endpoint]:
+    items = [item for item in endpoint.items if strata is None or item.stratum in strata]
     if not by_stratum:
         if items:
-            yield Endpoint(one.id, one.read.label, tuple(_request(one.read, item) for item in items), ERROR_POINTERS)
+            yield Endpoint(
+                endpoint.id, endpoint.read.label, tuple(_request(endpoint.read, item) for item in items), ERROR_POINTERS
+            )
         return
-    for stratum in one.strata:
-        requests = tuple(_request(one.read, item) for item in items if item.stratum == stratum.name)
+    for stratum in endpoint.strata:
+        requests = tuple(_request(endpoint.read, item) for item in items if item.stratum == stratum.name)
         if requests:
-            label = f"{one.read.label}, {stratum.name}"
-            yield Endpoint(_stratum_id(one.id, stratum.name), label, requests, ERROR_POINTERS)
+            label = f"{endpoint.read.label}, {stratum.name}"
+            yield Endpoint(_stratum_id(endpoint.id, stratum.name), label, requests, ERROR_POINTERS)
 
 
 def _stratum_id(endpoint_id: str, name: str) -> str:

@@ -73,13 +73,13 @@ def read_pruning(server: DiscoveredServer, client: MeshClient) -> Pruning:
     """
     if server.offer(bodies.BLOCK).state is not Offering.OFFERED:
         return Pruning(None) if server.oldest is None else _pruning(server, server.oldest.index)
-    found = first_answered(server, client, server.first_index, server.current.index)
-    return Pruning(None) if found is None else _pruning(server, found)
+    result = first_answered(server, client, server.first_index, server.current.index)
+    return Pruning(None) if result is None else _pruning(server, result)
 
 
 def _pruning(server: DiscoveredServer, oldest: int) -> Pruning:
-    told = server.oldest is not None and server.oldest.index == oldest
-    return Pruning(oldest > server.genesis.index + 1, oldest, max(1, server.current.index - oldest + 1), told)
+    reported = server.oldest is not None and server.oldest.index == oldest
+    return Pruning(oldest > server.genesis.index + 1, oldest, max(1, server.current.index - oldest + 1), reported)
 
 
 def first_answered(server: DiscoveredServer, client: MeshClient, first: int, last: int) -> int | None:

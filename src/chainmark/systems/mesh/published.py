@@ -330,13 +330,13 @@ class _Reader:
             return
         variant = self._tabs.pop(0) if self._tabs else ""
         notes, self._notes = tuple(self._notes), []
-        told = " ".join(notes)
-        retained, sla, huge = _RETAINED.search(told), _SLA.search(told), _HUGE.match(variant)
+        text = " ".join(notes)
+        retained, sla, huge = _RETAINED.search(text), _SLA.search(text), _HUGE.match(variant)
         self._scenarios.append(
             PublishedScenario(
                 profile=self._profile,
                 machine=self._machine,
-                pruning=self._pruning or ("disabled" if "with pruning disabled" in told else None),
+                pruning=self._pruning or ("disabled" if "with pruning disabled" in text else None),
                 retained_days=int(retained[1]) if retained else None,
                 retained_blocks=int(retained[2]) if retained else None,
                 variant=variant,

@@ -66,11 +66,11 @@ def parts_of(order: ImportRequest) -> list[str]:
     Raises:
         UsageError: the file is no such page, or has no table of the version that was asked for.
     """
-    found = [name for table, name in _tables(order) if order.version in {None, table.version}]
-    if not found:
+    results = [name for table, name in _tables(order) if order.version in {None, table.version}]
+    if not results:
         versions = ", ".join(dict.fromkeys(table.version for table, _ in _tables(order)))
         raise UsageError(f"the page has no table of `{order.version}`", f"it has {versions}")
-    return found
+    return results
 
 
 def ingest_published(order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
@@ -110,21 +110,21 @@ def _stated(scenario: PublishedScenario) -> dict[str, str]:
 
 
 def _pruning(scenario: PublishedScenario) -> str:
-    kept = f", {scenario.retained_days} days" if scenario.retained_days else ""
-    return f"{scenario.pruning}{kept}"
+    retained = f", {scenario.retained_days} days" if scenario.retained_days else ""
+    return f"{scenario.pruning}{retained}"
 
 
 def labels_of(scenario: PublishedScenario) -> dict[str, list[str]]:
     """By what a run of the table is found, as those that are measured; see `Manifest.labels`."""
     is_huge = scenario.address_transactions is not None
-    told = {
+    reported = {
         "scenario": [scenario.variant, "huge address"] if is_huge else [STANDARD],
         "hardware": [word for word in (scenario.profile, scenario.machine) if word],
         "deployment": [scenario.deployment or ""],
         PRUNING.id: pruning_words(_pruning(scenario), str(scenario.pruning)) if scenario.pruning else [],
         ENDPOINT: [row.endpoint for row in scenario.rows],
     }
-    return {key: words for key, words in told.items() if any(words)}
+    return {key: words for key, words in reported.items() if any(words)}
 
 
 def endpoint_id(label: str) -> str:

@@ -95,7 +95,7 @@ class MeshApi:
             target=order.target,
             endpoints=endpoints,
             strata=corpus.strata_counts(),
-            sizes={id_: {_COUNTED.get(key, key): span for key, span in one.items()} for id_, one in ranges.items()},
+            sizes={id_: {_COUNTED.get(key, key): span for key, span in item.items()} for id_, item in ranges.items()},
             skipped=_asked_for(skipped, order.endpoints or mesh.mesh.endpoints),
             corpus_hash=corpus.hash,
             facts=_facts(server, corpus, pruning),
@@ -137,14 +137,17 @@ def _corpus_record(corpus: Corpus) -> KeptCorpus:
     return KeptCorpus(
         hash=corpus.hash,
         network=corpus.network_name,
-        requests={one.read.label: corpus.strata_counts()[one.id] for one in corpus.endpoints},
+        requests={endpoint.read.label: corpus.strata_counts()[endpoint.id] for endpoint in corpus.endpoints},
         refused=tuple(_wrong(corpus.refused)),
         skipped=corpus.skipped(),
     )
 
 
 def _wrong(refusals: Sequence[Refusal]) -> list[WrongRequest]:
-    return [WrongRequest(READS_BY_ID[one.endpoint].label, canonical(one.body), one.reason) for one in refusals]
+    return [
+        WrongRequest(READS_BY_ID[refusal.endpoint].label, canonical(refusal.body), refusal.reason)
+        for refusal in refusals
+    ]
 
 
 def _corpus(
@@ -164,7 +167,7 @@ def _corpus(
     if not corpus.validated:
         return corpus.validated_by(server, client, progress), []
     wrong = corpus.check_against(server, client, progress)
-    items = sum(len(one.items) for one in corpus.endpoints)
+    items = sum(len(endpoint.items) for endpoint in corpus.endpoints)
     if len(wrong) == items:
         raise UsageError(
             f"{server.url} answers none of the {items} requests of {order.corpus} correctly: {wrong[0].reason}",
@@ -187,17 +190,17 @@ def read_corpus(path: Path, server: DiscoveredServer) -> Corpus:
 def _subject(server: DiscoveredServer, version: str | None) -> Subject:
     versions = server.versions
     middleware = versions.get(_MIDDLEWARE)
-    told = middleware or versions.get(NODE_VERSION) or UNVERSIONED
+    reported = middleware or versions.get(NODE_VERSION) or UNVERSIONED
     name = f"{server.network['blockchain']} Mesh API"
-    return Subject(system="mesh", name=name, version=version or told, build=f"node {versions.get(NODE_VERSION)}")
+    return Subject(system="mesh", name=name, version=version or reported, build=f"node {versions.get(NODE_VERSION)}")
 
 
 def _contradictions(server: DiscoveredServer, version: str | None) -> tuple[str, ...]:
     """Whether the server tells another version than it is called; the label may mean its middleware or its node."""
-    told = [one for key in (_MIDDLEWARE, NODE_VERSION) if (one := server.versions.get(key))]
-    if version is None or not told or not all(contradicts(version, one) for one in told):
+    messages = [item for key in (_MIDDLEWARE, NODE_VERSION) if (item := server.versions.get(key))]
+    if version is None or not messages or not all(contradicts(version, entry) for entry in messages):
         return ()
-    return (f"the server is of version {' with node '.join(told)}, not {version}",)
+    return (f"the server is of version {' with node '.join(messages)}, not {version}",)
 
 
 def _skipped(server: DiscoveredServer, corpus: Corpus) -> dict[str, str]:
@@ -220,9 +223,9 @@ def _asked_for(skipped: Mapping[str, str], names: Sequence[str]) -> dict[str, st
 
 
 def _facts(server: DiscoveredServer, corpus: Corpus, pruning: Pruning) -> tuple[Fact, ...]:
-    told = {name.removesuffix("_version"): text or "not stated" for name, text in server.versions.items()}
-    versions = ", ".join(f"{name} {text}" for name, text in told.items())
-    items = sum(len(one.items) for one in corpus.endpoints)
+    reported = {name.removesuffix("_version"): text or "not stated" for name, text in server.versions.items()}
+    versions = ", ".join(f"{name} {text}" for name, text in reported.items())
+    items = sum(len(endpoint.items) for endpoint in corpus.endpoints)
     return (
         Fact(label="Network", value=server.network_name),
         Fact(label="Versions", value=versions),
@@ -233,10 +236,10 @@ def _facts(server: DiscoveredServer, corpus: Corpus, pruning: Pruning) -> tuple[
 
 
 def _warnings(wrong: Sequence[Refusal]) -> list[str]:
-    counts = Counter(one.endpoint for one in wrong)
+    counts = Counter(refusal.endpoint for refusal in wrong)
     return [
         f"of the pinned requests to {READS_BY_ID[endpoint].label}, this server does not answer {count} rightly; "
-        f"they count as errors: {next(one.reason for one in wrong if one.endpoint == endpoint)}"
+        f"they count as errors: {next(refusal.reason for refusal in wrong if refusal.endpoint == endpoint)}"
         for endpoint, count in sorted(counts.items())
     ]
 

@@ -16,31 +16,33 @@ _PEERS = (("header_remote_addr", "header_remote_port"), ("block_remote_addr", "b
 _TOLERANCE_MS = 1
 
 
-def set_beside(ours: Sequence[BlockSample], theirs: Sequence[BlockSample], lives: pl.DataFrame, file: str) -> Beside:
+def set_beside(
+    ours: Sequence[BlockSample], theirs: Sequence[BlockSample], data_frame: pl.DataFrame, file: str
+) -> Beside:
     """Compare the samples of the same blocks.
 
     Args:
         ours, theirs: samples.
-        lives: what the host knew of every block, with its `class`, which says why one is no sample here.
+        data_frame: what the host knew of every block, with its `class`, which says why one is no sample here.
         file: how theirs are called.
     """
-    known = {one.block_hash: one for one in ours}
-    others = {one.block_hash.strip('"'): one for one in theirs}
+    known = {item.block_hash: item for item in ours}
+    others = {item.block_hash.strip('"'): item for item in theirs}
     common = [name for name in known if name in others]
-    heard = dict(zip(lives["block"], lives["class"], strict=True))
-    alone = [one for name, one in others.items() if name not in known]
-    unheard = [one.block_number for one in alone if one.block_hash.strip('"') not in heard]
-    heights: list[int] = lives["block_no"].drop_nulls().to_list()
+    heard = dict(zip(data_frame["block"], data_frame["class"], strict=True))
+    alone = [sample for name, sample in others.items() if name not in known]
+    unheard = [sample.block_number for sample in alone if sample.block_hash.strip('"') not in heard]
+    heights: list[int] = data_frame["block_no"].drop_nulls().to_list()
     low, high = min(heights, default=0), max(heights, default=0)
     inside = [height for height in unheard if low < height < high]
     return Beside(
         file=file,
         common=len(common),
         figures=len(common) * (len(_EXACT) + len(_DELTAS)),
-        differences=[one for name in common for one in _differences(known[name], others[name])],
-        only_ours=sorted(one.block_number for name, one in known.items() if name not in others),
+        differences=[difference for name in common for difference in _differences(known[name], others[name])],
+        only_ours=sorted(sample.block_number for name, sample in known.items() if name not in others),
         only_theirs=sorted(
-            (one.block_number, heard[name]) for one in alone if (name := one.block_hash.strip('"')) in heard
+            (sample.block_number, heard[name]) for sample in alone if (name := sample.block_hash.strip('"')) in heard
         ),
         not_in_log=sorted(inside),
         outside=len(unheard) - len(inside),
@@ -53,11 +55,11 @@ def _peer(sample: BlockSample, names: tuple[str, str]) -> tuple[str, str]:
 
 
 def _differences(ours: BlockSample, theirs: BlockSample) -> list[SampleDifference]:
-    found = []
+    sample_differences = []
     for name in (*_EXACT, *_DELTAS):
         own, other = getattr(ours, name), getattr(theirs, name)
         if not _equal(name, own, other):
-            found.append(
+            sample_differences.append(
                 SampleDifference(
                     block_number=ours.block_number,
                     block_hash=ours.block_hash,
@@ -66,7 +68,7 @@ def _differences(ours: BlockSample, theirs: BlockSample) -> list[SampleDifferenc
                     theirs=str(other),
                 )
             )
-    return found
+    return sample_differences
 
 
 def _equal(name: str, own: int, other: int) -> bool:

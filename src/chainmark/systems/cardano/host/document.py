@@ -140,7 +140,7 @@ def _delay_table(report: HostReport) -> Table:
 
 def _delay_row(report: HostReport, metric_id: str, name: str, whose: str) -> TableRow:
     label = report.catalogue.metric(metric_id).label
-    values = [_value(report, metric_id, one) for one in _CENTILES]
+    values = [_value(report, metric_id, item) for item in _CENTILES]
     return row_of(label, BLOCKPERF_NAMES.get(name, ""), whose, *_scaled("s", values))
 
 
@@ -160,8 +160,8 @@ def _chart(blocks: Sequence[SeenBlock]) -> list[Block]:
     """The share of blocks over time since their slot: header here, and adopted."""
     if not blocks:
         return []
-    headers = np.array([one.sample.header_delta / 1e3 for one in blocks])
-    adopted = np.array([one.adopted_s for one in blocks])
+    headers = np.array([block.sample.header_delta / 1e3 for block in blocks])
+    adopted = np.array([block.adopted_s for block in blocks])
     edge_s = float(np.quantile(adopted, 0.99))
     rows = [
         {"label": label, "x": units.rounded(float(value)), "y": units.rounded(float(share))}
@@ -226,8 +226,10 @@ def _resources(report: HostReport) -> dict[str, str]:
     for metric_id in _RESOURCES:
         metric = report.catalogue.metric(metric_id)
         values = {name: _value(report, metric_id, name) for name in ("mean", "p99", "max")}
-        told = [f"{name} {units.quantity(value, metric.unit)}" for name, value in values.items() if value is not None]
-        facts[metric.label] = one_line(told) or "not logged: trace Resources at Info"
+        messages = [
+            f"{name} {units.quantity(value, metric.unit)}" for name, value in values.items() if value is not None
+        ]
+        facts[metric.label] = one_line(messages) or "not logged: trace Resources at Info"
     return facts
 
 
@@ -235,12 +237,12 @@ def _peer_table(report: HostReport) -> Table:
     total = max(len(report.blocks), 1)
     rows = [
         row_of(
-            one.peer,
-            units.plain_percent(one.headers / total),
-            units.plain_percent(one.blocks / total),
-            units.quantity(one.fetch_p50_s, "s"),
+            peer.peer,
+            units.plain_percent(peer.headers / total),
+            units.plain_percent(peer.blocks / total),
+            units.quantity(peer.fetch_p50_s, "s"),
         )
-        for one in report.peers[:_PEERS]
+        for peer in report.peers[:_PEERS]
     ]
     columns = [*words("peer"), Column("first headers"), Column("blocks"), Column("median fetch")]
     more = len(report.peers) - _PEERS
@@ -251,13 +253,13 @@ def _peer_table(report: HostReport) -> Table:
 def _slowest_table(report: HostReport) -> Table:
     columns = [*words("height", "slot start"), *map(Column, ("header", "request", "fetch", "adopt", "adopted after"))]
     columns += words("from")
-    rows = [_slow_row(one) for one in report.slowest]
+    rows = [_slow_row(seen_block) for seen_block in report.slowest]
     notes = ["chainmark block RUN HEIGHT shows one block with its log lines."] if rows else []
     return Table("slowest", "The slowest blocks", columns, rows, notes)
 
 
-def _slow_row(one: SeenBlock) -> TableRow:
-    sample = one.sample
+def _slow_row(seen_block: SeenBlock) -> TableRow:
+    sample = seen_block.sample
     deltas = (
         sample.header_delta,
         sample.block_request_delta,
@@ -266,31 +268,32 @@ def _slow_row(one: SeenBlock) -> TableRow:
     )
     cells = [TableCell(units.count(delta), "ms") for delta in deltas]
     peer = f"{sample.block_remote_addr}:{sample.block_remote_port}"
-    height, start = units.count(sample.block_number), units.utc_of_nanoseconds(one.time_ns)
-    return row_of(height, start, *cells, units.quantity(one.adopted_s, "s"), peer)
+    height, start = units.count(sample.block_number), units.utc_of_nanoseconds(seen_block.time_ns)
+    return row_of(height, start, *cells, units.quantity(seen_block.adopted_s, "s"), peer)
 
 
 def _beside_sentence(beside: Beside) -> str:
-    told = [
+    messages = [
         f"{units.plural(beside.common, 'block')} in both, {units.count(beside.figures)} figures compared, "
         f"{units.count(len(beside.differences))} {'differs' if len(beside.differences) == 1 else 'differ'}"
     ]
     if lacking := len(beside.only_theirs) + len(beside.not_in_log):
-        told.append(f"{units.plural(lacking, 'block')} only in {beside.file}")
+        messages.append(f"{units.plural(lacking, 'block')} only in {beside.file}")
     if beside.outside:
-        told.append(f"{units.plural(beside.outside, 'block')} there from before or after this log")
+        messages.append(f"{units.plural(beside.outside, 'block')} there from before or after this log")
     if beside.only_ours:
-        told.append(f"{units.plural(len(beside.only_ours), 'block')} only here")
+        messages.append(f"{units.plural(len(beside.only_ours), 'block')} only here")
     if beside.masked:
-        told.append(
+        messages.append(
             f"{units.plural(beside.masked, 'peer address', 'peer addresses')} not the same, which may be masked"
         )
-    return "; ".join(told)
+    return "; ".join(messages)
 
 
 def _beside(beside: Beside) -> list[Block]:
     rows = [
-        row_of(units.count(one.block_number), one.field, one.ours, one.theirs) for one in beside.differences[:_LISTED]
+        row_of(units.count(difference.block_number), difference.field, difference.ours, difference.theirs)
+        for difference in beside.differences[:_LISTED]
     ]
     rows += [row_of(units.count(height), "block", why, "a sample") for height, why in beside.only_theirs[:_LISTED]]
     rows += [

@@ -41,9 +41,9 @@ def to_follow(order: ImportRequest, stated: StatedGenesis) -> ImportRequest:
     """
     if order.path.is_dir():
         raise UsageError(f"`{order.path}` is a folder, and one log can be followed", "give the file that grows")
-    found = replace(order, genesis=find_genesis(order.path.parent, order.genesis))
-    genesis_of(found, stated)
-    return found
+    import_request = replace(order, genesis=find_genesis(order.path.parent, order.genesis))
+    genesis_of(import_request, stated)
+    return import_request
 
 
 def genesis_of(order: ImportRequest, stated: StatedGenesis) -> Genesis:

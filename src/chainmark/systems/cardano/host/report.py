@@ -35,7 +35,7 @@ def host_report(run: SealedRun, against: Path | None) -> HostReport:
     beside = None
     if against is not None:
         classed = lives.with_columns(block_class().alias("class"))
-        beside = set_beside([one.sample for one in blocks], read_samples(against), classed, against.name)
+        beside = set_beside([block.sample for block in blocks], read_samples(against), classed, against.name)
     host = lives["host"].first()
     return HostReport(
         host="the host" if host is None else str(host),
@@ -45,7 +45,7 @@ def host_report(run: SealedRun, against: Path | None) -> HostReport:
         chain=_chain(run, lives),
         peers=_peers(run),
         blocks=blocks,
-        slowest=sorted(blocks, key=lambda one: (-one.adopted_s, one.sample.block_number))[:_SLOWEST],
+        slowest=sorted(blocks, key=lambda block: (-block.adopted_s, block.sample.block_number))[:_SLOWEST],
         beside=beside,
         caveats=caveats_of([run.manifest]),
     )
@@ -56,10 +56,10 @@ def is_of_one_host(run: SealedRun) -> bool:
     return any(population.id == RECEIVED for population in run.catalogue.populations)
 
 
-def seen_blocks(run: SealedRun, lives: pl.DataFrame) -> list[SeenBlock]:
+def seen_blocks(run: SealedRun, data_frame: pl.DataFrame) -> list[SeenBlock]:
     """The run's samples as the other tools give them, the oldest first."""
-    told = run.samples(RECEIVED).select("block", "received_adopted_s", "received_switches")
-    joined = told.join(lives, on="block", how="inner", maintain_order="left")
+    frame = run.samples(RECEIVED).select("block", "received_adopted_s", "received_switches")
+    joined = frame.join(data_frame, on="block", how="inner", maintain_order="left")
     spans = {
         "header_delta": pl.col("noticed_ns") - pl.col("slot_start_ns"),
         "block_request_delta": pl.col("answered_request_ns") - pl.col("noticed_ns"),
@@ -99,8 +99,8 @@ def _address(peer: object) -> tuple[str, str]:
     return address.strip("[]"), port
 
 
-def _chain(run: SealedRun, lives: pl.DataFrame) -> ObservedChain:
-    sound = lives.filter(pl.col("role") != "error")
+def _chain(run: SealedRun, data_frame: pl.DataFrame) -> ObservedChain:
+    sound = data_frame.filter(pl.col("role") != "error")
     heights = sound.drop_nulls("block_no").group_by("block_no").len()
     forged = sound.filter(pl.col("role") == "forger")
     top = sound["block_no"].max()
@@ -130,9 +130,9 @@ def _forge_loop(run: SealedRun) -> tuple[int | None, int | None]:
 
 def _peers(run: SealedRun) -> list[PeerRow]:
     """Every peer that sent a first header or a block, the one that sent most blocks first."""
-    told = run.samples(RECEIVED)
-    headers = told.group_by(peer="header_from").agg(headers=pl.len())
-    blocks = told.group_by(peer="fetched_from").agg(blocks=pl.len(), fetch_p50_s=pl.col("fetch_delay_s").median())
+    frame = run.samples(RECEIVED)
+    headers = frame.group_by(peer="header_from").agg(headers=pl.len())
+    blocks = frame.group_by(peer="fetched_from").agg(blocks=pl.len(), fetch_p50_s=pl.col("fetch_delay_s").median())
     joined = headers.join(blocks, on="peer", how="full", coalesce=True)
     joined = joined.with_columns(pl.col("headers", "blocks").fill_null(0))
     ordered = joined.sort("blocks", "headers", "peer", descending=[True, True, False])

@@ -73,7 +73,7 @@ def read_samples(path: Path) -> list[BlockSample]:
         if not path.is_file():
             raise UsageError(f"there is no file `{path}`", "give the samples that blockperf or openblockperf wrote")
         text = path.read_bytes().decode("utf-8", errors="replace")
-    found: dict[str, BlockSample] = {}
+    block_samples: dict[str, BlockSample] = {}
     for number, record in enumerate(_records(text, path), start=1):
         try:
             sample = BlockSample.model_validate(record)
@@ -81,10 +81,10 @@ def read_samples(path: Path) -> list[BlockSample]:
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"]) or "it"
             raise UsageError(f"sample {number} of {path} is none: {field}: {first['msg']}", _HINT) from error
-        found.setdefault(sample.block_hash.strip('"'), sample)
-    if not found:
+        block_samples.setdefault(sample.block_hash.strip('"'), sample)
+    if not block_samples:
         raise UsageError(f"{path} holds no sample", _HINT)
-    return list(found.values())
+    return list(block_samples.values())
 
 
 def is_samples(path: Path) -> bool:

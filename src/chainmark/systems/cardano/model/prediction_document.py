@@ -152,8 +152,8 @@ def _scenarios(prediction: Prediction, names: Sequence[str]) -> list[Table]:
 
 def _unnamed_changes(scenario: ScenarioEntry, name: str) -> list[str]:
     """The changes that a scenario's name does not tell."""
-    told = (", ".join(scenario.changes), " and ".join(scenario.changes))
-    return [] if not scenario.changes or name in told else scenario.changes
+    reported = (", ".join(scenario.changes), " and ".join(scenario.changes))
+    return [] if not scenario.changes or name in reported else scenario.changes
 
 
 def scale_of(row: ScenarioRow, metric: Metric, beside: Sequence[ScenarioRow] = ()) -> modelled.RowScale:
@@ -169,14 +169,14 @@ def _values(row: ScenarioRow) -> list[float | None]:
 def _tables(prediction: Prediction, names: Sequence[str]) -> list[tuple[Table, list[str]]]:
     """The catalogue's tables with their metrics' ids: those of the whole first, then the others, in its order."""
     rows = {row.metric_id: row for row in prediction.rows}
-    found = []
+    results = []
     for group in prediction.catalogue.tables:
         metrics = [m for m in prediction.catalogue.ordered() if m.table == group.id and m.id in rows]
         if metrics:
             table = _table(prediction, names, group, [(m, rows[m.id]) for m in metrics])
-            found.append((table, [metric.id for metric in metrics]))
+            results.append((table, [metric.id for metric in metrics]))
     whole = set(prediction.contribution_metric_ids)
-    return sorted(found, key=lambda pair: not set(pair[1]) & whole)
+    return sorted(results, key=lambda pair: not set(pair[1]) & whole)
 
 
 def _table(
@@ -256,16 +256,16 @@ def _contributions(prediction: Prediction, names: Sequence[str]) -> list[Block]:
 def _splits(prediction: Prediction, names: Sequence[str]) -> list[Block]:
     """Of every scenario's changes, what the network and the nodes are."""
     tables: list[Block] = []
-    for one in prediction.splits:
-        if not one.splits:
+    for split in prediction.splits:
+        if not split.splits:
             continue
-        table = split_table(prediction.catalogue, one.splits, f"split-{one.scenario}")
-        tables.append(replace(table, title=f"{TITLE}: {names[one.scenario]} against {names[0]}", notes=[SPLIT_READ]))
+        table = split_table(prediction.catalogue, split.splits, f"split-{split.scenario}")
+        tables.append(replace(table, title=f"{TITLE}: {names[split.scenario]} against {names[0]}", notes=[SPLIT_READ]))
     return tables
 
 
 def _parts(contributions: Sequence[Contribution], stages: Sequence[str], index: int) -> Parts:
-    found: dict[int, dict[str, float]] = {}
+    results: dict[int, dict[str, float]] = {}
     for item in contributions:
-        found.setdefault(item.scenario, {})[item.stage] = item.values[index]
-    return {scenario: [values.get(stage, 0.0) for stage in stages] for scenario, values in sorted(found.items())}
+        results.setdefault(item.scenario, {})[item.stage] = item.values[index]
+    return {scenario: [values.get(stage, 0.0) for stage in stages] for scenario, values in sorted(results.items())}

@@ -229,8 +229,8 @@ class RoundTripRow(BaseModel):
         """How far it is from the one by pings, as a fraction; None where no difference can be seen."""
         if self.measured_s is None:
             return None
-        found = Modelled(value=self.inferred_s - self.measured_s, standard_error=self.standard_error_s)
-        return found.relative_to(self.measured_s) if found.differs_from_zero and self.measured_s > 0.0 else None
+        result = Modelled(value=self.inferred_s - self.measured_s, standard_error=self.standard_error_s)
+        return result.relative_to(self.measured_s) if result.differs_from_zero and self.measured_s > 0.0 else None
 
 
 class Explanation(BaseModel):

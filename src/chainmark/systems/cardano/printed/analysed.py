@@ -70,55 +70,55 @@ def analysed_column(summary: Path, catalogue: Catalogue) -> PrintedRun:
     Raises:
         UsageError: the summary does not say which run it is of, or no file of figures lies beside it.
     """
-    told: dict[str, Any] = json.loads(summary.read_text(encoding="utf-8"))
+    reported: dict[str, Any] = json.loads(summary.read_text(encoding="utf-8"))
     files = [path for name in FIGURE_FILES if (path := summary.with_name(name)).is_file()]
     if not files:
         raise UsageError(
             f"{summary} has no figures beside it", f"put {' and '.join(FIGURE_FILES)} of the same analysis there"
         )
-    name, facts = _name(summary, told), _facts(summary, told)
-    workload = workload_of_script(script) if (script := _script(told)) else "value-only"
+    name, facts = _name(summary, reported), _facts(summary, reported)
+    workload = workload_of_script(script) if (script := _script(reported)) else "value-only"
     return PrintedRun((name,), workload, {"Identifier": name, **facts}, _cells(files, catalogue), (summary, *files))
 
 
-def _at(told: Any, place: tuple[str, ...]) -> Any:
+def _at(reported: Any, place: tuple[str, ...]) -> Any:
     for key in place:
-        told = told.get(key) if isinstance(told, Mapping) else None
-    return told
+        reported = reported.get(key) if isinstance(reported, Mapping) else None
+    return reported
 
 
-def _name(summary: Path, told: Mapping[str, Any]) -> str:
+def _name(summary: Path, reported: Mapping[str, Any]) -> str:
     node = ("sumMeta", "manifest", PACKAGES[0], "version")
-    names = (_at(told, place) for place in (("sumMeta", "ident"), node, ("sumMeta", "tag")))
-    found = next((str(name) for name in names if name not in {None, "", UNKNOWN}), None)
-    if found is None:
+    names = (_at(reported, place) for place in (("sumMeta", "ident"), node, ("sumMeta", "tag")))
+    result = next((str(name) for name in names if name not in {None, "", UNKNOWN}), None)
+    if result is None:
         raise UsageError(f"{summary} does not say which version it is of", "`sumMeta` has an `ident` where it does")
-    return found
+    return result
 
 
-def _facts(summary: Path, told: Mapping[str, Any]) -> dict[str, str]:
-    date, time = _start(summary, told)
-    facts = {label: str(value) for label, place in _STATED.items() if (value := _at(told, place)) is not None}
+def _facts(summary: Path, reported: Mapping[str, Any]) -> dict[str, str]:
+    date, time = _start(summary, reported)
+    facts = {label: str(value) for label, place in _STATED.items() if (value := _at(reported, place)) is not None}
     facts |= {
         f"{package} {label}": str(value)
         for package in PACKAGES
         for label, key in (("version", "version"), ("git", "commit"))
-        if (value := _at(told, ("sumMeta", "manifest", package, key))) is not None
+        if (value := _at(reported, ("sumMeta", "manifest", package, key))) is not None
     }
-    filters = told.get("sumFilters")
+    filters = reported.get("sumFilters")
     if isinstance(filters, list) and len(filters) == 2 and isinstance(filters[1], list):
         facts["Number of filters applied"] = str(len(filters[1]))
-    slots = _at(told, ("sumDomainSlots", "ddFilteredCount", "cdfAverage"))
+    slots = _at(reported, ("sumDomainSlots", "ddFilteredCount", "cdfAverage"))
     if isinstance(slots, int | float):
         facts["Slots analysed"] = str(math.floor(slots))
-    if script := _script(told):
+    if script := _script(reported):
         facts["Plutus script"] = script
-    facts["Analysis date"] = str(told.get("sumAnalysisTime", ""))[:10]
+    facts["Analysis date"] = str(reported.get("sumAnalysisTime", ""))[:10]
     return {**facts, "Cluster system start date": date, "Cluster system start time": time}
 
 
-def _start(summary: Path, told: Mapping[str, Any]) -> tuple[str, str]:
-    text = _at(told, ("sumGenesis", "systemStart"))
+def _start(summary: Path, reported: Mapping[str, Any]) -> tuple[str, str]:
+    text = _at(reported, ("sumGenesis", "systemStart"))
     try:
         start = datetime.fromisoformat(str(text).replace("Z", "+00:00")).astimezone(UTC)
     except ValueError as error:
@@ -128,14 +128,16 @@ def _start(summary: Path, told: Mapping[str, Any]) -> tuple[str, str]:
     return start.strftime("%Y-%m-%d"), start.strftime("%H:%M:%S")
 
 
-def _script(told: Mapping[str, Any]) -> str:
-    script = _at(told, ("sumWorkload", "plutus", "script"))
+def _script(reported: Mapping[str, Any]) -> str:
+    script = _at(reported, ("sumWorkload", "plutus", "script"))
     return script if isinstance(script, str) else ""
 
 
 def _cells(files: list[Path], catalogue: Catalogue) -> dict[str, PrintedFigure]:
     """The averages that the reports show, with all digits."""
     metrics = {metric.published_id: metric.id for metric in catalogue.metrics if metric.published_id}
-    figures = {name: one for path in files for name, one in read_theirs(path).figures.items()}
-    values = {metrics[name]: one[_AVERAGE] for name, one in figures.items() if name in metrics and _AVERAGE in one}
+    figures = {name: figure for path in files for name, figure in read_theirs(path).figures.items()}
+    values = {
+        metrics[name]: figure[_AVERAGE] for name, figure in figures.items() if name in metrics and _AVERAGE in figure
+    }
     return {metric: PrintedFigure(repr(value), math.ulp(value)) for metric, value in values.items()}

@@ -80,8 +80,8 @@ def report_files(source: Path, catalogue: Catalogue) -> list[Path]:
     if source.is_file():
         # Of a PDF it is said why it is no report; any other file may be a log.
         return [source] if source.suffix.lower() == ".pdf" or _is_report(source, catalogue) else []
-    found = (path for path in source.rglob("*") if path.suffix.lower() in SUFFIXES)
-    return sorted(path for path in found if path.is_file() and _is_report(path, catalogue))
+    paths = (path for path in source.rglob("*") if path.suffix.lower() in SUFFIXES)
+    return sorted(path for path in paths if path.is_file() and _is_report(path, catalogue))
 
 
 def _is_report(path: Path, catalogue: Catalogue) -> bool:
@@ -102,13 +102,13 @@ def columns_of(files: Sequence[Path], catalogue: Catalogue) -> list[PrintedRun]:
     """
     contents = [(path, read_content(path, catalogue)) for path in files]
     contents.sort(key=lambda item: (_newest_day(item[1]), item[0].name))
-    found: dict[str, PrintedRun] = {}
+    printed_runs: dict[str, PrintedRun] = {}
     for path, content in contents:
         for place in range(len(content.versions)):
             column = _column(path, content, place, catalogue)
-            known = found.get(column.identity)
-            found[column.identity] = column if known is None else known.joined(column)
-    return sorted(found.values(), key=lambda column: column.identity)
+            known = printed_runs.get(column.identity)
+            printed_runs[column.identity] = column if known is None else known.joined(column)
+    return sorted(printed_runs.values(), key=lambda column: column.identity)
 
 
 def _newest_day(content: ReportContent) -> str:

@@ -59,11 +59,11 @@ def parts_of(order: ImportRequest, catalogue: Catalogue) -> list[str]:
     if not isinstance(order.source, Path) or not (columns := _columns(order.source, catalogue)):
         return []
     _check_options(order)
-    found = [column.identity for column in columns if order.version is None or order.version in column.names]
-    if not found:
+    identities = [column.identity for column in columns if order.version is None or order.version in column.names]
+    if not identities:
         versions = ", ".join(dict.fromkeys(name for column in columns for name in column.names))
         raise UsageError(f"`{order.source}` has no column `{order.version}`", f"it has {versions}")
-    return found
+    return identities
 
 
 def _columns(source: Path, catalogue: Catalogue) -> list[PrintedRun]:
@@ -127,7 +127,7 @@ def ingest_printed(order: ImportRequest, catalogue: Catalogue, progress: Progres
         UsageError: the reports have no such run.
     """
     columns = _columns(order.path, catalogue)
-    column = next((one for one in columns if one.identity == order.part), None)
+    column = next((item for item in columns if item.identity == order.part), None)
     if column is None:
         raise UsageError(f"`{order.source}` has no run `{order.part}`")
     progress.stage(f"reading {column.names[0]}")
@@ -165,12 +165,12 @@ def _stated(facts: Mapping[str, str], label: str) -> str | None:
 def _samples(facts: Mapping[str, str]) -> dict[str, int]:
     """How many samples there were of each population, as far as the reports say."""
     blocks, hosts, slots = (_whole(facts.get(label)) for label in ("Blocks analysed", "Machines", "Slots analysed"))
-    found = {
+    result = {
         "block": blocks,
         "host": hosts,
         "slot_host": hosts * slots if hosts and slots else None,
     }
-    return {population: count for population, count in found.items() if count}
+    return {population: count for population, count in result.items() if count}
 
 
 def _summaries(column: PrintedRun, catalogue: Catalogue) -> list[MetricSummary]:
@@ -199,7 +199,7 @@ def _workload(column: PrintedRun) -> dict[str, Scalar | list[Scalar]]:
     stated = {
         key: _number(value)
         for key, labels in _STATED.items()
-        if (value := next((told for label in labels if (told := _stated(facts, label))), None))
+        if (value := next((reported for label in labels if (reported := _stated(facts, label))), None))
     }
     script = _stated(facts, "Plutus script")
     other = "plutus-other" if column.workload.startswith("Plutus") else column.workload
@@ -215,14 +215,14 @@ def _workload(column: PrintedRun) -> dict[str, Scalar | list[Scalar]]:
 
 def _packages(facts: Mapping[str, str]) -> dict[str, Scalar | list[Scalar]]:
     """The packages with their commits; the node's own is the subject's: builds of one release may differ in it."""
-    found: dict[str, Scalar | list[Scalar]] = {}
+    scalars: dict[str, Scalar | list[Scalar]] = {}
     for package in PACKAGES:
         version, commit = _stated(facts, f"{package} version"), _stated(facts, f"{package} git")
         if package == PACKAGES[0]:
             commit = None
         if version or commit:
-            found[package] = f"{version or UNKNOWN} ({commit})" if commit else str(version)
-    return found
+            scalars[package] = f"{version or UNKNOWN} ({commit})" if commit else str(version)
+    return scalars
 
 
 def _imported(column: PrintedRun, catalogue: Catalogue) -> Imported:

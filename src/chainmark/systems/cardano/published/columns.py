@@ -107,16 +107,16 @@ def workload_name(catalogue: Catalogue, manifest: Manifest) -> str:
     """What the run's workload is called: by the key that the catalogue names, else by its profile."""
     reports = reports_of(catalogue)
     key = reports.workload if reports is not None else "workload.name"
-    found = manifest.workload.get(key)
-    return str(found if found is not None else _at(manifest.profile, key) or manifest.profile_name)
+    result = manifest.workload.get(key)
+    return str(result if result is not None else _at(manifest.profile, key) or manifest.profile_name)
 
 
 def _at(tree: Mapping[str, object], key: str) -> object:
     """The value of a dotted key; None where there is none."""
-    found: object = tree
+    result: object = tree
     for part in key.split("."):
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return found
+        result = result.get(part) if isinstance(result, Mapping) else None
+    return result
 
 
 def rules_of(catalogue: Catalogue, manifest: Manifest) -> str:
@@ -149,8 +149,8 @@ class _Values:
 
     def __init__(self, runs: Sequence[LoadedRun], *, published_rules: bool) -> None:
         self._runs = runs
-        kept = [figures_of(run) for run in runs] if published_rules else []
-        self._kept = [one for one in kept if one is not None]
+        published_figures = [figures_of(run) for run in runs] if published_rules else []
+        self._kept = [item for item in published_figures if item is not None]
         if len(self._kept) < len(runs):
             self._kept = []
 
@@ -158,23 +158,28 @@ class _Values:
         """By which rules they were made, in a sentence."""
         if not self._kept:
             return rules_of(self._runs[0].catalogue, self._runs[0].manifest)
-        hosts = [len(one.hosts) for kept in self._kept for one in kept.figures.values() if isinstance(one, OverHosts)]
+        hosts = [
+            len(figure.hosts)
+            for published_figures in self._kept
+            for figure in published_figures.figures.values()
+            if isinstance(figure, OverHosts)
+        ]
         limit = len(STANDARD_CENTILES) if max(hosts, default=0) > len(STANDARD_CENTILES) else None
         return f"values by the rules of the published reports{_lowest(limit)}"
 
     def facts(self) -> list[Sequence[tuple[str, str]]]:
         """The facts of every run."""
         if self._kept:
-            return [kept.facts for kept in self._kept]
+            return [published_figures.facts for published_figures in self._kept]
         return [[(fact.label, fact.value) for fact in run.manifest.facts] for run in self._runs]
 
     def average(self, metric: Metric) -> float | None:
         """What a report shows of a metric; None where no run has it."""
-        found = self._figures(metric)
-        if not self._kept or found is None:
+        result = self._figures(metric)
+        if not self._kept or result is None:
             return _average(self._runs, metric, self._runs[0].catalogue.population(metric.population))
-        several = len(found) > 1
-        means = [one.mean_of_means if several and isinstance(one, OverHosts) else one.mean for one in found]
+        several = len(result) > 1
+        means = [cdf.mean_of_means if several and isinstance(cdf, OverHosts) else cdf.mean for cdf in result]
         return sum(means) / len(means)
 
     def value(self, metric: Metric) -> PublishedValue:
@@ -193,33 +198,39 @@ class _Values:
         return _line([(n, centiles) for n, centiles in self._distributions(metric) if n], name)
 
     def _distributions(self, metric: Metric) -> list[tuple[int, Mapping[float, float]]]:
-        found = self._figures(metric)
-        if found is not None:
-            return [(one.n, dict(zip(STANDARD_CENTILES, one.centiles, strict=True))) for one in found]
+        result = self._figures(metric)
+        if result is not None:
+            return [(cdf.n, dict(zip(STANDARD_CENTILES, cdf.centiles, strict=True))) for cdf in result]
         own = [summary.distribution for run in self._runs if (summary := run.summary(metric.id))]
-        return [(one.n, {at: value for at, value in one.centiles if value is not None}) for one in own if one]
+        return [
+            (distribution.n, {at: value for at, value in distribution.centiles if value is not None})
+            for distribution in own
+            if distribution
+        ]
 
     def _figures(self, metric: Metric) -> list[Figure] | None:
         """A metric's figures by the published rules; None where a run has none of it."""
         name = metric.published_id or ""
-        found = [kept.figures[name] for kept in self._kept if name in kept.figures]
-        return found if found and len(found) == len(self._runs) else None
+        cdfs = [
+            published_figures.figures[name] for published_figures in self._kept if name in published_figures.figures
+        ]
+        return cdfs if cdfs and len(cdfs) == len(self._runs) else None
 
 
 def _beside(catalogue: Catalogue, facts: Sequence[FactRow]) -> str:
     reports = reports_of(catalogue)
     wanted = reports.beside_version if reports is not None else None
-    found = next((fact.values[0] for fact in facts if fact.label == wanted), "")
-    return capitalised(found)
+    result = next((fact.values[0] for fact in facts if fact.label == wanted), "")
+    return capitalised(result)
 
 
-def _facts(told: Sequence[Sequence[tuple[str, str]]]) -> list[FactRow]:
+def _facts(reported: Sequence[Sequence[tuple[str, str]]]) -> list[FactRow]:
     """The runs' facts; of several runs the median of what is a number in all of them, else the first run's."""
     rows = []
-    for label, value in told[0]:
-        texts = [text for one in told for name, text in one if name == label]
+    for label, value in reported[0]:
+        texts = [text for item in reported for name, text in item if name == label]
         numbers = [_number(text) for text in texts]
-        if len(texts) == len(told) and None not in numbers:
+        if len(texts) == len(reported) and None not in numbers:
             ordered = sorted(zip(numbers, texts, strict=True), key=lambda pair: (pair[0] or 0.0, pair[1]))
             rows.append(FactRow(label=label, values=[ordered[len(ordered) // 2][1]]))
         else:
@@ -246,12 +257,12 @@ def _published_tables(catalogue: Catalogue) -> list[tuple[str, str, list[Metric]
     reports = reports_of(catalogue)
     order = reports.tables if reports is not None else [t.id for t in catalogue.tables]
     titles = {table.id: table.title for table in catalogue.tables}
-    found = []
+    results = []
     for id_ in order:
         metrics = [m for m in catalogue.ordered() if m.table == id_ and published_of(m).width is not None]
         if metrics:
-            found.append((id_, titles[id_], metrics))
-    return found
+            results.append((id_, titles[id_], metrics))
+    return results
 
 
 def _tables(catalogue: Catalogue, values: _Values, style: ReportStyle) -> list[PublishedTable]:
@@ -306,9 +317,9 @@ def _mean_of_keys(run: LoadedRun, metric: Metric, population: Population) -> flo
     frame = run.samples(population.id, [*population.average_over, metric.id])
     values = frame.get_column(metric.id).cast(pl.Float64).fill_null(float("nan")).to_numpy()
     numbers = frame.select(pl.struct(population.average_over).rank("dense").cast(pl.Int64) - 1).to_series().to_numpy()
-    kept = np.isfinite(values)
-    counts = np.bincount(numbers, weights=kept)
-    sums = np.bincount(numbers, weights=np.where(kept, values, 0.0))
+    retained = np.isfinite(values)
+    counts = np.bincount(numbers, weights=retained)
+    sums = np.bincount(numbers, weights=np.where(retained, values, 0.0))
     means = sums / np.maximum(1, counts)
     return float((means if population.silent_keys_are_zero else means[counts > 0]).mean())
 
@@ -326,7 +337,7 @@ def _drawn(catalogue: Catalogue, style: ReportStyle) -> list[tuple[PublishedFigu
     drawn = [
         metric
         for metric in catalogue.metrics
-        if (told := published_of(metric)).chart is not None and told.chart_style in {None, style.value}
+        if (published := published_of(metric)).chart is not None and published.chart_style in {None, style.value}
     ]
     return [
         (
@@ -341,7 +352,7 @@ def _drawn(catalogue: Catalogue, style: ReportStyle) -> list[tuple[PublishedFigu
             ),
             metric,
         )
-        for metric in sorted(drawn, key=lambda one: (published_of(one).chart or 0, one.id))
+        for metric in sorted(drawn, key=lambda item: (published_of(item).chart or 0, item.id))
     ]
 
 
@@ -363,11 +374,13 @@ def in_published_order(report: PublishedReport, catalogue: Catalogue) -> Publish
     return report.model_copy(update={"tables": tables, "figures": figures})
 
 
-def _line(told: Sequence[tuple[int, Mapping[float, float]]], name: str) -> PublishedLine:
+def _line(reported: Sequence[tuple[int, Mapping[float, float]]], name: str) -> PublishedLine:
     """The centiles that all runs have, each the mean of the runs' weighted by their samples."""
-    fractions = [fraction for fraction in told[0][1] if all(fraction in one for _, one in told)] if told else []
-    total = sum(n for n, _ in told)
-    values = [sum(n * centiles[fraction] for n, centiles in told) / total for fraction in fractions]
+    fractions = (
+        [fraction for fraction in reported[0][1] if all(fraction in item for _, item in reported)] if reported else []
+    )
+    total = sum(n for n, _ in reported)
+    values = [sum(n * centiles[fraction] for n, centiles in reported) / total for fraction in fractions]
     return PublishedLine(label=name, values=values, fractions=fractions)
 
 
@@ -381,8 +394,10 @@ def workload_notes(sides: Sequence[Sequence[RunData]]) -> list[str]:
     notes = []
     for other in selected[1:]:
         base = selected[0]
-        found = workload_differences(base, other)
-        told = [f"{key} is {units.scalar(left)} against {units.scalar(right)}" for key, (left, right) in found.items()]
-        if told:
-            notes.append(f"{other.version} was not run like {base.version}: {', '.join(told)}.")
+        result = workload_differences(base, other)
+        messages = [
+            f"{key} is {units.scalar(left)} against {units.scalar(right)}" for key, (left, right) in result.items()
+        ]
+        if messages:
+            notes.append(f"{other.version} was not run like {base.version}: {', '.join(messages)}.")
     return notes

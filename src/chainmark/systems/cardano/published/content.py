@@ -63,13 +63,13 @@ def row_name(row: RowContent) -> str:
 
 def metrics_by_label(catalogue: Catalogue) -> dict[str, Metric]:
     """The metrics by every label that a report may give them; those that stand in the reports' tables come first."""
-    found: dict[str, Metric] = {}
-    for metric in sorted(catalogue.metrics, key=lambda one: published_of(one).width is None):
-        told = published_of(metric)
-        for label in (metric.label, told.label, told.org_label):
+    metrics: dict[str, Metric] = {}
+    for metric in sorted(catalogue.metrics, key=lambda item: published_of(item).width is None):
+        published = published_of(metric)
+        for label in (metric.label, published.label, published.org_label):
             if label is not None:
-                found.setdefault(label, metric)
+                metrics.setdefault(label, metric)
     for variant, label in LABEL_VARIANTS.items():
-        if label in found:
-            found.setdefault(variant, found[label])
-    return found
+        if label in metrics:
+            metrics.setdefault(variant, metrics[label])
+    return metrics

@@ -54,8 +54,8 @@ def hidden_value(printed: str, width: int | None) -> Interval:
             left out behind every digit, and the interval is the widest of all.
     """
     negative, size = printed.startswith("-"), printed.lstrip("-")
-    found = _around(Fraction(size), _shown_decimals(size)) if width is None else _hidden_size(size, width + 1)
-    return Interval(-found.high, -found.low) if negative else found
+    interval = _around(Fraction(size), _shown_decimals(size)) if width is None else _hidden_size(size, width + 1)
+    return Interval(-interval.high, -interval.low) if negative else interval
 
 
 def _hidden_size(printed: str, precision: int) -> Interval:
@@ -69,9 +69,9 @@ def _hidden_size(printed: str, precision: int) -> Interval:
         return _around(number, precision)
     ceiling: Fraction | None = None
     for least, decimals in DECIMALS_BY_SIZE:
-        found = _around(number, decimals)
-        low = max(found.low, Fraction(least))
-        high = found.high if ceiling is None else min(found.high, ceiling)
+        interval = _around(number, decimals)
+        low = max(interval.low, Fraction(least))
+        high = interval.high if ceiling is None else min(interval.high, ceiling)
         shown = len(printed.partition(".")[2])
         if low <= high and shown <= decimals and ("." in printed) == (decimals > 0):
             return Interval(low, high)
@@ -175,14 +175,14 @@ def _percent_cell(printed: str) -> Interval:
 def _clipped(corners: list[Point], limits: list[HalfPlane]) -> list[Point]:
     """The corners of a convex polygon cut off by half planes (Sutherland and Hodgman, 1974); none if all is cut off."""
     for a, b, c in limits:
-        kept: list[Point] = []
+        points: list[Point] = []
         for index, end in enumerate(corners):
             start = corners[index - 1]
             at_start, at_end = a * start[0] + b * start[1] + c, a * end[0] + b * end[1] + c
             if (at_start < 0 < at_end) or (at_end < 0 < at_start):
                 share = at_start / (at_start - at_end)
-                kept.append((start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])))
+                points.append((start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])))
             if at_end >= 0:
-                kept.append(end)
-        corners = kept
+                points.append(end)
+        corners = points
     return corners

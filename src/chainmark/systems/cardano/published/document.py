@@ -45,7 +45,7 @@ def published_document(report: PublishedReport) -> Document:
     dictionary = dictionary_blocks(report)
     tables = table_blocks(report)
     sections = [
-        Section("manifest", "Manifest", [manifest_table(report.facts, [one.label for one in report.columns])]),
+        Section("manifest", "Manifest", [manifest_table(report.facts, [column.label for column in report.columns])]),
         Section("analysis", "Analysis", tables),
         Section("charts", "Appendix A: charts", figure_blocks(report)),
         Section("dictionary", "Appendix B: data dictionary", dictionary),
@@ -86,7 +86,7 @@ def dictionary_blocks(report: PublishedReport) -> list[Block]:
 
 
 def _table(report: PublishedReport, table: PublishedTable) -> Table:
-    base, *others = [one.label for one in report.columns]
+    base, *others = [column.label for column in report.columns]
     columns = [Column(kind="words"), Column(base)]
     for label in others:
         columns += [Column(label), Column("Δ", follows=True), Column("Δ%", follows=True)]
@@ -146,7 +146,7 @@ def _left_out(figure: PublishedFigure, stretch: tuple[float, float] | None) -> s
 def _figure(report: PublishedReport, figure: PublishedFigure, number: int) -> Chart:
     axes = _axes(report, figure)
     lines = [VersionLine(line.label, line.values, line.fractions) for line in figure.lines]
-    labels = [one.label for one in report.columns]
+    labels = [column.label for column in report.columns]
     notes = []
     if report.style is ReportStyle.ORG:
         title = f"{figure.label} ({figure.published_id})"
@@ -155,8 +155,8 @@ def _figure(report: PublishedReport, figure: PublishedFigure, number: int) -> Ch
         title = f"Figure {number}: {figure.label}"
     if hidden := sum(axes.hidden(line) for line in lines):
         notes.append(f"{units.plural(hidden, 'point')} at zero or below cannot stand on a logarithmic axis.")
-    if told := _left_out(figure, axes.values.domain):
-        notes.append(told)
+    if reported := _left_out(figure, axes.values.domain):
+        notes.append(reported)
     absent = [label for label in labels if label not in {line.label for line in lines}]
     if absent:
         notes.append(f"No samples of {', '.join(absent)}.")
@@ -187,10 +187,10 @@ def notes_of(report: PublishedReport) -> list[str]:
 def _notes_on_changes(report: PublishedReport) -> list[str]:
     changes = changes_of(report)
     of_all = f"of {units.plural(len(changes), 'change')} do not follow from the digits that were printed"
-    told = [change for change in changes if change.told]
+    reported = [change for change in changes if change.told]
     guessed = sum(not change.decided and not change.told for change in changes)
-    undecided = sum(not change.decided for change in told)
-    wrong = sum(not change.agrees for change in told)
+    undecided = sum(not change.decided for change in reported)
+    wrong = sum(not change.agrees for change in reported)
     notes = []
     if guessed:
         notes.append(
@@ -210,10 +210,12 @@ def _notes_on_changes(report: PublishedReport) -> list[str]:
 def _notes_on_columns(report: PublishedReport) -> list[str]:
     """How the values of each version came about; versions of which the same is true are named together."""
     together: dict[str, list[str]] = {}
-    for one in report.columns:
-        if one.rules:
-            together.setdefault(f"{one.rules}.", []).append(one.label)
-        if len(one.runs) > 1:
-            text = f"{len(one.runs)} runs; values are the means of the runs' means, manifest figures the runs' medians."
-            together.setdefault(text, []).append(one.label)
+    for column in report.columns:
+        if column.rules:
+            together.setdefault(f"{column.rules}.", []).append(column.label)
+        if len(column.runs) > 1:
+            text = (
+                f"{len(column.runs)} runs; values are the means of the runs' means, manifest figures the runs' medians."
+            )
+            together.setdefault(text, []).append(column.label)
     return [f"{', '.join(labels)}: {text}" for text, labels in together.items()]

@@ -107,25 +107,25 @@ def _title(lines: Sequence[str]) -> str:
 def _cells(line: str, wanted: int) -> list[str]:
     """The cells of a line by its tabs, else by wide gaps, else by every gap; the first way that gives the number."""
     ways = [[part.strip() for part in line.split("\t")], re.split(r"\s{2,}|\t", line), line.split()]
-    found = [[cell for cell in way if cell] for way in ways]
-    return next((cells for cells in found if len(cells) == wanted), found[-1])
+    results = [[cell for cell in way if cell] for way in ways]
+    return next((cells for cells in results if len(cells) == wanted), results[-1])
 
 
 def _facts(lines: Sequence[str], columns: int) -> tuple[dict[str, list[str]], list[str]]:
     """The rows of the table "Manifest", and the lines of it that have another number of cells."""
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
     unread = []
     by_length = sorted(FACT_ROWS, key=len, reverse=True)
     for line in lines:
         label = next((label for label in by_length if line.startswith(label)), None)
-        if label is None or label in found:
+        if label is None or label in results:
             continue
         cells = _cells(line.removeprefix(label), columns)
         if len(cells) == columns:
-            found[label] = cells
+            results[label] = cells
         elif cells:
             unread.append(line)
-    return found, unread
+    return results, unread
 
 
 def _tables(
@@ -135,13 +135,13 @@ def _tables(
     known = {label: (metric, titles[table]) for label, metric, table in labels}
     by_length = sorted(known, key=len, reverse=True)
     pattern = re.compile(rf"({'|'.join(map(re.escape, by_length))}),\s*(\S+)\s+(\S.*)")
-    found: dict[str, TableContent] = {}
+    table_contents: dict[str, TableContent] = {}
     unread: list[str] = []
     seen: set[str] = set()
     for line in lines:
-        if line.startswith(SAMPLE_COUNT) and found:
+        if line.startswith(SAMPLE_COUNT) and table_contents:
             counts = _row(SAMPLE_COUNT, "", line.removeprefix(SAMPLE_COUNT), columns)
-            next(reversed(found.values())).rows.extend([counts] if counts else [])
+            next(reversed(table_contents.values())).rows.extend([counts] if counts else [])
         elif (parts := pattern.match(line)) is not None:
             metric, title = known[parts[1]]
             row = _row(parts[1], parts[2], parts[3], columns)
@@ -149,8 +149,8 @@ def _tables(
                 unread.append(line)
             elif metric not in seen:
                 seen.add(metric)
-                found.setdefault(title, TableContent(rows=[])).rows.append(row)
-    return found, unread
+                table_contents.setdefault(title, TableContent(rows=[])).rows.append(row)
+    return table_contents, unread
 
 
 def _row(label: str, unit: str, rest: str, columns: int) -> RowContent | None:
@@ -159,11 +159,11 @@ def _row(label: str, unit: str, rest: str, columns: int) -> RowContent | None:
     if not all(_NUMBER.fullmatch(cell) for cell in cells):
         return None
     text = f"{label}, {unit}" if unit else label
-    told: Mapping[str, list[str]]
+    reported: Mapping[str, list[str]]
     if len(cells) == columns:
-        told = {"values": cells}
+        reported = {"values": cells}
     elif len(cells) == 1 + 3 * (columns - 1):
-        told = {"values": [cells[0], *cells[1::3]], "delta": cells[2::3], "delta_pct": cells[3::3]}
+        reported = {"values": [cells[0], *cells[1::3]], "delta": cells[2::3], "delta_pct": cells[3::3]}
     else:
         return None
-    return RowContent(label=text, metric=label, unit=unit, **told)
+    return RowContent(label=text, metric=label, unit=unit, **reported)

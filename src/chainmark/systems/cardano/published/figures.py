@@ -182,10 +182,10 @@ def figures_of(run: KeepsFigures) -> PublishedFigures | None:
     if frame is None:
         return None
     check_schema("published figures", frame.schema, FIGURES_SCHEMA)
-    found: dict[str, Figure] = {}
+    figures: dict[str, Figure] = {}
     for (name,), rows in frame.group_by(["figure"], maintain_order=True):
         columns = rows.select("host", "n", "mean", "sd", "centiles")
         parts = {host: Cdf(n, mean, sd, tuple(values)) for host, n, mean, sd, values in columns.rows()}
-        found[str(name)] = parts[None] if None in parts else OverHosts(parts)
+        figures[str(name)] = parts[None] if None in parts else OverHosts(parts)
     facts = run.figures(FACTS)
-    return PublishedFigures(found, [] if facts is None else [(label, value) for label, value in facts.rows()])
+    return PublishedFigures(figures, [] if facts is None else [(label, value) for label, value in facts.rows()])

@@ -70,7 +70,7 @@ def restyled(report: PublishedReport, style: ReportStyle) -> PublishedReport:
     for table in result.tables:
         for row in table.rows:
             row.told = []
-    names = enumerated([one.label for one in report.columns])
+    names = enumerated([column.label for column in report.columns])
     result.notes.append(f"{names}: printed in the typst style; changes are those of the printed values.")
     return result
 
@@ -90,12 +90,14 @@ def joined(reports: Sequence[PublishedReport]) -> PublishedReport:
     result = reports[0].model_copy(deep=True)
     for report in reports[1:]:
         new = chosen(report, [index for index in range(len(report.columns)) if not _is_known(result, report, index)])
-        _append(result, _named_apart(new, [one.label for one in result.columns]))
+        _append(result, _named_apart(new, [column.label for column in result.columns]))
     if len(result.columns) < 2:
         raise UsageError("at least two versions are required", "give two or more versions, the baseline first")
     result.caveats = Caveats.joined(report.caveats for report in reports)
     if len(reports) > 1:
-        result.title = f"{enumerated([one.label for one in result.columns[1:]])} against {result.columns[0].label}"
+        result.title = (
+            f"{enumerated([column.label for column in result.columns[1:]])} against {result.columns[0].label}"
+        )
         workloads = list(dict.fromkeys(report.workload for report in reports))
         result.workload = enumerated(workloads)
         if len(workloads) > 1:
@@ -108,14 +110,16 @@ def joined(reports: Sequence[PublishedReport]) -> PublishedReport:
 
 
 def _statement(report: PublishedReport) -> str:
-    base, *others = [f"{one.label} ({one.beside})" if one.beside else one.label for one in report.columns]
+    base, *others = [
+        f"{column.label} ({column.beside})" if column.beside else column.label for column in report.columns
+    ]
     return f"We compare {enumerated(others)} relative to {base}, under {report.workload} workload."
 
 
 def _is_known(result: PublishedReport, report: PublishedReport, index: int) -> bool:
     """Whether a column is there already: the same version with the same facts and the same values."""
-    for place, one in enumerate(result.columns):
-        if one.label == report.columns[index].label and one.runs == report.columns[index].runs:
+    for place, column in enumerate(result.columns):
+        if column.label == report.columns[index].label and column.runs == report.columns[index].runs:
             known = {row.label: row.values[place] for row in result.facts}
             if all(known.get(row.label, row.values[index]) == row.values[index] for row in report.facts):
                 values = {_key(row): row.values[place] for table in result.tables for row in table.rows}
@@ -132,10 +136,10 @@ def _append(result: PublishedReport, report: PublishedReport) -> None:
     """Put a report's columns behind those of another; what either lacks is empty there."""
     before, more = len(result.columns), len(report.columns)
     result.columns += report.columns
-    told = {fact.label: fact.values for fact in report.facts}
+    reported = {fact.label: fact.values for fact in report.facts}
     for fact in result.facts:
-        fact.values += told.pop(fact.label, [units.UNSET] * more)
-    result.facts += [FactRow(label=label, values=[units.UNSET] * before + values) for label, values in told.items()]
+        fact.values += reported.pop(fact.label, [units.UNSET] * more)
+    result.facts += [FactRow(label=label, values=[units.UNSET] * before + values) for label, values in reported.items()]
     tables = {table.id: table for table in report.tables}
     for table in result.tables:
         _append_rows(table, tables.pop(table.id, None), before, more)
@@ -155,8 +159,8 @@ def _append_rows(table: PublishedTable, other: PublishedTable | None, before: in
     rows = {_key(row): row for row in other.rows} if other else {}
     nothing = PublishedValue()
     for row in table.rows:
-        found = rows.pop(_key(row), None)
-        row.values += found.values if found else [nothing] * more
+        published_row = rows.pop(_key(row), None)
+        row.values += published_row.values if published_row else [nothing] * more
         row.told += [PublishedChange()] * more if row.told else []
     for row in rows.values():
         table.rows.append(row.model_copy(update={"values": [nothing] * before + row.values, "told": []}))
@@ -170,14 +174,14 @@ def _named_apart(report: PublishedReport, taken: Sequence[str]) -> PublishedRepo
     result = report.model_copy(deep=True)
     used = list(taken)
     names: dict[str, str] = {}
-    for one in result.columns:
-        name, number = one.label, 1
+    for column in result.columns:
+        name, number = column.label, 1
         while name in used:
             number += 1
-            name = f"{one.label} ({number})"
+            name = f"{column.label} ({number})"
         used.append(name)
-        names[one.label] = name
-    result.columns = [one.model_copy(update={"label": names[one.label]}) for one in result.columns]
+        names[column.label] = name
+    result.columns = [item.model_copy(update={"label": names[item.label]}) for item in result.columns]
     for figure in result.figures:
         figure.lines = [line.model_copy(update={"label": names[line.label]}) for line in figure.lines]
     return result

@@ -47,9 +47,9 @@ def keep_published(run: UnfinishedRun, hosts: Sequence[HostTrace], known: facts.
         known: what the run is known by under its own rules.
         catalogue: how the published analysis calls the metrics.
     """
-    found = measured_figures(hosts, known, catalogue)
-    run.write_figures(FIGURES, found.frame(), FIGURES_SCHEMA)
-    run.write_figures(FACTS, found.facts_frame(), FACTS_SCHEMA)
+    published_figures = measured_figures(hosts, known, catalogue)
+    run.write_figures(FIGURES, published_figures.frame(), FIGURES_SCHEMA)
+    run.write_figures(FACTS, published_figures.facts_frame(), FACTS_SCHEMA)
 
 
 def measured_figures(hosts: Sequence[HostTrace], known: facts.Subjects, catalogue: Catalogue) -> PublishedFigures:
@@ -58,15 +58,17 @@ def measured_figures(hosts: Sequence[HostTrace], known: facts.Subjects, catalogu
     ordered = sorted(hosts, key=lambda host: host.name)
     blocks = Blocks(ordered, genesis, conditions, PUBLISHED, {})
     slots = [survey(host.name, host.slots, conditions) for host in ordered if host.slots is not None]
-    kept = [host for host in slots if host.kept]
+    host_slots = [host for host in slots if host.kept]
     names = {metric.id: metric.published_id or _UNSHOWN.get(metric.id, "") for metric in catalogue.metrics}
     figures: dict[str, Figure] = {}
     for population, frame in blocks.samples().items():
         if population in _BLOCKS:
-            figures |= {names[one]: _cdf(frame[one]) for one in frame.columns if names.get(one)}
-    if kept:
-        figures |= _over_hosts(kept, conditions, genesis, names)
-    chain = _Domain(blocks.table, kept, [one for one in known.books if one.first_ns is not None], genesis)
+            figures |= {names[column]: _cdf(frame[column]) for column in frame.columns if names.get(column)}
+    if host_slots:
+        figures |= _over_hosts(host_slots, conditions, genesis, names)
+    chain = _Domain(
+        blocks.table, host_slots, [counts for counts in known.books if counts.first_ns is not None], genesis
+    )
     figures |= _log_figures(known.books)
     figures |= {name: cdf_of([value]) for name, value in chain.scalars().items()}
     figures |= {f"sumDomainSlots.{name}": _cdf(values) for name, values in chain.slots_of_hosts().items()}
@@ -96,26 +98,28 @@ def _over_hosts(
         wanted |= {name: pl.col(column) for column, name in _COLUMNS.items()}
         frame = pl.scan_parquet(host.path).filter(slot_test(conditions)).select(**wanted).collect()
         own = spans.filter(pl.col("host") == host.name)
-        found = {name: _cdf(frame[name]) for name in wanted}
-        found["cdfHostSlots"] = cdf_of([(host.last or 0) - (host.first or 0)])
-        return found | {names[metric]: _cdf(own[metric]) for metric in own.columns if names.get(metric)}
+        result = {name: _cdf(frame[name]) for name in wanted}
+        result["cdfHostSlots"] = cdf_of([(host.last or 0) - (host.first or 0)])
+        return result | {names[metric]: _cdf(own[metric]) for metric in own.columns if names.get(metric)}
 
     with worker_threads() as pool:
-        told = dict(zip([host.name for host in hosts], pool.map(of_host, hosts), strict=True))
-    first = next(iter(told.values()))
-    return {name: OverHosts({host: figures[name] for host, figures in told.items()}) for name in first}
+        reported = dict(zip([host.name for host in hosts], pool.map(of_host, hosts), strict=True))
+    first = next(iter(reported.values()))
+    return {name: OverHosts({host: figures[name] for host, figures in reported.items()}) for name in first}
 
 
-def _log_figures(books: Sequence[LineCounts]) -> dict[str, Figure]:
+def _log_figures(line_countses: Sequence[LineCounts]) -> dict[str, Figure]:
     """What the logs hold: one sample per host."""
-    spans = [(one.last_ns or 0) - (one.first_ns or 0) for one in books]
-    analysed = [facts.analysed_messages(one, PUBLISHED) for one in books]
-    rates = [one.raw_lines / (span // 10**9) for one, span in zip(books, spans, strict=True) if span >= 10**9]
+    spans = [(counts.last_ns or 0) - (counts.first_ns or 0) for counts in line_countses]
+    analysed = [facts.analysed_messages(counts, PUBLISHED) for counts in line_countses]
+    rates = [
+        counts.raw_lines / (span // 10**9) for counts, span in zip(line_countses, spans, strict=True) if span >= 10**9
+    ]
     return {
-        "sumHosts": cdf_of([len(books)]),
+        "sumHosts": cdf_of([len(line_countses)]),
         "sumLogObjectsTotal": cdf_of([sum(analysed)]),
-        "cdfLogLinesEmitted": cdf_of([one.raw_lines for one in books]),
-        "cdfLogObjectsEmitted": cdf_of([one.objects for one in books]),
+        "cdfLogLinesEmitted": cdf_of([counts.raw_lines for counts in line_countses]),
+        "cdfLogObjectsEmitted": cdf_of([counts.objects for counts in line_countses]),
         "cdfLogObjects": cdf_of(analysed),
         "cdfRuntime": cdf_of([span / 1e9 for span in spans]),
         "cdfLogLineRate": cdf_of(rates),
@@ -167,23 +171,25 @@ class _Domain:
 
     def scalars(self) -> dict[str, float]:
         """What the published analysis tells of the run as single numbers, by their places in its files."""
-        found = {"sumBlocksRejected": float(self.table.height - self.accepted)}
+        result = {"sumBlocksRejected": float(self.table.height - self.accepted)}
         for part, rows in (("Raw", self.table), ("Filtered", self.table.filter("accepted"))):
             if rows.height:
                 numbers = rows["block_no"]
                 for name in ("bpDomainBlocks", "bpDomainCDFBlocks", "sumDomainBlocks"):
-                    found |= _interval(name, part, numbers[0], numbers[-1], rows.height)
+                    result |= _interval(name, part, numbers[0], numbers[-1], rows.height)
             # Of a block that is known by a hash alone, no log tells the slot.
             slots = rows["slot"].drop_nulls()
             if len(slots):
                 for name in ("bpDomainSlots", "bpDomainCDFSlots"):
-                    found |= _interval(name, part, slots[0], slots[-1], slots[-1] - slots[0])
-        starts, stops = ([getattr(one, end) for one in self.books] for end in ("first_ns", "last_ns"))
-        found |= self._times("Raw", starts, stops)
+                    result |= _interval(name, part, slots[0], slots[-1], slots[-1] - slots[0])
+        starts, stops = ([getattr(counts, end) for counts in self.books] for end in ("first_ns", "last_ns"))
+        result |= self._times("Raw", starts, stops)
         if self.hosts:
             at = self.genesis.slot_start_ns
-            found |= self._times("Filtered", [at(first) for first, _ in self.ends], [at(last) for _, last in self.ends])
-        return found
+            result |= self._times(
+                "Filtered", [at(first) for first, _ in self.ends], [at(last) for _, last in self.ends]
+            )
+        return result
 
     def _times(self, part: str, starts_ns: Sequence[int], stops_ns: Sequence[int]) -> dict[str, float]:
         ends = {
@@ -191,10 +197,10 @@ class _Domain:
             "sumStartSpread": (min(starts_ns), max(starts_ns)),
             "sumStopSpread": (min(stops_ns), max(stops_ns)),
         }
-        found: dict[str, float] = {}
+        results: dict[str, float] = {}
         for name, (low, high) in ends.items():
-            found |= _interval(name, part, low / 1e9, high / 1e9, round(Fraction(high - low, 10**9)))
-        return found
+            results |= _interval(name, part, low / 1e9, high / 1e9, round(Fraction(high - low, 10**9)))
+        return results
 
 
 def _interval(name: str, part: str, low: float, high: float, count: float) -> dict[str, float]:

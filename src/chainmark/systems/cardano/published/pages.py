@@ -58,16 +58,16 @@ def _pieces(page: pypdfium2.PdfPage) -> Iterator[_Piece]:
     text = page.get_textpage()
     for index in range(text.count_rects()):
         left, bottom, right, top = text.get_rect(index)
-        found = text.get_text_bounded(left, bottom, right, top).replace(_BREAK, "").strip()
-        if found:
-            yield _Piece(left, right, (bottom + top) / 2.0, top - bottom, found)
+        result = text.get_text_bounded(left, bottom, right, top).replace(_BREAK, "").strip()
+        if result:
+            yield _Piece(left, right, (bottom + top) / 2.0, top - bottom, result)
 
 
 def _lines(pieces: Iterable[_Piece]) -> Iterator[str]:
     """Pieces whose middles are about as high are a line, from the top down."""
     line: list[_Piece] = []
-    for piece in sorted(pieces, key=lambda one: (-one.middle, one.left)):
-        if line and line[0].middle - piece.middle > _SAME_LINE * max(one.height for one in [*line, piece]):
+    for piece in sorted(pieces, key=lambda item: (-item.middle, item.left)):
+        if line and line[0].middle - piece.middle > _SAME_LINE * max(item.height for item in [*line, piece]):
             yield _laid_out(line)
             line = []
         line.append(piece)
@@ -77,7 +77,7 @@ def _lines(pieces: Iterable[_Piece]) -> Iterator[str]:
 
 def _laid_out(line: Sequence[_Piece]) -> str:
     text, end, height = "", 0.0, max(piece.height for piece in line)
-    for piece in sorted(line, key=lambda one: one.left):
+    for piece in sorted(line, key=lambda item: item.left):
         if text:
             gap = (piece.left - end) / height
             text += "   " if gap > _GAP else " " if gap > _SPACE else ""

@@ -56,16 +56,16 @@ class CardanoPart(PublishedPart):
         """The candidate's load and network, as far as they are stated."""
         stated = {fact.label: fact.values for fact in self.report.facts}
         stated |= {row.label: row.shown for table in self.report.tables for row in table.rows}
-        told = []
+        messages = []
         for label, sentence in _SAID:
             value = stated.get(label, [""])[-1].rstrip(".")
             if value not in {units.UNSET, units.NO_DATA, ""}:
-                told.append(sentence.format(capitalised(value)))
-        return f"{capitalised(self.report.workload)} workload: {', '.join(told)}." if told else ""
+                messages.append(sentence.format(capitalised(value)))
+        return f"{capitalised(self.report.workload)} workload: {', '.join(messages)}." if messages else ""
 
     def parameters(self) -> Sequence[Block]:
         """What the manifests state, and the hosts."""
-        labels = [one.label for one in self.report.columns]
+        labels = [column.label for column in self.report.columns]
         return [manifest_table(self.report.facts, labels), *self._hosts()]
 
     def _hosts(self) -> list[Block]:
@@ -107,18 +107,18 @@ def cardano_part(
     report = in_published_order(made, catalogue)
     report.facts = [_dated(report, fact, days) for fact in report.facts]
     report = worded(report)
-    report.tables = [kept for table in report.tables if (kept := _without_zeros(table)).rows]
-    labels = [one.label for one in report.columns]
+    report.tables = [published_table for table in report.tables if (published_table := _without_zeros(table)).rows]
+    labels = [column.label for column in report.columns]
     hosts = {label: _hosts_of(runs) for label, runs in zip(labels, sides, strict=True)}
-    return CardanoPart(report=report, hosts={label: found for label, found in hosts.items() if found})
+    return CardanoPart(report=report, hosts={label: host for label, host in hosts.items() if host})
 
 
 def _dated(report: PublishedReport, fact: FactRow, days: Mapping[str, str]) -> FactRow:
     """The day of the analysis, where the manifest has that of the last log line."""
     if fact.label != ANALYSIS_DATE:
         return fact
-    told = [[days[run] for run in column.runs if run in days] for column in report.columns]
-    values = [max(own) if own else value for own, value in zip(told, fact.values, strict=True)]
+    messages = [[days[run] for run in column.runs if run in days] for column in report.columns]
+    values = [max(own) if own else value for own, value in zip(messages, fact.values, strict=True)]
     return FactRow(label=fact.label, values=values)
 
 
@@ -134,15 +134,15 @@ def _is_zero(text: str) -> bool:
 
 def _hosts_of(runs: Sequence[RunData]) -> dict[str, list[str]]:
     """The hosts by region, over all runs of a version."""
-    found: dict[str, set[str]] = {}
+    results: dict[str, set[str]] = {}
     for run in runs:
         if run.manifest.printed:
             continue
         grouping = run.manifest.groups.get("host")
         names = run.samples("host", ["host"]).get_column("host").to_list()
         for name in names:
-            found.setdefault(grouping.of.get(name, "") if grouping else "", set()).add(str(name))
-    return {region: sorted(names, key=_natural) for region, names in sorted(found.items())}
+            results.setdefault(grouping.of.get(name, "") if grouping else "", set()).add(str(name))
+    return {region: sorted(names, key=_natural) for region, names in sorted(results.items())}
 
 
 def _natural(name: str) -> tuple[str, int]:

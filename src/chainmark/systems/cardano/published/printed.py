@@ -77,9 +77,9 @@ def _facts(path: Path, content: ReportContent, label: str) -> list[str]:
     return [str(value) for value in values]
 
 
-def _ragged(path: Path, label: str, found: int, content: ReportContent) -> UsageError:
+def _ragged(path: Path, label: str, result: int, content: ReportContent) -> UsageError:
     return UsageError(
-        f"{path} has {found} values of `{label}` for {len(content.versions)} versions",
+        f"{path} has {result} values of `{label}` for {len(content.versions)} versions",
         "every row of a report has one value per version",
     )
 
@@ -112,9 +112,9 @@ def _row(path: Path, content: ReportContent, row: RowContent, known: dict[str, M
     name = row_name(row)
     metric = known.get(name)
     further = len(content.versions) - 1
-    told = []
+    changes = []
     if len(row.delta) == len(row.delta_pct) == further:
-        told = [
+        changes = [
             PublishedChange(delta=str(delta), percent=str(percent), told=True)
             for delta, percent in zip(row.delta, row.delta_pct, strict=True)
             if _is_change(str(delta), str(percent))
@@ -125,7 +125,7 @@ def _row(path: Path, content: ReportContent, row: RowContent, known: dict[str, M
         unit=row.unit or row.label.removeprefix(name).removeprefix(",").strip(),
         width=published_of(metric).width if metric else None,
         values=[PublishedValue(printed=text) for text in texts],
-        told=told if len(told) == further else [],
+        told=changes if len(changes) == further else [],
     )
 
 

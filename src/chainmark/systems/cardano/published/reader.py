@@ -95,18 +95,18 @@ class ReportFigures:
 
     def _number(self, metric: str, text: str, column: int) -> tuple[float, float]:
         """A printed number, and the standard error that lies in the digits that were not printed."""
-        found = NUMBER.fullmatch(text.strip())
+        match = NUMBER.fullmatch(text.strip())
         try:
             value = float(text)
         except ValueError:
             value = math.nan
-        if found is None or not math.isfinite(value):
+        if match is None or not math.isfinite(value):
             raise UsageError(
                 f"{self._path} says `{text}` for `{self._labels[metric]}` of {self.versions[column]}, "
                 "which is not a number",
                 "figures are decimal numbers in seconds or bytes, such as 0.01234",
             )
-        return value, rounding_error(10.0 ** (int(found[3] or 0) - len(found[2] or "")))
+        return value, rounding_error(10.0 ** (int(match[3] or 0) - len(match[2] or "")))
 
 
 def _whole(text: str) -> int | None:

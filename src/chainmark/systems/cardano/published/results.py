@@ -162,16 +162,16 @@ class PublishedReport(BaseModel):
 
 def published_label(metric: Metric, style: ReportStyle) -> str:
     """A metric's label as reports of that style print it."""
-    told = published_of(metric)
-    own = told.org_label if style is ReportStyle.ORG else None
-    return own or told.label or metric.label
+    published = published_of(metric)
+    own = published.org_label if style is ReportStyle.ORG else None
+    return own or published.label or metric.label
 
 
 def published_unit(metric: Metric, style: ReportStyle) -> str:
     """A metric's unit as reports of that style print it."""
-    told = published_of(metric)
-    own = told.org_unit if style is ReportStyle.ORG else None
-    return own or told.unit or metric.unit
+    published = published_of(metric)
+    own = published.org_unit if style is ReportStyle.ORG else None
+    return own or published.unit or metric.unit
 
 
 def data_dictionary(catalogue: Catalogue, style: ReportStyle) -> list[PublishedDictionary]:
@@ -204,7 +204,7 @@ def find_version(report: PublishedReport, version: str) -> int:
     Raises:
         UsageError: the report has no such version.
     """
-    labels = [one.label for one in report.columns]
+    labels = [column.label for column in report.columns]
     if version not in labels:
         raise UsageError(
             f"the report “{report.title}” has no version `{version}`", f"its versions are {', '.join(labels)}"
@@ -212,23 +212,23 @@ def find_version(report: PublishedReport, version: str) -> int:
     return labels.index(version)
 
 
-def chosen(report: PublishedReport, kept: Sequence[int]) -> PublishedReport:
+def chosen(report: PublishedReport, retained: Sequence[int]) -> PublishedReport:
     """Some columns of a report. The changes that it prints stay as long as their baseline does.
 
     Args:
         report: whose columns.
-        kept: their places, the new baseline's first.
+        retained: their places, the new baseline's first.
     """
     result = report.model_copy(deep=True)
-    result.columns = [result.columns[index] for index in kept]
+    result.columns = [result.columns[index] for index in retained]
     for fact in result.facts:
-        fact.values = [fact.values[index] for index in kept]
+        fact.values = [fact.values[index] for index in retained]
     for table in result.tables:
-        table.sample_counts = [table.sample_counts[index] for index in kept] if table.sample_counts else []
+        table.sample_counts = [table.sample_counts[index] for index in retained] if table.sample_counts else []
         for row in table.rows:
-            row.values = [row.values[index] for index in kept]
-            row.told = [row.told[index - 1] for index in kept[1:]] if row.told and kept[:1] == [0] else []
-    labels = {one.label for one in result.columns}
+            row.values = [row.values[index] for index in retained]
+            row.told = [row.told[index - 1] for index in retained[1:]] if row.told and retained[:1] == [0] else []
+    labels = {column.label for column in result.columns}
     for figure in result.figures:
         figure.lines = [line for line in figure.lines if line.label in labels]
     return result

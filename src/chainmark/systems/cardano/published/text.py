@@ -42,26 +42,26 @@ def shown(value: PublishedValue, row: PublishedRow, style: ReportStyle) -> str:
 def _change(row: PublishedRow, index: int, style: ReportStyle) -> PublishedChange:
     """The change that a report prints, or the one that follows from the values; the likeliest where several may."""
     base, value = row.values[0], row.values[index]
-    told = row.told[index - 1] if index <= len(row.told) and row.told[index - 1].told else None
+    published_change = row.told[index - 1] if index <= len(row.told) and row.told[index - 1].told else None
     if _is_empty(base) or _is_empty(value):
-        return told or PublishedChange()
+        return published_change or PublishedChange()
     if style is ReportStyle.ORG:
-        return _merged(told, org_change(row.shown[0], row.shown[index]))
+        return _merged(published_change, org_change(row.shown[0], row.shown[index]))
     change = typst_change(_number(base), _number(value))
     if base.printed is None and value.printed is None:
-        return _merged(told, change)
+        return _merged(published_change, change)
     digits = (_digits(base, row), _digits(value, row))
-    if told is None:
+    if published_change is None:
         return _printed(change, decided=is_determined(*digits))
-    agrees = is_possible(*digits, PrintedChange(told.delta, told.percent))
-    return told.model_copy(update={"decided": is_determined(*digits), "agrees": agrees})
+    agrees = is_possible(*digits, PrintedChange(published_change.delta, published_change.percent))
+    return published_change.model_copy(update={"decided": is_determined(*digits), "agrees": agrees})
 
 
-def _merged(told: PublishedChange | None, change: PrintedChange) -> PublishedChange:
-    if told is None:
+def _merged(published_change: PublishedChange | None, change: PrintedChange) -> PublishedChange:
+    if published_change is None:
         return _printed(change)
-    agrees = PrintedChange(told.delta, told.percent) == change
-    return told.model_copy(update={"agrees": agrees})
+    agrees = PrintedChange(published_change.delta, published_change.percent) == change
+    return published_change.model_copy(update={"agrees": agrees})
 
 
 def _printed(change: PrintedChange, *, decided: bool = True) -> PublishedChange:

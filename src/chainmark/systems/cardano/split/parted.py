@@ -44,9 +44,9 @@ def causes_of(sides: Sequence[SelectedRuns]) -> Parted | None:
     if not all(runs):
         return None
     ways = [[ways_of(run) for run in side] for side in runs]
-    reason = next((reason for side in ways for one in side if (reason := lacks(one))), "")
+    reason = next((reason for side in ways for item in side if (reason := lacks(item))), "")
     if not reason:
-        return _by_ways([[one for one in side if one is not None] for side in ways])
+        return _by_ways([[item for item in side if item is not None] for side in ways])
     return _by_stages(runs, reason)
 
 
@@ -88,8 +88,8 @@ def _by_ways(sides: Sequence[Sequence[Ways]]) -> Parted:
     changes = []
     for place, metric in enumerate(ADOPTION):
         values = [[ways.parts(place, reference_s) for ways in side] for side in sides]
-        found, basis = effects(OF_PATHS, *values)
-        changes.append(PartedChange(metric, found, basis))
+        part_effects, basis = effects(OF_PATHS, *values)
+        changes.append(PartedChange(metric, part_effects, basis))
     both = " and ".join(units.quantity(hop, "s") for hop in hops)
     alone = [WITHIN_RUNS] if all(len(side) == 1 for side in sides) else []
     return Parted(TITLE, changes, notes=[OF_LOGS[0].format(both), *OF_LOGS[1:], *alone])
@@ -114,14 +114,16 @@ def _by_stages(runs: Sequence[Sequence[LoadedRun]], reason: str) -> Parted:
 
 
 def _hosts(run: LoadedRun) -> int | None:
-    found = run.manifest.workload.get("network.hosts")
-    return found if isinstance(found, int) else None
+    result = run.manifest.workload.get("network.hosts")
+    return result if isinstance(result, int) else None
 
 
 def _means(runs: Sequence[LoadedRun]) -> Mapping[str, float]:
     """The means of the runs' means of what all of them tell."""
-    told = []
+    messages = []
     for run in runs:
         summaries = {metric: summary for metric in KNOWN if (summary := run.summary(metric)) is not None}
-        told.append({metric: mean for metric, one in summaries.items() if (mean := mean_of(one)) is not None})
-    return {metric: sum(run[metric] for run in told) / len(told) for metric in set.intersection(*map(set, told))}
+        messages.append({metric: mean for metric, item in summaries.items() if (mean := mean_of(item)) is not None})
+    return {
+        metric: sum(run[metric] for run in messages) / len(messages) for metric in set.intersection(*map(set, messages))
+    }

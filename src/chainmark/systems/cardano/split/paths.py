@@ -97,15 +97,15 @@ class Ways:
         return np.column_stack([steps[:, BETWEEN] - own, longer, *nodes])
 
 
-def trace(lives: pl.DataFrame, *, switches_count: bool) -> Ways:
+def trace(data_frame: pl.DataFrame, *, switches_count: bool) -> Ways:
     """Trace the adoptions of a run's accepted blocks back to their forgers.
 
     Args:
-        lives: ``events/lives.parquet``, at least `COLUMNS`.
+        data_frame: ``events/lives.parquet``, at least `COLUMNS`.
         switches_count: whether a switch to a block's fork is an adoption, as in the run's own figures.
     """
     adoption = pl.min_horizontal("adopted_ns", "switched_ns") if switches_count else pl.col("adopted_ns")
-    known = lives.filter(pl.col("accepted") & pl.col("role").is_in(["forger", "observer"]))
+    known = data_frame.filter(pl.col("accepted") & pl.col("role").is_in(["forger", "observer"]))
     known = known.with_columns(adoption_ns=adoption).sort("slot", "block", "host")
     rows = _Rows(known)
     steps, hops, far_hops, complete = rows.ways()
@@ -191,5 +191,5 @@ def _rows_of(known: pl.DataFrame, column: str) -> IntArray:
     """Per row, the row of the same block at the host that a column names; -1 where there is none."""
     places = known.select("block", "slot", pl.col("host").alias(column), place=pl.int_range(pl.len()))
     keys = ["block", "slot", column]
-    found = known.select(keys).join(places, on=keys, how="left", maintain_order="left")
-    return found["place"].fill_null(-1).cast(pl.Int64).to_numpy()
+    frame = known.select(keys).join(places, on=keys, how="left", maintain_order="left")
+    return frame["place"].fill_null(-1).cast(pl.Int64).to_numpy()

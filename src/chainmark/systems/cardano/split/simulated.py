@@ -26,18 +26,18 @@ BASIS = "the simulation's error, joined with the model's record"
 
 def simulated_splits(base: Simulated, other: Simulated, block_bytes: float) -> list[Split]:
     """The change of every adoption centile from one simulated network to another."""
-    found = []
+    splits = []
     for metric, centile in zip(ADOPTION, CENTILES, strict=True):
         known = record(block_bytes)[metric]
         effects = []
         for part, names in SIMULATED.items():
             columns = [f"part_{name}_{centile}" for name in names]
-            sides = [math.fsum(one.mean(name) for name in columns) for one in (base, other)]
+            sides = [math.fsum(simulated.mean(name) for name in columns) for simulated in (base, other)]
             change = joined(_together(other, columns, base), known)
             effects.append(PartEffect(part, sides[0], sides[1], change.standard_error))
         split = divided(PartedChange(metric, effects, BASIS), (base.mean(metric), other.mean(metric)))
-        found += [split] if split is not None else []
-    return found
+        splits += [split] if split is not None else []
+    return splits
 
 
 def shares(ways: Ways, simulated: Simulated, figures: Figures) -> list[ShareRow]:
@@ -54,9 +54,9 @@ def shares(ways: Ways, simulated: Simulated, figures: Figures) -> list[ShareRow]
     return rows
 
 
-def _together(one: Simulated, names: Sequence[str], less: Simulated | None = None) -> Modelled:
+def _together(simulated: Simulated, names: Sequence[str], less: Simulated | None = None) -> Modelled:
     """The sum of some figures, or of their differences, batch by batch."""
-    values = one.values[:, [one.names[name] for name in names]].sum(axis=1)
+    values = simulated.values[:, [simulated.names[name] for name in names]].sum(axis=1)
     if less is not None:
         values = values - less.values[:, [less.names[name] for name in names]].sum(axis=1)
     batches = values[np.isfinite(values)]

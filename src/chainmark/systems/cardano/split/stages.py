@@ -37,9 +37,9 @@ def stage_split(
     formula, other = formula_for(baseline[BLOCK_SIZE]), formula_for(candidate[BLOCK_SIZE])
     if formula is None or formula is not other:
         return []
-    told = [metric for metric in ADOPTION if metric in baseline and metric in candidate]
+    messages = [metric for metric in ADOPTION if metric in baseline and metric in candidate]
     basis = f"the formula's own record over {formula.runs} published runs"
-    return [PartedChange(metric, _effects(metric, baseline, candidate, formula, runs), basis) for metric in told]
+    return [PartedChange(metric, _effects(metric, baseline, candidate, formula, runs), basis) for metric in messages]
 
 
 def why_not(baseline: Mapping[str, float], candidate: Mapping[str, float]) -> str:

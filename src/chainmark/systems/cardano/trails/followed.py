@@ -103,7 +103,7 @@ class Tails(Followed):
         metric = comparison.catalogue.metric(tail.metric_id)
         is_candidate = tail.side == "candidate"
         label = comparison.candidate.label if is_candidate else comparison.baseline.label
-        beside = [one.value for other in self.tails if other.metric_id == tail.metric_id for one in other.samples]
+        beside = [sample.value for other in self.tails if other.metric_id == tail.metric_id for sample in other.samples]
         unit = units.display_unit(metric.unit, beside)
         decimals = units.decimals_for([unit.of(value) for value in beside])
 
@@ -119,9 +119,9 @@ class Tails(Followed):
         return TailRow(metric.id, metric.label, is_candidate, metric.gating, lead, items)
 
 
-def _anchor(story: int) -> str:
+def _anchor(trace: int) -> str:
     """Where a story stands in the HTML report."""
-    return f"life-{story}"
+    return f"life-{trace}"
 
 
 def _samples(tail: TailRow) -> Phrases:
@@ -136,14 +136,14 @@ def _tails_table(tails: Sequence[TailRow], media: frozenset[Medium]) -> Table:
     return Table("tails", "", columns, rows, media=media)
 
 
-def _life(story: BlockTrace, anchor: str) -> Details:
-    known = [(story.label, story.key), *((fact.label, fact.value) for fact in story.facts), ("run", story.run_id)]
+def _life(trace: BlockTrace, anchor: str) -> Details:
+    known = [(trace.label, trace.key), *((fact.label, fact.value) for fact in trace.facts), ("run", trace.run_id)]
     facts = one_line(f"{label} {value}" for label, value in known)
-    figure = replace(timeline_chart(story), id=anchor, title="")
+    figure = replace(timeline_chart(trace), id=anchor, title="")
     blocks: list[Block] = [
-        Remarks(f"{anchor}-told", "", [sentence(story), facts]),
+        Remarks(f"{anchor}-told", "", [sentence(trace), facts]),
         figure,
-        places_table(story, f"{anchor}-places"),
-        Remarks(f"{anchor}-notes", "", missing(story)),
+        places_table(trace, f"{anchor}-places"),
+        Remarks(f"{anchor}-notes", "", missing(trace)),
     ]
-    return Details(anchor, f"Life of {story.name}, {story.subject}", blocks, media=HTML)
+    return Details(anchor, f"Life of {trace.name}, {trace.subject}", blocks, media=HTML)

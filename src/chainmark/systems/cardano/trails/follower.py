@@ -75,16 +75,16 @@ class Follower:
             rows = self._read(pl.col(number) == int(reference))
             if rows:
                 return self._ranked(rows)[0]
-        found = self._keys(key.str.starts_with(reference)) if reference else []
+        result = self._keys(key.str.starts_with(reference)) if reference else []
         label = self._trail.label
-        if not found:
+        if not result:
             raise UsageError(f"run `{self._manifest.run_id}` has no {label} `{reference}`", self._range_hint())
-        if len(found) > 1:
-            names = ", ".join(short_key(name) for name in found[:_NAMED])
+        if len(result) > 1:
+            names = ", ".join(short_key(name) for name in result[:_NAMED])
             raise UsageError(
-                f"`{reference}` is the beginning of {len(found)} {label}s: {names} …", "give more of its characters"
+                f"`{reference}` is the beginning of {len(result)} {label}s: {names} …", "give more of its characters"
             )
-        return found[0]
+        return result[0]
 
     def story(self, key: str) -> BlockTrace:
         """The story of a thing that is there."""
@@ -118,9 +118,11 @@ class Follower:
         main = self._known(trail.main)
         events = self._events if main is None else self._events.filter(pl.col(main))
         stages = [stage.time for stage in trail.stages]
-        told = [name for name in stages if name in self._columns]
-        things = events.group_by(trail.key).agg(pl.col(name).median() - pl.col(base).min() for name in told)
-        (row,) = things.select(pl.len().alias(_COUNT), *(pl.col(name).median() for name in told)).collect().to_dicts()
+        messages = [name for name in stages if name in self._columns]
+        things = events.group_by(trail.key).agg(pl.col(name).median() - pl.col(base).min() for name in messages)
+        (row,) = (
+            things.select(pl.len().alias(_COUNT), *(pl.col(name).median() for name in messages)).collect().to_dicts()
+        )
         if row[_COUNT] < _FEWEST_USUAL:
             return []
         return [None if row.get(name) is None else row[name] / _NS_PER_S for name in stages]
@@ -142,8 +144,8 @@ class Follower:
         return column if column in self._columns else None
 
     def _keys(self, where: pl.Expr) -> list[str]:
-        found: list[str] = self._events.filter(where).select(self._trail.key).unique().collect().to_series().to_list()
-        return sorted(found)
+        results: list[str] = self._events.filter(where).select(self._trail.key).unique().collect().to_series().to_list()
+        return sorted(results)
 
     def _read(self, where: pl.Expr) -> list[Row]:
         trail = self._trail
@@ -224,9 +226,9 @@ class Follower:
 
     def _base(self, rows: Sequence[Row]) -> tuple[int | None, str]:
         """The time that all others are counted from: where it is not known, the first that was told."""
-        told = [row[self._trail.base] for row in rows if row.get(self._trail.base) is not None]
-        if told:
-            return min(told), self._trail.base_label
+        messages = [row[self._trail.base] for row in rows if row.get(self._trail.base) is not None]
+        if messages:
+            return min(messages), self._trail.base_label
         times = [row.get(stage.time) for row in rows for stage in self._trail.stages]
         return min((time for time in times if time is not None), default=None), _FIRST_EVENT
 
@@ -239,10 +241,10 @@ class Follower:
         origin = self._origin(rows)
         differing: dict[str, str] = {}
         for column, label in self._trail.facts.items():
-            told = [text for row in rows if (text := _text(row.get(column)))]
-            if len(set(told)) == 1 and (2 * len(told) >= len(rows) or _text(origin.get(column))):
-                facts.append(Fact(label=label, value=told[0]))
-            elif told:
+            messages = [text for row in rows if (text := _text(row.get(column)))]
+            if len(set(messages)) == 1 and (2 * len(messages) >= len(rows) or _text(origin.get(column))):
+                facts.append(Fact(label=label, value=messages[0]))
+            elif messages:
                 differing[column] = label
         return facts, differing
 
@@ -259,8 +261,8 @@ class Follower:
         """The roles that only one place has, such as the forger."""
         roles = Counter(_text(row.get(self._trail.role or "")) for row in rows)
         lone = {role for role, places in roles.items() if role and places == 1 and len(roles) > 1}
-        found = [(_text(row.get(self._trail.role or "")), row[self._trail.place]) for row in rows]
-        return [Fact(label=role, value=place) for role, place in sorted(found) if role in lone]
+        results = [(_text(row.get(self._trail.role or "")), row[self._trail.place]) for row in rows]
+        return [Fact(label=role, value=place) for role, place in sorted(results) if role in lone]
 
     def _place(self, row: Row, base_ns: int | None, fact_columns: Sequence[str], files: _Files) -> TracePlace:
         stages = self._trail.stages
@@ -311,8 +313,8 @@ class _Files:
                 for source in self.manifest.sources
                 if source.place == place or (source.place is None and _is_of(PurePosixPath(source.path), place))
             ]
-        found = self._of_place[place]
-        return found[number] if 0 <= number < len(found) else None
+        result = self._of_place[place]
+        return result[number] if 0 <= number < len(result) else None
 
 
 def _is_of(path: PurePosixPath, place: str) -> bool:
@@ -350,11 +352,11 @@ def _before(times: Sequence[int | float | None], stage: int) -> int | None:
     none was told.
     """
     time = times[stage]
-    told = [other for other in range(stage) if times[other] is not None]
-    if time is None or not told:
+    messages = [other for other in range(stage) if times[other] is not None]
+    if time is None or not messages:
         return None
-    by_then = [other for other in told if (then := times[other]) is not None and then <= time]
-    return max(by_then or told)
+    by_then = [other for other in messages if (then := times[other]) is not None and then <= time]
+    return max(by_then or messages)
 
 
 def _steps(times: Sequence[int | None]) -> list[float | None]:
@@ -370,9 +372,9 @@ def _steps(times: Sequence[int | None]) -> list[float | None]:
 def _end_stage(times: Sequence[Sequence[int | None]]) -> int:
     """The last stage that at least half of the places told; failing that, the last that any told."""
     stages = len(times[0]) if times else 0
-    told = [sum(row[stage] is not None for row in times) for stage in range(stages)]
-    usual = [stage for stage in range(stages) if 2 * told[stage] >= len(times)]
-    return max(usual or [stage for stage in range(stages) if told[stage]], default=max(0, stages - 1))
+    messages = [sum(row[stage] is not None for row in times) for stage in range(stages)]
+    usual = [stage for stage in range(stages) if 2 * messages[stage] >= len(times)]
+    return max(usual or [stage for stage in range(stages) if messages[stage]], default=max(0, stages - 1))
 
 
 def _order(place: TracePlace, end: int) -> tuple[bool, float, float, str]:
@@ -400,7 +402,7 @@ def _slowest(places: Sequence[TracePlace], stage: int) -> int | None:
 
 def _missing_stages(places: Sequence[TracePlace], stages: int) -> list[MissingStage]:
     """Per stage, the places that did not tell it although at least half of those in their role did."""
-    found = []
+    missing_stages = []
     for stage in range(stages):
         silent = []
         for role in sorted({place.role for place in places}):
@@ -409,5 +411,5 @@ def _missing_stages(places: Sequence[TracePlace], stages: int) -> list[MissingSt
             if 0 < len(quiet) <= len(members) / 2:
                 silent += quiet
         if silent:
-            found.append(MissingStage(stage=stage, places=sorted(silent)))
-    return found
+            missing_stages.append(MissingStage(stage=stage, places=sorted(silent)))
+    return missing_stages

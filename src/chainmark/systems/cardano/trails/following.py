@@ -41,9 +41,9 @@ def follow(run: SealedRun, order: FollowRequest) -> BlockTrace:
 
 def _trail(run: SealedRun, trail_id: str) -> Trail:
     trails = trails_of(run.catalogue)
-    found = next((trail for trail in trails if trail.id == trail_id), None)
-    if found is not None:
-        return found
+    trail = next((trail for trail in trails if trail.id == trail_id), None)
+    if trail is not None:
+        return trail
     if not trails:
         raise UsageError(
             f"run `{run.run_id}` keeps nothing by which a {trail_id} could be followed",
@@ -53,42 +53,42 @@ def _trail(run: SealedRun, trail_id: str) -> Trail:
     raise UsageError(f"run `{run.run_id}` has no trail `{trail_id}`", f"it has {known}")
 
 
-def _asked(story: BlockTrace, hosts: Sequence[str]) -> list[TracePlace]:
-    known = {place.place: place for place in story.places}
+def _asked(trace: BlockTrace, hosts: Sequence[str]) -> list[TracePlace]:
+    known = {place.place: place for place in trace.places}
     for host in hosts:
-        if host in story.absent:
-            raise UsageError(f"{story.place_label} `{host}` has no event of {story.name}", _known_hint(story))
+        if host in trace.absent:
+            raise UsageError(f"{trace.place_label} `{host}` has no event of {trace.name}", _known_hint(trace))
         if host not in known:
-            raise UsageError(f"the run has no {story.place_label} `{host}`", _known_hint(story))
-    return [place for place in story.places if place.place in hosts]
+            raise UsageError(f"the run has no {trace.place_label} `{host}`", _known_hint(trace))
+    return [place for place in trace.places if place.place in hosts]
 
 
-def _known_hint(story: BlockTrace) -> str:
-    names = sorted(place.place for place in story.places)
+def _known_hint(trace: BlockTrace) -> str:
+    names = sorted(place.place for place in trace.places)
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return f"{story.name} is known to {', '.join(names[:_LISTED])}{more}"
+    return f"{trace.name} is known to {', '.join(names[:_LISTED])}{more}"
 
 
-def _telling(story: BlockTrace) -> list[TracePlace]:
+def _telling(trace: BlockTrace) -> list[TracePlace]:
     """The places whose lines say most: those in a role of their own, and the last ones to get to the end."""
-    roles = [place.role for place in story.places]
-    ended = [place for place in story.places if place.seconds[story.end] is not None]
+    roles = [place.role for place in trace.places]
+    ended = [place for place in trace.places if place.seconds[trace.end] is not None]
     last = [place.place for place in ended[-_SLOWEST:]]
     return [
-        place for place in story.places if place.place in last or (place.role and roles.count(place.role) == 1)
+        place for place in trace.places if place.place in last or (place.role and roles.count(place.role) == 1)
     ]  # fmt: skip
 
 
-def _log_lines(story: BlockTrace, places: Sequence[TracePlace], folder: Path) -> list[LogLine]:
+def _log_lines(trace: BlockTrace, places: Sequence[TracePlace], folder: Path) -> list[LogLine]:
     """The lines of those places, read from the files and checked to be of this thing."""
     wanted = [
-        (place, stage, story.files[file], line)
+        (place, stage, trace.files[file], line)
         for place in places
         for stage, (file, line) in enumerate(zip(place.files, place.lines, strict=True))
         if file is not None and line is not None
     ]
     if not wanted:
-        raise UsageError(f"the run does not say on which lines {story.name} was told", "leave `--lines` out")
+        raise UsageError(f"the run does not say on which lines {trace.name} was told", "leave `--lines` out")
     names = sorted({name for _, _, name, _ in wanted})
     paths = {name: path for name in names if (path := find_log(folder, name)) is not None}
     if not paths:
@@ -98,19 +98,19 @@ def _log_lines(story: BlockTrace, places: Sequence[TracePlace], folder: Path) ->
     texts = {
         name: read_lines(path, [line for _, _, other, line in wanted if other == name]) for name, path in paths.items()
     }
-    found = []
+    log_lines = []
     for place, stage, name, line in wanted:
-        text, problem = _line_text(story, line, texts.get(name))
-        found.append(LogLine(place=place.place, stage=stage, file=name, line=line, text=text, problem=problem))
-    return found
+        text, problem = _line_text(trace, line, texts.get(name))
+        log_lines.append(LogLine(place=place.place, stage=stage, file=name, line=line, text=text, problem=problem))
+    return log_lines
 
 
-def _line_text(story: BlockTrace, line: int, texts: dict[int, str] | None) -> tuple[str, str]:
+def _line_text(trace: BlockTrace, line: int, texts: dict[int, str] | None) -> tuple[str, str]:
     """A line of a file, and why it is not what it was, if so; no texts: the file is not there."""
     if texts is None:
         return "", "this file is not there"
     if line not in texts:
         return "", "the file has fewer lines now: it changed since it was read"
-    if story.key not in texts[line]:
-        return texts[line], f"this line does not mention the {story.label}: the file changed since it was read"
+    if trace.key not in texts[line]:
+        return texts[line], f"this line does not mention the {trace.label}: the file changed since it was read"
     return texts[line], ""

@@ -24,12 +24,12 @@ Point = tuple[float, float]
 
 
 def region_map(
-    story: BlockTrace, regions: Mapping[str, str], senders: Mapping[str, str], trips: Sequence[MeasuredTrip]
+    trace: BlockTrace, regions: Mapping[str, str], senders: Mapping[str, str], trips: Sequence[MeasuredTrip]
 ) -> tuple[RegionMap | None, str]:
     """The hops of a story, or why there are none.
 
     Args:
-        story: of one thing.
+        trace: of one thing.
         regions: of its places, those that are known.
         senders: from which place each place got the thing, where that is known.
         trips: measured or stated round trips between regions.
@@ -39,74 +39,74 @@ def region_map(
         return None, "no region of a host is known: import the logs with `--topology FILE`"
     if len(names) == 1:
         return None, f"all hosts whose region is known are in {names[0]}"
-    times = {place.place: place.seconds[story.end] for place in story.places}
+    times = {place.place: place.seconds[trace.end] for place in trace.places}
     hops: dict[tuple[str, str], list[float]] = {}
     for place, sender in senders.items():
         here, there = times.get(place), times.get(sender)
         if here is not None and there is not None and place in regions and sender in regions:
             hops.setdefault((regions[sender], regions[place]), []).append(here - there)
     if not hops:
-        return None, f"no log says from which {story.place_label} another one got the {story.label}"
+        return None, f"no log says from which {trace.place_label} another one got the {trace.label}"
     known = {frozenset((trip.a, trip.b)): trip.mean_s for trip in trips}
     made = [
         RegionHop(origin=pair[0], region=pair[1], places=len(seconds), median_s=median(seconds),
                   longest_s=max(seconds), round_trip_s=known.get(frozenset(pair)))
         for pair, seconds in sorted(hops.items())
     ]  # fmt: skip
-    told = len({place for place, seconds in times.items() if seconds is not None})
-    found = RegionMap(
-        regions=[_region(story, name, regions) for name in names],
+    reported = len({place for place, seconds in times.items() if seconds is not None})
+    result = RegionMap(
+        regions=[_region(trace, name, regions) for name in names],
         hops=made,
-        unknown=max(0, told - sum(hop.places for hop in made) - len(_first(story))),
+        unknown=max(0, reported - sum(hop.places for hop in made) - len(_first(trace))),
     )
-    return found, ""
+    return result, ""
 
 
-def _first(story: BlockTrace) -> list[str]:
+def _first(trace: BlockTrace) -> list[str]:
     """Where the thing began: no other place sent it there."""
-    return [place.place for place in story.places if place.seconds and place.seconds[0] is not None]
+    return [place.place for place in trace.places if place.seconds and place.seconds[0] is not None]
 
 
-def _region(story: BlockTrace, name: str, regions: Mapping[str, str]) -> RegionOfMap:
-    own = [place for place in story.places if regions.get(place.place) == name]
-    told = [second for place in own if (second := place.seconds[story.end]) is not None]
-    return RegionOfMap(name=name, places=len(own), first_s=min(told, default=None))
+def _region(trace: BlockTrace, name: str, regions: Mapping[str, str]) -> RegionOfMap:
+    own = [place for place in trace.places if regions.get(place.place) == name]
+    messages = [second for place in own if (second := place.seconds[trace.end]) is not None]
+    return RegionOfMap(name=name, places=len(own), first_s=min(messages, default=None))
 
 
-def regions_section(story: BlockTrace) -> Section:
+def regions_section(trace: BlockTrace) -> Section:
     """The map and the table of all hops; empty where there are none."""
-    if story.region_map is None:
+    if trace.region_map is None:
         return Section("regions", "From region to region", [])
-    blocks: list[Block] = [_chart(story, story.region_map), _table(story, story.region_map)]
+    blocks: list[Block] = [_chart(trace, trace.region_map), _table(trace, trace.region_map)]
     return Section("regions", "From region to region", blocks)
 
 
-def _table(story: BlockTrace, found: RegionMap) -> Table:
-    axis, symbol = times_of(story), times_of(story).unit.symbol
+def _table(trace: BlockTrace, result: RegionMap) -> Table:
+    axis, symbol = times_of(trace), times_of(trace).unit.symbol
     rows = [
         row_of(
             hop.origin, hop.region, TableCell(units.count(hop.places)), TableCell(axis.text(hop.median_s)),
             TableCell(axis.text(hop.longest_s)),
             TableCell("" if hop.round_trip_s is None else axis.text(hop.round_trip_s)),
         )
-        for hop in sorted(found.hops, key=lambda hop: -hop.median_s)
+        for hop in sorted(result.hops, key=lambda hop: -hop.median_s)
     ]  # fmt: skip
-    columns = [*words("from", "to"), Column(f"{story.place_label}s"), Column(f"hop, median, {symbol}"),
+    columns = [*words("from", "to"), Column(f"{trace.place_label}s"), Column(f"hop, median, {symbol}"),
                Column(f"hop, longest, {symbol}"), Column(f"round trip, {symbol}")]  # fmt: skip
-    notes = [f"A hop leads from the {story.place_label} that sent the {story.label}; it lasts from "
-             f"“{story.stages[story.end]}” there to “{story.stages[story.end]}” here."]  # fmt: skip
-    if found.unknown:
-        notes.append(f"Of {units.plural(found.unknown, story.place_label)} the sender is not known.")
-    if all(hop.round_trip_s is None for hop in found.hops):
+    notes = [f"A hop leads from the {trace.place_label} that sent the {trace.label}; it lasts from "
+             f"“{trace.stages[trace.end]}” there to “{trace.stages[trace.end]}” here."]  # fmt: skip
+    if result.unknown:
+        notes.append(f"Of {units.plural(result.unknown, trace.place_label)} the sender is not known.")
+    if all(hop.round_trip_s is None for hop in result.hops):
         notes.append("No round trip between the regions was measured or stated.")
     return Table("hops", "Hops", columns, rows, notes, sortable=True)
 
 
-def _chart(story: BlockTrace, found: RegionMap) -> Chart:
-    axis = times_of(story)
-    places, is_measured = _layout(found)
+def _chart(trace: BlockTrace, result: RegionMap) -> Chart:
+    axis = times_of(trace)
+    places, is_measured = _layout(result)
     edges, texts = [], []
-    for rank, hop in enumerate(sorted(found.hops, key=lambda hop: (-hop.places, -hop.median_s))):
+    for rank, hop in enumerate(sorted(result.hops, key=lambda hop: (-hop.places, -hop.median_s))):
         if hop.origin == hop.region:
             continue
         (x, y), (x2, y2) = _beside(places[hop.origin], places[hop.region])
@@ -114,8 +114,8 @@ def _chart(story: BlockTrace, found: RegionMap) -> Chart:
         if rank < _NAMED_HOPS:
             said = f"{hop.origin} → {hop.region}: {axis.with_unit(hop.median_s)}"
             texts.append({"x": x + _NEAR_END * (x2 - x), "y": y + _NEAR_END * (y2 - y), "text": said})
-    within = {hop.region: hop for hop in found.hops if hop.origin == hop.region}
-    nodes = [_node(story, region, places[region.name], within.get(region.name)) for region in found.regions]
+    within = {hop.region: hop for hop in result.hops if hop.origin == hop.region}
+    nodes = [_node(trace, region, places[region.name], within.get(region.name)) for region in result.regions]
     tall = 1.0 if any(abs(y) > 0.1 for _, y in places.values()) else 0.4  # regions in one line need no height
     way = "Distances follow the round trips" if is_measured else "Places on the map mean nothing"
     return Chart(
@@ -137,19 +137,19 @@ def _chart(story: BlockTrace, found: RegionMap) -> Chart:
             "nodes": columns_of(nodes),
             "edges-named": columns_of(texts) or {"x": [], "y": [], "text": []},
         },
-        note=f"Medians over the {story.place_label}s of a hop. {way}.",
+        note=f"Medians over the {trace.place_label}s of a hop. {way}.",
         wide=True,
         height=round(340 * tall),
     )
 
 
-def _node(story: BlockTrace, region: RegionOfMap, place: Point, within: RegionHop | None) -> dict[str, object]:
-    axis = times_of(story)
+def _node(trace: BlockTrace, region: RegionOfMap, place: Point, within: RegionHop | None) -> dict[str, object]:
+    axis = times_of(trace)
     return {
         "x": place[0],
         "y": place[1],
         "name": region.name,
-        "hosts": units.plural(region.places, story.place_label),
+        "hosts": units.plural(region.places, trace.place_label),
         "first": "" if region.first_s is None else f"first after {axis.with_unit(region.first_s)}",
         "within": "" if within is None else f"within: {axis.with_unit(within.median_s)}",
     }
@@ -163,10 +163,10 @@ def _beside(start: Point, end: Point) -> tuple[Point, Point]:
     return (start[0] + x, start[1] + y), (end[0] + x, end[1] + y)
 
 
-def _layout(found: RegionMap) -> tuple[dict[str, Point], bool]:
+def _layout(result: RegionMap) -> tuple[dict[str, Point], bool]:
     """Where the regions are drawn: as far apart as their round trips, where all are known; else on a circle."""
-    names = [region.name for region in found.regions]
-    known = {frozenset((hop.origin, hop.region)): hop.round_trip_s for hop in found.hops}
+    names = [region.name for region in result.regions]
+    known = {frozenset((hop.origin, hop.region)): hop.round_trip_s for hop in result.hops}
     pairs = [(a, b) for a, b in combinations(range(len(names)), 2)]
     trips = {(a, b): known.get(frozenset((names[a], names[b]))) for a, b in pairs}
     if any(trip is None for trip in trips.values()):

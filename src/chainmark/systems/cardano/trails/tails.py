@@ -54,8 +54,8 @@ def tails_of(sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Tails | Non
         catalogue: of the comparison.
     """
     metrics = [metric for metric in catalogue.ordered() if metric.is_shown_closely]
-    found = [_tail(metric, catalogue.population(metric.population), side) for metric in metrics for side in sides]
-    tails = [tail for tail in found if tail.samples]
+    found_tails = [_tail(metric, catalogue.population(metric.population), side) for metric in metrics for side in sides]
+    tails = [tail for tail in found_tails if tail.samples]
     if not tails:
         return None
     followers = _followers(tails)
@@ -63,8 +63,8 @@ def tails_of(sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Tails | Non
     stories: list[BlockTrace] = []
     place_of: dict[tuple[str, str, str], int] = {}
     for (run_id, trail_id), follower in followers.items():
-        told = follower.stories([key for run, trail, key in chosen if (run, trail) == (run_id, trail_id)])
-        for key, story in told.items():
+        reported = follower.stories([key for run, trail, key in chosen if (run, trail) == (run_id, trail_id)])
+        for key, story in reported.items():
             place_of[run_id, trail_id, key] = len(stories)
             stories.append(story)
     order = [thing for thing in chosen if thing in place_of]
@@ -81,10 +81,10 @@ def _trail_of(run: LoadedRun, metric: Metric) -> Trail | None:
 
 
 def _tail(metric: Metric, population: Population, side: SelectedRuns) -> _FoundTail:
-    found = [sample for run in side.included or side.runs for sample in _samples(run, metric, population)]
+    results = [sample for run in side.included or side.runs for sample in _samples(run, metric, population)]
     sign = 1.0 if metric.better is Better.HIGHER else -1.0
-    found.sort(key=lambda sample: (sign * sample.value, sample.run.run_id, sample.key, sample.place))
-    return _FoundTail(metric, side.name, found[:TAIL_SAMPLES])
+    results.sort(key=lambda sample: (sign * sample.value, sample.run.run_id, sample.key, sample.place))
+    return _FoundTail(metric, side.name, results[:TAIL_SAMPLES])
 
 
 def _samples(run: LoadedRun, metric: Metric, population: Population) -> list[_Found]:
@@ -126,11 +126,11 @@ def _numbers(
     tails: Sequence[_FoundTail], followers: dict[tuple[str, str], Follower]
 ) -> dict[tuple[str, str, str], int]:
     things = sorted({sample.thing for tail in tails for sample in tail.samples})
-    found: dict[tuple[str, str, str], int] = {}
+    results: dict[tuple[str, str, str], int] = {}
     for which, follower in followers.items():
         numbers = follower.numbers([key for run_id, trail_id, key in things if (run_id, trail_id) == which])
-        found |= {(*which, key): number for key, number in numbers.items()}
-    return found
+        results |= {(*which, key): number for key, number in numbers.items()}
+    return results
 
 
 def _extreme(metric: Metric) -> str:
@@ -140,7 +140,7 @@ def _extreme(metric: Metric) -> str:
 
 
 def _written(
-    tail: _FoundTail, numbers: dict[tuple[str, str, str], int], stories: dict[tuple[str, str, str], int]
+    tail: _FoundTail, numbers: dict[tuple[str, str, str], int], traces: dict[tuple[str, str, str], int]
 ) -> Tail:
     return Tail(
         metric_id=tail.metric.id,
@@ -154,7 +154,7 @@ def _written(
                 number=numbers.get(sample.thing),
                 place=sample.place,
                 value=sample.value,
-                story=stories.get(sample.thing),
+                story=traces.get(sample.thing),
                 command=follow_command(sample.trail.id, sample.run.run_id, sample.key),
             )
             for sample in tail.samples

@@ -30,9 +30,9 @@ _SHOWN_DIFFERENCES = 200  # a file of another run differs everywhere
 
 def verification_document(verification: Verification) -> Document:
     """Lay out what the comparison came to."""
-    differing = [one for one in verification.figures if one.agrees is False]
-    lacking = [one for one in verification.figures if one.agrees is None]
-    own = [one for one in verification.figures if not one.group]
+    differing = [figure for figure in verification.figures if figure.agrees is False]
+    lacking = [figure for figure in verification.figures if figure.agrees is None]
+    own = [figure for figure in verification.figures if not figure.group]
     sections = [
         Section("differences", "What differs", _differences(differing), folded=False),
         Section("summary", "Figure by figure", [_tally_table(verification)]),
@@ -46,7 +46,7 @@ def verification_document(verification: Verification) -> Document:
         verdict=Verdict.FAIL if differing else Verdict.PASS,
         word="DIFFERS" if differing else "AGREES",
         sentence=_sentence(verification),
-        suites=[Suite(verification.file, [_case(verification, one) for one in verification.tallies])],
+        suites=[Suite(verification.file, [_case(verification, tally) for tally in verification.tallies])],
         sections=[section for section in sections if section.blocks],
         notes=[f"Theirs: the file. Ours: the run, {verification.rules}.", *verification.rounding],
         result=verification,
@@ -59,8 +59,8 @@ def _sentence(verification: Verification) -> str:
     if not verification.differing:
         agree = "agrees" if verification.compared == 1 else "agree"
         return f"{compared} of {verification.file} {agree} with the run's within rounding."
-    wrong = [one for one in verification.tallies if one.differing]
-    named = ", ".join(one.figure for one in wrong[:3]) + (" …" if len(wrong) > 3 else "")
+    wrong = [tally for tally in verification.tallies if tally.differing]
+    named = ", ".join(figure_tally.figure for figure_tally in wrong[:3]) + (" …" if len(wrong) > 3 else "")
     differ = "differs" if verification.differing == 1 else "differ"
     return (
         f"{units.count(verification.differing)} of {compared} of {verification.file} {differ} from the run's: {named}."
@@ -83,8 +83,8 @@ def _case(verification: Verification, tally: FigureTally) -> Case:
 
 def _average(verification: Verification, tally: FigureTally) -> VerifiedFigure | None:
     """The statistic that a row of the short table shows: the average, or the figure's only one."""
-    own = [one for one in verification.figures if one.figure == tally.figure and not one.group]
-    return next((one for one in own if one.statistic == "average"), own[0] if len(own) == 1 else None)
+    own = [figure for figure in verification.figures if figure.figure == tally.figure and not figure.group]
+    return next((figure for figure in own if figure.statistic == "average"), own[0] if len(own) == 1 else None)
 
 
 def _tally_table(verification: Verification) -> Table:
@@ -128,21 +128,24 @@ def _differences(differing: list[VerifiedFigure]) -> list[Block]:
 
 def _lacking(lacking: list[VerifiedFigure]) -> list[Block]:
     """Figure by figure what one side alone tells of it."""
-    told: dict[tuple[str, str], list[str]] = {}
-    for one in lacking:
-        side = "the run" if one.ours is None else "the file"
-        told.setdefault((one.figure, side), []).append(f"{one.group}: {one.statistic}" if one.group else one.statistic)
-    if not told:
+    reported: dict[tuple[str, str], list[str]] = {}
+    for figure in lacking:
+        side = "the run" if figure.ours is None else "the file"
+        reported.setdefault((figure.figure, side), []).append(
+            f"{figure.group}: {figure.statistic}" if figure.group else figure.statistic
+        )
+    if not reported:
         return []
     columns = [*words("figure", "lacking in"), Column("statistics"), *words("which")]
     rows = [
-        row_of(figure, side, units.count(len(names)), some_of(names, _NAMED)) for (figure, side), names in told.items()
+        row_of(figure, side, units.count(len(names)), some_of(names, _NAMED))
+        for (figure, side), names in reported.items()
     ]
     return [Table("lacking", "Figures on one side only", columns, rows)]
 
 
 def _everything(own: list[VerifiedFigure]) -> Block:
-    both = [one for one in own if one.agrees is not None]
+    both = [figure for figure in own if figure.agrees is not None]
     return Details("all", "Theirs and ours", [_table("all-figures", "", both)])
 
 
@@ -150,15 +153,15 @@ def _table(id_: str, title: str, figures: list[VerifiedFigure]) -> Table:
     columns = [*words("figure", "statistic"), Column("theirs"), Column("ours"), Column("difference")]
     columns += [Column("rounding"), *words("")]
     rows = []
-    for one in figures:
-        mark = TableCell(AGREES, emphasis="better") if one.agrees else TableCell(DIFFERS, emphasis="worse")
+    for figure in figures:
+        mark = TableCell(AGREES, emphasis="better") if figure.agrees else TableCell(DIFFERS, emphasis="worse")
         cells = [
-            TableCell(one.figure),
-            TableCell(f"{one.group}: {one.statistic}" if one.group else one.statistic),
-            TableCell(_number(one.theirs), one.unit),
-            TableCell(_number(one.ours), one.unit),
-            TableCell(_number(one.difference, _COARSE)),
-            TableCell(_number(one.rounding, _COARSE)),
+            TableCell(figure.figure),
+            TableCell(f"{figure.group}: {figure.statistic}" if figure.group else figure.statistic),
+            TableCell(_number(figure.theirs), figure.unit),
+            TableCell(_number(figure.ours), figure.unit),
+            TableCell(_number(figure.difference, _COARSE)),
+            TableCell(_number(figure.rounding, _COARSE)),
             mark,
         ]
         rows.append(TableRow(cells))

@@ -165,8 +165,8 @@ def _figures(path: Path, content: Mapping[str, Any]) -> Iterator[tuple[str, dict
         if name in {_PROPAGATION, _RESOURCES}:
             if not isinstance(value, dict) or (name == _RESOURCES and value.get("kind") not in {None, _RESOURCES_KIND}):
                 raise _malformed(path, name, "it must hold distributions by their names")
-            parts = {part: one for part, one in value.items() if part != "kind"}
-            yield from ((part, _distribution(path, part, one)) for part, one in parts.items())
+            parts = {part: item for part, item in value.items() if part != "kind"}
+            yield from ((part, _distribution(path, part, item)) for part, item in parts.items())
         elif name in _DOMAINS:
             yield from _domain(path, name, value)
         elif name in _SCALARS:
@@ -206,13 +206,15 @@ def _domain(path: Path, name: str, value: Any) -> Iterator[tuple[str, dict[Stati
     fields = {"ddRaw", "ddFiltered", "ddRawCount", "ddFilteredCount"}
     if not isinstance(value, dict) or not value.keys() <= fields:
         raise _malformed(path, name, f"it must have the fields {', '.join(sorted(fields))}")
-    for part, one in value.items():
-        ends = {f"{part}.low": one.get("low"), f"{part}.high": one.get("high")} if _is_interval(one) else {part: one}
-        for place, told in ends.items():
-            if isinstance(told, dict):
-                yield f"{name}.{place}", _distribution(path, f"{name}.{place}", told)
-            elif told is not None:
-                yield f"{name}.{place}", {Statistic("", VALUE): _number(path, f"{name}.{place}", told)}
+    for part, item in value.items():
+        ends = (
+            {f"{part}.low": item.get("low"), f"{part}.high": item.get("high")} if _is_interval(item) else {part: item}
+        )
+        for place, end in ends.items():
+            if isinstance(end, dict):
+                yield f"{name}.{place}", _distribution(path, f"{name}.{place}", end)
+            elif end is not None:
+                yield f"{name}.{place}", {Statistic("", VALUE): _number(path, f"{name}.{place}", end)}
 
 
 def _is_interval(value: Any) -> bool:
@@ -231,40 +233,40 @@ def _distribution(path: Path, name: str, content: Any) -> dict[Statistic, float]
         raise _malformed(path, f"{name}.{place}" if place else name, first["msg"].lower()) from error
 
 
-def _moments(told: _Plain | _Nested, average: float, group: str = "") -> dict[Statistic, float]:
-    found = {
-        SIZE: float(told.size),
+def _moments(plain: _Plain | _Nested, average: float, group: str = "") -> dict[Statistic, float]:
+    result = {
+        SIZE: float(plain.size),
         AVERAGE: average,
-        DEVIATION: told.stddev,
-        LOW: told.range.low,
-        HIGH: told.range.high,
+        DEVIATION: plain.stddev,
+        LOW: plain.range.low,
+        HIGH: plain.range.high,
     }
-    found |= {} if told.median is None else {MEDIAN: told.median}
-    return {Statistic(group, name): value for name, value in found.items()}
+    result |= {} if plain.median is None else {MEDIAN: plain.median}
+    return {Statistic(group, name): value for name, value in result.items()}
 
 
-def _of_one(told: _Plain) -> dict[Statistic, float]:
-    samples = {Statistic("", fraction_name(fraction)): value for fraction, value in told.samples}
-    return _moments(told, told.average) | samples
+def _of_one(plain: _Plain) -> dict[Statistic, float]:
+    samples = {Statistic("", fraction_name(fraction)): value for fraction, value in plain.samples}
+    return _moments(plain, plain.average) | samples
 
 
-def _of_hosts(told: _Nested) -> dict[Statistic, float]:
-    means = [value for _, value in told.average.samples]
-    found = {Statistic("", AVERAGE_OF_MEANS): told.average.average}
-    sizes = [float(inner.size) for _, inner in told.samples]
-    average = shown_average(sizes, means) if any(sizes) and means else told.average.average
-    found |= _moments(told, average) | _among(MEANS, told.average)
-    for fraction, inner in told.samples:
+def _of_hosts(nested: _Nested) -> dict[Statistic, float]:
+    means = [value for _, value in nested.average.samples]
+    result = {Statistic("", AVERAGE_OF_MEANS): nested.average.average}
+    sizes = [float(inner.size) for _, inner in nested.samples]
+    average = shown_average(sizes, means) if any(sizes) and means else nested.average.average
+    result |= _moments(nested, average) | _among(MEANS, nested.average)
+    for fraction, inner in nested.samples:
         if inner.median is not None:
-            found[Statistic("", fraction_name(fraction))] = inner.median
-        found |= _among(group_name(fraction), inner)
-    return found
+            result[Statistic("", fraction_name(fraction))] = inner.median
+        result |= _among(group_name(fraction), inner)
+    return result
 
 
-def _among(group: str, told: _Plain) -> dict[Statistic, float]:
-    values = [value for _, value in told.samples]
+def _among(group: str, plain: _Plain) -> dict[Statistic, float]:
+    values = [value for _, value in plain.samples]
     places = {Statistic(group, place_name(place, len(values))): value for place, value in enumerate(values, start=1)}
-    return _moments(told, told.average, group) | places
+    return _moments(plain, plain.average, group) | places
 
 
 def _hosts_of(content: Mapping[str, Any]) -> int | None:
@@ -280,8 +282,8 @@ def _hosts(kind: str, figures: Mapping[str, Mapping[Statistic, float]]) -> int |
         SUMMARY: ("sumHosts", Statistic("", VALUE)),
     }
     name, statistic = places[kind]
-    found = figures.get(name, {}).get(statistic)
-    return None if found is None else round(found)
+    result = figures.get(name, {}).get(statistic)
+    return None if result is None else round(result)
 
 
 def _malformed(path: Path, name: str, reason: str) -> UsageError:
@@ -299,7 +301,7 @@ def _printed_cdf(path: Path) -> Theirs:
         raise UsageError(f"`{path}` cannot be read: {error}", HINT) from error
     figures: dict[Statistic, float] = {}
     printed: dict[tuple[str, Statistic], float] = {}
-    for line in (one for one in lines if one.strip() and not one.startswith("#")):
+    for line in (item for item in lines if item.strip() and not item.startswith("#")):
         texts = line.split()
         if len(texts) not in {2, 6}:
             raise _malformed(path, line, "a line is a centile with one value, or with five")

@@ -75,9 +75,9 @@ class Verification(BaseModel):
     @property
     def compared(self) -> int:
         """Statistics that both sides have."""
-        return sum(one.compared for one in self.tallies)
+        return sum(tally.compared for tally in self.tallies)
 
     @property
     def differing(self) -> int:
         """Those that do not agree."""
-        return sum(one.differing for one in self.tallies)
+        return sum(tally.differing for tally in self.tallies)

@@ -50,13 +50,13 @@ def place_name(place: int, places: int) -> str:
 
 def statistics_of(figure: Figure) -> dict[Statistic, float]:
     """All that the published analysis tells of a figure."""
-    found = dict(_whole(figure))
+    result = dict(_whole(figure))
     if isinstance(figure, OverHosts):
-        found[Statistic("", AVERAGE_OF_MEANS)] = figure.mean_of_means
-        found |= _among(MEANS, figure.means, figure)
+        result[Statistic("", AVERAGE_OF_MEANS)] = figure.mean_of_means
+        result |= _among(MEANS, figure.means, figure)
         for fraction, ordered in zip(STANDARD_CENTILES, figure.at_fractions, strict=True):
-            found |= _among(group_name(fraction), ordered, figure)
-    return found
+            result |= _among(group_name(fraction), ordered, figure)
+    return result
 
 
 def scalar_of(figure: Cdf) -> dict[Statistic, float]:
@@ -81,10 +81,10 @@ def _moments(figure: Figure, group: str) -> Iterator[tuple[Statistic, float]]:
 
 def _among(group: str, ordered: Sequence[float], figure: OverHosts) -> dict[Statistic, float]:
     """One value per host, ascending, and what they come to."""
-    found = dict(_moments(cdf_of(ordered), group))
+    result = dict(_moments(cdf_of(ordered), group))
     # The file tells the hosts' means each once, their centiles at the places that few hosts fill twice.
     values = ordered if group == MEANS else figure.places(ordered)
-    return found | {
+    return result | {
         Statistic(group, place_name(place, len(values))): value for place, value in enumerate(values, start=1)
     }
 

@@ -61,13 +61,13 @@ def verify(run: SealedRun, path: Path, catalogue: Catalogue, tool_version: str) 
         UsageError: the file is not one of theirs, is of another run or workload, tells no figure that the run has; or
             the run keeps no such figures.
     """
-    kept = figures_of(run)
-    if kept is None:
+    figures = figures_of(run)
+    if figures is None:
         raise UsageError(f"the run `{run.run_id}` has no figures by the published rules", _INGEST_AGAIN)
     theirs = read_theirs(path)
     check_same_run(theirs, run.manifest)
     names = _Names(catalogue)
-    told = list(_laid_out(theirs, kept, names))
+    verified_figures = list(_laid_out(theirs, figures, names))
     result = Verification(
         tool_version=tool_version,
         run_id=run.run_id,
@@ -76,14 +76,14 @@ def verify(run: SealedRun, path: Path, catalogue: Catalogue, tool_version: str) 
         kind=theirs.kind,
         rules=RULES,
         rounding=[*ROUNDING, *([PRINTED] if theirs.printed else [])],
-        tallies=_tallies(told),
-        figures=[one for one in told if not one.group or not one.agrees],
+        tallies=_tallies(verified_figures),
+        figures=[figure for figure in verified_figures if not figure.group or not figure.agrees],
         caveats=caveats_of([run.manifest]),
     )
     if not result.compared:
         raise UsageError(
             f"`{path}` has no figure in common with the run `{run.run_id}`",
-            f"the run has {', '.join(list(kept.figures)[:6])} …; a CDF's file is named after its figure",
+            f"the run has {', '.join(list(figures.figures)[:6])} …; a CDF's file is named after its figure",
         )
     return result
 
@@ -106,16 +106,19 @@ class _Names:
         return self._metrics[figure].unit if figure in self._metrics else _UNITS.get(figure, _COUNT)
 
 
-def _laid_out(theirs: Theirs, kept: PublishedFigures, names: _Names) -> Iterator[VerifiedFigure]:
+def _laid_out(theirs: Theirs, published_figures: PublishedFigures, names: _Names) -> Iterator[VerifiedFigure]:
     """Every statistic that either side has, in the file's order, then what the run has besides."""
-    ours = {name: figure for name, figure in kept.figures.items() if _belongs(name, figure, theirs)}
+    ours = {name: figure for name, figure in published_figures.figures.items() if _belongs(name, figure, theirs)}
     for name in [*theirs.figures, *(name for name in ours if name not in theirs.figures)]:
-        told = theirs.figures.get(name, {})
-        own = _own(ours.get(name), told)
+        reported = theirs.figures.get(name, {})
+        own = _own(ours.get(name), reported)
         place = _Place(name, names.label(name), names.unit(name))
-        for statistic in [*told, *(one for one in own if one not in told and not _is_finer(one, told, theirs))]:
+        for statistic in [
+            *reported,
+            *(item for item in own if item not in reported and not _is_finer(item, reported, theirs)),
+        ]:
             least = max(theirs.printed.get((name, statistic), 0.0), _cancelled(own, statistic.group))
-            yield _beside(place, statistic, told.get(statistic), own.get(statistic), least)
+            yield _beside(place, statistic, reported.get(statistic), own.get(statistic), least)
 
 
 def _belongs(name: str, figure: Cdf | OverHosts, theirs: Theirs) -> bool:
@@ -132,17 +135,17 @@ def _belongs(name: str, figure: Cdf | OverHosts, theirs: Theirs) -> bool:
     return kinds[theirs.kind]
 
 
-def _own(figure: Cdf | OverHosts | None, told: Statistics) -> Statistics:
+def _own(figure: Cdf | OverHosts | None, statistics: Statistics) -> Statistics:
     if figure is None:
         return {}
-    if isinstance(figure, Cdf) and Statistic("", VALUE) in told:
+    if isinstance(figure, Cdf) and Statistic("", VALUE) in statistics:
         return scalar_of(figure)
     return statistics_of(figure)
 
 
-def _is_finer(statistic: Statistic, told: Statistics, theirs: Theirs) -> bool:
+def _is_finer(statistic: Statistic, statistics: Statistics, theirs: Theirs) -> bool:
     """Chart data tell centiles alone, and older files no medians: what they never tell, they do not lack."""
-    return bool(theirs.printed) or bool(statistic.group) or (bool(told) and statistic.name == MEDIAN)
+    return bool(theirs.printed) or bool(statistic.group) or (bool(statistics) and statistic.name == MEDIAN)
 
 
 def _cancelled(own: Statistics, group: str) -> float:
@@ -160,29 +163,29 @@ def _beside(
     place: _Place, statistic: Statistic, theirs: float | None, ours: float | None, least: float
 ) -> VerifiedFigure:
     is_size = statistic.name == SIZE
-    told: dict[str, Any] = {"figure": place.figure, "label": place.label, "unit": _COUNT if is_size else place.unit}
-    told |= {"group": statistic.group, "statistic": statistic.name, "theirs": theirs, "ours": ours}
+    reported: dict[str, Any] = {"figure": place.figure, "label": place.label, "unit": _COUNT if is_size else place.unit}
+    reported |= {"group": statistic.group, "statistic": statistic.name, "theirs": theirs, "ours": ours}
     if theirs is None or ours is None:
-        return VerifiedFigure(**told)
+        return VerifiedFigure(**reported)
     clock_s = CLOCK_S if place.unit == _SECONDS else 0.0
     rounding = 0.0 if is_size else max(max(abs(theirs), abs(ours)) * SUMMED + clock_s, least)
     difference = ours - theirs
-    return VerifiedFigure(**told, difference=difference, rounding=rounding, agrees=abs(difference) <= rounding)
+    return VerifiedFigure(**reported, difference=difference, rounding=rounding, agrees=abs(difference) <= rounding)
 
 
-def _tallies(told: list[VerifiedFigure]) -> list[FigureTally]:
+def _tallies(verified_figures: list[VerifiedFigure]) -> list[FigureTally]:
     by_name: dict[str, list[VerifiedFigure]] = {}
-    for one in told:
-        by_name.setdefault(one.figure, []).append(one)
+    for figure in verified_figures:
+        by_name.setdefault(figure.figure, []).append(figure)
     return [
         FigureTally(
             figure=name,
             label=parts[0].label,
-            unit=next((one.unit for one in parts if one.unit), _COUNT),
-            compared=sum(one.agrees is not None for one in parts),
-            differing=sum(one.agrees is False for one in parts),
-            only_theirs=sum(one.ours is None for one in parts),
-            only_ours=sum(one.theirs is None for one in parts),
+            unit=next((part.unit for part in parts if part.unit), _COUNT),
+            compared=sum(part.agrees is not None for part in parts),
+            differing=sum(part.agrees is False for part in parts),
+            only_theirs=sum(part.ours is None for part in parts),
+            only_ours=sum(part.theirs is None for part in parts),
         )
         for name, parts in by_name.items()
     ]
@@ -225,16 +228,18 @@ def _hold(what: str, theirs: Theirs, stated: Any, keys: Mapping[str, str], manif
     if not isinstance(stated, dict):
         return
     for ours, name in keys.items():
-        told, known = stated.get(name), manifest.workload.get(ours)
-        if told is not None and known is not None and told != known:
-            raise UsageError(f"`{theirs.path}` is of another {what}: its {name} is {told}, the run's {known}", _ANOTHER)
+        reported, known = stated.get(name), manifest.workload.get(ours)
+        if reported is not None and known is not None and reported != known:
+            raise UsageError(
+                f"`{theirs.path}` is of another {what}: its {name} is {reported}, the run's {known}", _ANOTHER
+            )
 
 
 def _check_start(theirs: Theirs, manifest: Manifest) -> None:
     stated = theirs.stated.get("sumGenesis")
     text = stated.get("systemStart") if isinstance(stated, dict) else None
-    told = {fact.label: fact.value for fact in manifest.facts}
-    known = " ".join(told.get(f"Cluster system start {part}", "") for part in ("date", "time")).strip()
+    reported = {fact.label: fact.value for fact in manifest.facts}
+    known = " ".join(reported.get(f"Cluster system start {part}", "") for part in ("date", "time")).strip()
     if not isinstance(text, str) or not known:
         return
     try:
@@ -251,10 +256,10 @@ def _check_filters(theirs: Theirs, manifest: Manifest) -> None:
         return
     if not isinstance(stated, list) or len(stated) != 2 or not isinstance(stated[1], list):
         raise UsageError(f"`{theirs.path}` is malformed at `sumFilters`: two lists were expected", _ANOTHER)
-    told = [str(one) for one in parse_conditions([], stated[1], theirs.hosts or 1)]
-    if sorted(told) != sorted(map(str, known)):
+    messages = [str(parse_condition) for parse_condition in parse_conditions([], stated[1], theirs.hosts or 1)]
+    if sorted(messages) != sorted(map(str, known)):
         raise UsageError(
-            f"`{theirs.path}` is of other filters: {', '.join(told) or 'none'}, the run's are "
+            f"`{theirs.path}` is of other filters: {', '.join(messages) or 'none'}, the run's are "
             f"{', '.join(map(str, known)) or 'none'}",
             "`chainmark ingest --filter` analyses the logs by those",
         )

@@ -219,8 +219,8 @@ class Adapter(BaseModel):
 
     def workload(self) -> dict[str, Scalar | list[Scalar]]:
         """What two runs must share."""
-        told = {"application": self.name, **self._parts("accounts"), **self._parts("transaction")}
-        return {key: value for key, value in told.items() if key != "transaction.make"}
+        reported = {"application": self.name, **self._parts("accounts"), **self._parts("transaction")}
+        return {key: value for key, value in reported.items() if key != "transaction.make"}
 
     def _parts(self, section: str) -> dict[str, Scalar]:
         return {f"{section}.{key}": value for key, value in getattr(self, section).model_dump().items()}
@@ -294,8 +294,8 @@ def _content_of_package(name: str, place: str) -> dict[str, Any]:
     if others:
         raise UsageError(f"several packages offer an adapter `{name}`", "uninstall all but one of them")
     try:
-        found = point.load()
-        content = found() if callable(found) else found
+        parsed = point.load()
+        content = parsed() if callable(parsed) else parsed
     except Exception as error:
         raise UsageError(f"{place} (`{point.value}`) failed: {type(error).__name__}: {error}") from error
     if not isinstance(content, Mapping):

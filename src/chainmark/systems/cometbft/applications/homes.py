@@ -157,9 +157,9 @@ def run(node: NodeHome, words: Sequence[str], places: Mapping[str, str]) -> str:
         return ended.stdout.strip() or ended.stderr.strip()
     lines = [line.rstrip() for line in (ended.stderr or ended.stdout).splitlines() if line.strip()] or ["no output"]
     reason = next((line.strip() for line in lines if line.startswith("Error:")), lines[-1])
-    told = " ".join(word for word in command[:3] if not word.startswith("-"))
+    text = " ".join(word for word in command[:3] if not word.startswith("-"))
     raise EnvironmentFailure(
-        f"`{node.binary.name} {told}` failed for {node.name}: {reason.removeprefix('Error: ')}",
+        f"`{node.binary.name} {text}` failed for {node.name}: {reason.removeprefix('Error: ')}",
         "its last lines:\n" + "\n".join(lines[-LAST_LINES:]),
     )
 
@@ -211,7 +211,7 @@ def fund_accounts(genesis_path: Path, addresses: Sequence[str], adapter: Adapter
     for number, account in enumerate(accounts):
         account.get("base_account", account)["account_number"] = str(number)
     accounts += [_base_account(address, len(accounts) + index) for index, address in enumerate(addresses)]
-    balances += [{"address": one, "coins": [{"denom": denom, "amount": str(balance)}]} for one in addresses]
+    balances += [{"address": address, "coins": [{"denom": denom, "amount": str(balance)}]} for address in addresses]
     for coin in supply:
         if coin["denom"] == denom:
             coin["amount"] = str(int(coin["amount"]) + balance * len(addresses))

@@ -76,8 +76,8 @@ def check_transactions(adapter: Adapter, load: Load) -> None:
         UsageError: the size is too small, the prefix impossible, or the function is not there.
     """
     if adapter.transaction.kind == "bank-send":
-        one = adapter.model_copy(update={"accounts": adapter.accounts.model_copy(update={"per_connection": 1})})
-        _bank_sends(one, load, 0, 0)
+        item = adapter.model_copy(update={"accounts": adapter.accounts.model_copy(update={"per_connection": 1})})
+        _bank_sends(item, load, 0, 0)
     elif adapter.transaction.kind == "python":
         _function(adapter.transaction.make)
 
@@ -126,10 +126,10 @@ def _checked(made: Any, make: str, order: TransactionRequest) -> list[list[bytes
     wanted = f"it must return {units.plural(order.connections, 'list')} of bytes, one for each connection"
     if not isinstance(made, Sequence) or len(made) != order.connections:
         raise UsageError(f"`{make}` returned {type(made).__name__}, and no transactions", wanted)
-    lists = [list(one) for one in made]
-    if stranger := next((one for part in lists for one in part if not isinstance(one, bytes) or not one), None):
+    lists = [list(item) for item in made]
+    if stranger := next((item for part in lists for item in part if not isinstance(item, bytes) or not item), None):
         raise UsageError(f"`{make}` returned {stranger!r} as a transaction", wanted)
-    total = sum(len(one) for part in lists for one in part)
+    total = sum(len(item) for part in lists for item in part)
     if total > GIVEN_BYTES_MAX:
         raise UsageError(
             f"`{make}` made {units.byte_size(total)} of transactions, and at most {units.byte_size(GIVEN_BYTES_MAX)} "
@@ -153,10 +153,10 @@ def _function(make: str) -> Callable[[TransactionRequest], Any]:
             f"`transaction.make` names `{place}`, which cannot be imported: {error}",
             "name a file beside the adapter, as in `transactions.py:make`, or an installed module",
         ) from error
-    found = getattr(module, name, None)
-    if not callable(found):
+    result = getattr(module, name, None)
+    if not callable(result):
         raise UsageError(f"`transaction.make` names `{name}`, but {place} has no such function")
-    function: Callable[[TransactionRequest], Any] = found
+    function: Callable[[TransactionRequest], Any] = result
     return function
 
 

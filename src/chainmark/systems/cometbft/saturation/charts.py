@@ -25,8 +25,8 @@ def _drawn(value: float) -> float:
 
 def saturation_charts(report: SaturationResult) -> list[Chart]:
     """Processed against offered, the share that is processed, latency against throughput."""
-    found = [_processed(report), _share(report), _latency(report)]
-    return [one for one in found if one]
+    charts = [_processed(report), _share(report), _latency(report)]
+    return [chart for chart in charts if chart]
 
 
 def _labels(report: SaturationResult) -> tuple[list[str], list[str]]:
@@ -127,9 +127,9 @@ def _share(report: SaturationResult) -> Chart | None:
 
 def _shares(report: SaturationResult, load: float) -> str:
     """What each version processed of a load: "100.0, 98.2 / 97.1 %" where the first one bore it in two ways."""
-    cells = [[cell.efficiency for cell in one.cells if cell.load_per_s == load] for one in report.versions]
-    told = [", ".join(units.number(100.0 * share.value, 1) for share in one if share) for one in cells]
-    return f"{' / '.join(text or units.UNSET for text in told)} %"
+    cells = [[cell.efficiency for cell in version.cells if cell.load_per_s == load] for version in report.versions]
+    messages = [", ".join(units.number(100.0 * share.value, 1) for share in cell if share) for cell in cells]
+    return f"{' / '.join(text or units.UNSET for text in messages)} %"
 
 
 def _latency(report: SaturationResult) -> Chart | None:

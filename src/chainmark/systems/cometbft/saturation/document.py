@@ -109,9 +109,13 @@ def _suites(report: SaturationResult) -> list[Suite]:
     return [Suite(report.title, cases, started_at=report.started_at, output=text.reasons(report))]
 
 
-def _figures(found: Saturation) -> dict[str, float | str]:
-    figures = {"load_per_s": found.load_per_s, "low_per_s": found.low_per_s, "high_per_s": found.high_per_s}
-    return {"state": found.state, **{name: value for name, value in figures.items() if value is not None}}
+def _figures(saturation: Saturation) -> dict[str, float | str]:
+    figures = {
+        "load_per_s": saturation.load_per_s,
+        "low_per_s": saturation.low_per_s,
+        "high_per_s": saturation.high_per_s,
+    }
+    return {"state": saturation.state, **{name: value for name, value in figures.items() if value is not None}}
 
 
 def _conditions(report: SaturationResult) -> list[Block]:
@@ -121,7 +125,7 @@ def _conditions(report: SaturationResult) -> list[Block]:
         blocks.append(runs)
     how = [report.order, *report.notes]
     if any(how):
-        blocks.append(Remarks("how", "How it was done", [one for one in how if one]))
+        blocks.append(Remarks("how", "How it was done", [item for item in how if item]))
     if report.machine:
         rows = [row_of(fact.label, fact.value) for fact in report.machine]
         blocks.append(Table("machine", "The machine", words("", ""), rows))
@@ -149,17 +153,17 @@ def _versions(report: SaturationResult) -> Table:
 
 def _facts(version: SaturationVersion) -> list[Fact]:
     subject = version.subject
-    told = {
+    reported = {
         "Version": f"{subject.name} {subject.version}",
         "Build": subject.build or "",
         "From": version.source,
         **{name.replace("_", " "): value for name, value in version.conditions.items()},
     }
-    return [*(Fact(label=label, value=value) for label, value in told.items() if value), *version.facts]
+    return [*(Fact(label=label, value=value) for label, value in reported.items() if value), *version.facts]
 
 
 def _excluded(version: SaturationVersion) -> list[str]:
-    found = [
+    results = [
         f"{cell.name}, run {run.repetition or 1} does not count: {run.excluded}."
         for cell in version.cells
         for run in cell.runs
@@ -167,9 +171,12 @@ def _excluded(version: SaturationVersion) -> list[str]:
     ]
     busy = [cell.name for cell in version.cells if any(run.limits for run in cell.runs)]
     if busy:
-        told = dict.fromkeys(one.partition(":")[0] for cell in version.cells for run in cell.runs for one in run.limits)
-        found.append(
-            f"At {'; '.join(busy)}: {' and '.join(told)}. What was the limit there, the network or the machine that "
+        reported = dict.fromkeys(
+            limit.partition(":")[0] for cell in version.cells for run in cell.runs for limit in run.limits
+        )
+        results.append(
+            f"At {'; '.join(busy)}: {' and '.join(reported)}. What was the limit there, the network or the machine "
+            "that "
             "it runs on, these runs cannot tell."
         )
-    return found
+    return results

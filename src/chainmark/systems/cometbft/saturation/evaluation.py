@@ -58,9 +58,9 @@ def cells_of(runs: Iterable[CellRun], tolerance: float) -> list[LoadCell]:
         tolerance: a load is kept up if the share is at least one minus this.
     """
     by_load: dict[tuple[int, int], list[CellRun]] = {}
-    for run in sorted(runs, key=lambda one: (one.connections, one.rate_per_s, one.position or 0, one.origin)):
+    for run in sorted(runs, key=lambda item: (item.connections, item.rate_per_s, item.position or 0, item.origin)):
         by_load.setdefault((run.connections, run.rate_per_s), []).append(run)
-    return [_cell(found, 1.0 - tolerance) for found in by_load.values()]
+    return [_cell(cell_runs, 1.0 - tolerance) for cell_runs in by_load.values()]
 
 
 def _cell(runs: list[CellRun], threshold: float) -> LoadCell:
@@ -88,11 +88,11 @@ def standings(
     cells: Sequence[LoadCell], load_of: Callable[[int, int], SweepLoad]
 ) -> list[dict[SweepLoad, SweepStanding]]:
     """By every measure that is known, the one that chooses first: on which side of the threshold each load is."""
-    loads = [load_of(one.connections, one.rate_per_s) for one in cells]
-    measures = [[one.standing for one in cells]]
-    if any(one.pace is not None for one in cells):
-        measures.append([one.pace_standing for one in cells])
-    return [dict(zip(loads, map(_AS_SWEPT.__getitem__, found), strict=True)) for found in measures]
+    loads = [load_of(cell.connections, cell.rate_per_s) for cell in cells]
+    measures = [[cell.standing for cell in cells]]
+    if any(cell.pace is not None for cell in cells):
+        measures.append([cell.pace_standing for cell in cells])
+    return [dict(zip(loads, map(_AS_SWEPT.__getitem__, measure), strict=True)) for measure in measures]
 
 
 def _state_of(figure: CellFigure | None, threshold: float) -> Standing:
@@ -124,12 +124,12 @@ def _share_figure(runs: Sequence[CellRun]) -> CellFigure | None:
 
 def _positive_figure(figures: Iterable[RunFigure | None]) -> CellFigure | None:
     """The mean of a figure that is never negative."""
-    known = [one for one in figures if one is not None and math.isfinite(one.value)]
+    known = [figure for figure in figures if figure is not None and math.isfinite(figure.value)]
     if not known:
         return None
-    error = max((one.standard_error or 0.0 for one in known), default=0.0)
-    found = _between([one.value for one in known], error)
-    return found if found.low is None else found.model_copy(update={"low": max(0.0, found.low)})
+    error = max((run_figure.standard_error or 0.0 for run_figure in known), default=0.0)
+    cell_figure = _between([run_figure.value for run_figure in known], error)
+    return cell_figure if cell_figure.low is None else cell_figure.model_copy(update={"low": max(0.0, cell_figure.low)})
 
 
 def _between(values: Sequence[float], within: float = 0.0) -> CellFigure:
@@ -168,20 +168,20 @@ class _Diagonal:
     @property
     def kept(self) -> bool:
         """By the values alone, whether every cell keeps up."""
-        return all(one in KEPT for one in self.standings)
+        return all(standing in KEPT for standing in self.standings)
 
     @property
     def saturated(self) -> bool:
         """By the values alone, whether no cell keeps up."""
-        return not any(one in KEPT for one in self.standings)
+        return not any(standing in KEPT for standing in self.standings)
 
     @property
     def clearly_keeps_up(self) -> bool:
-        return all(one == "kept up" for one in self.standings)
+        return all(standing == "kept up" for standing in self.standings)
 
     @property
     def clearly_saturated(self) -> bool:
-        return all(one == "saturated" for one in self.standings)
+        return all(standing == "saturated" for standing in self.standings)
 
 
 def _diagonals(cells: Sequence[LoadCell], standing: Callable[[LoadCell], Standing]) -> list[_Diagonal]:
@@ -189,12 +189,15 @@ def _diagonals(cells: Sequence[LoadCell], standing: Callable[[LoadCell], Standin
     for cell in cells:
         if standing(cell) != "no data":
             by_load.setdefault(cell.load_per_s, []).append(cell)
-    return [_Diagonal(load, found, [standing(cell) for cell in found]) for load, found in sorted(by_load.items())]
+    return [
+        _Diagonal(load, load_cells, [standing(cell) for cell in load_cells])
+        for load, load_cells in sorted(by_load.items())
+    ]
 
 
 def _run_up(diagonals: Sequence[_Diagonal], meets: Callable[[_Diagonal], bool]) -> int:
     """How many of them, from the first on, meet a condition without a gap."""
-    return next((place for place, one in enumerate(diagonals) if not meets(one)), len(diagonals))
+    return next((place for place, diagonal in enumerate(diagonals) if not meets(diagonal)), len(diagonals))
 
 
 def saturation_of(cells: Sequence[LoadCell], tolerance: float, measure: Measure) -> Saturation:
@@ -210,23 +213,23 @@ def saturation_of(cells: Sequence[LoadCell], tolerance: float, measure: Measure)
         measure: by which share.
     """
     diagonals = _diagonals(
-        cells, (lambda one: one.standing) if measure == "committed" else lambda one: one.pace_standing
+        cells, (lambda cell: cell.standing) if measure == "committed" else lambda cell: cell.pace_standing
     )
-    kept = _run_up(diagonals, lambda one: one.kept)
-    lost = _run_up(diagonals[::-1], lambda one: one.saturated)
-    clear_kept = _run_up(diagonals, lambda one: one.clearly_keeps_up)
-    clear_lost = _run_up(diagonals[::-1], lambda one: one.clearly_saturated)
-    rest = diagonals[kept : len(diagonals) - lost] if kept + lost < len(diagonals) else []
-    found = diagonals[kept - 1] if kept and not rest and lost else None
+    retained = _run_up(diagonals, lambda item: item.kept)
+    lost = _run_up(diagonals[::-1], lambda item: item.saturated)
+    clear_kept = _run_up(diagonals, lambda item: item.clearly_keeps_up)
+    clear_lost = _run_up(diagonals[::-1], lambda item: item.clearly_saturated)
+    rest = diagonals[retained : len(diagonals) - lost] if retained + lost < len(diagonals) else []
+    diagonal = diagonals[retained - 1] if retained and not rest and lost else None
     low = diagonals[clear_kept - 1].load if clear_kept else 0
     high = diagonals[len(diagonals) - clear_lost].load if clear_lost else None
-    is_clear = found is not None and found.load == low and clear_lost == lost
+    is_clear = diagonal is not None and diagonal.load == low and clear_lost == lost
     state: State
     if not diagonals:
         state, reason = "no data", "no run counts"
     elif rest:
-        state, reason = "contradictory", _contradiction(rest, diagonals[kept:], 1.0 - tolerance, measure)
-    elif not kept:
+        state, reason = "contradictory", _contradiction(rest, diagonals[retained:], 1.0 - tolerance, measure)
+    elif not retained:
         state, reason = "nothing kept up", f"even the smallest load, {_per_s(diagonals[0].load)}, is not kept up"
     elif not lost:
         state, reason = "lower bound", f"every tested load, up to {_per_s(diagonals[-1].load)}, is kept up"
@@ -234,13 +237,13 @@ def saturation_of(cells: Sequence[LoadCell], tolerance: float, measure: Measure)
         state, reason = "found", "every interval is clear of the threshold"
     else:
         state, reason = "leaning", _point_estimates(diagonals, 1.0 - tolerance, measure)
-    best = diagonals[kept - 1] if kept else None
-    chosen = min(best.cells, key=lambda one: one.connections) if best else None
+    best = diagonals[retained - 1] if retained else None
+    chosen = min(best.cells, key=lambda cell: cell.connections) if best else None
     return Saturation(
         measure=measure,
         threshold=1.0 - tolerance,
         state=state,
-        load_per_s=found.load if found else None,
+        load_per_s=diagonal.load if diagonal else None,
         low_per_s=low,
         high_per_s=high,
         connections=chosen.connections if chosen else None,
@@ -264,7 +267,7 @@ def reconciled(findings: Sequence[Saturation]) -> list[Saturation]:
         if limit is None or first.rate_per_s is None or first.connections is None:
             continue
         if first.connections * first.rate_per_s >= limit:
-            told = f"{_per_s(first.load_per_s)} by its values" if first.load_per_s else "every tested load"
+            reported = f"{_per_s(first.load_per_s)} by its values" if first.load_per_s else "every tested load"
             first = first.model_copy(
                 update={
                     "state": "contradictory",
@@ -272,7 +275,7 @@ def reconciled(findings: Sequence[Saturation]) -> list[Saturation]:
                     "low_per_s": min(first.low_per_s, other.low_per_s),
                     "connections": other.connections,
                     "rate_per_s": other.rate_per_s,
-                    "reason": f"it would be {told}, but within the window {_per_s(limit)} and more are clearly not "
+                    "reason": f"it would be {reported}, but within the window {_per_s(limit)} and more are clearly not "
                     "kept up: the mempools took what was too much, and it was processed after the end; offer each "
                     "load for longer",
                 }
@@ -294,13 +297,13 @@ def _cell_text(cell: LoadCell, measure: Measure) -> str:
 
 
 def _contradiction(rest: Sequence[_Diagonal], beyond: Sequence[_Diagonal], threshold: float, measure: Measure) -> str:
-    mixed = next((one for one in rest if not one.kept and not one.saturated), None)
+    mixed = next((diagonal for diagonal in rest if not diagonal.kept and not diagonal.saturated), None)
     limit = units.plain_percent(threshold)
     if mixed is not None:
-        told = " and ".join(_cell_text(cell, measure) for cell in mixed.cells)
-        return f"the cells of one load, {_per_s(mixed.load)}, lie on both sides of {limit}: {told}"
+        text = " and ".join(_cell_text(cell, measure) for cell in mixed.cells)
+        return f"the cells of one load, {_per_s(mixed.load)}, lie on both sides of {limit}: {text}"
     first = beyond[0]
-    again = next(one for one in beyond if one.kept)
+    again = next(diagonal for diagonal in beyond if diagonal.kept)
     return (
         f"{_per_s(first.load)} is below {limit} ({_cell_text(first.cells[0], measure)}), but the larger load "
         f"{_per_s(again.load)} is not ({_cell_text(again.cells[0], measure)})"
@@ -310,8 +313,8 @@ def _contradiction(rest: Sequence[_Diagonal], beyond: Sequence[_Diagonal], thres
 def _point_estimates(diagonals: Sequence[_Diagonal], threshold: float, measure: Measure) -> str:
     unclear = [
         cell
-        for one in diagonals
-        for cell, standing in zip(one.cells, one.standings, strict=True)
+        for diagonal in diagonals
+        for cell, standing in zip(diagonal.cells, diagonal.standings, strict=True)
         if standing not in {"kept up", "saturated"}
     ]
     parts = []
@@ -354,16 +357,19 @@ def knee_of(cells: Sequence[LoadCell], seed: int) -> Knee:
     spread = resampled_knee(loads, [[pair for pairs in by_load[load] for pair in pairs] for load in loads], seed)
     repeated = all(len(pairs) > 1 for load in loads for pairs in by_load[load])
     if not repeated or spread is None:
-        spread, told = None, "a load has a single run: no interval" if not repeated else "resamples agree on no knee"
+        spread, reported = (
+            None,
+            "a load has a single run: no interval" if not repeated else "resamples agree on no knee",
+        )
     else:
-        told = f"interval from {spread.found} of {spread.resamples} resamples of the repetitions"
+        reported = f"interval from {spread.found} of {spread.resamples} resamples of the repetitions"
     return Knee(
         load_per_s=loads[place],
         low_per_s=round(spread.low) if spread else None,
         high_per_s=round(spread.high) if spread else None,
         throughput_per_s=points[place][0],
         latency_s=points[place][1],
-        basis=f"{DETECTOR}; {told}",
+        basis=f"{DETECTOR}; {reported}",
     )
 
 
@@ -387,8 +393,8 @@ def evaluated(version: VersionRuns, tolerance: float, seed: int) -> SaturationVe
     if any(cell.pace is not None for cell in cells):
         measures.append("pace")
     said = {name: value for name, value in vars(version).items() if name != "runs"}
-    found = reconciled([saturation_of(cells, tolerance, measure) for measure in measures])
-    return SaturationVersion(**said, cells=cells, saturations=found, knee=knee_of(cells, seed))
+    saturations = reconciled([saturation_of(cells, tolerance, measure) for measure in measures])
+    return SaturationVersion(**said, cells=cells, saturations=saturations, knee=knee_of(cells, seed))
 
 
 _Read = Callable[[CellRun], RunFigure | None]
@@ -429,17 +435,17 @@ def compare_versions(
 def _judged(
     baseline: LoadCell, candidate: LoadCell, metrics: SaturationMetrics, *, same_latency: bool
 ) -> list[Judgement]:
-    found = []
+    judgements = []
     for metric, statistic, read in _questions(metrics):
         left, right = (_estimates(cell, read) for cell in (baseline, candidate))
         if not left.values and not right.values:
             continue
         if metric is metrics.latency and not same_latency:
             note = "not judged: it is not known that both are latencies of one kind"
-            found.append(unjudged(metric, statistic, left, right, outcome=Outcome.INCONCLUSIVE, note=note))
+            judgements.append(unjudged(metric, statistic, left, right, outcome=Outcome.INCONCLUSIVE, note=note))
         else:
-            found.append(judge(metric, statistic, left, right, Bench()))
-    return found
+            judgements.append(judge(metric, statistic, left, right, Bench()))
+    return judgements
 
 
 def _estimates(cell: LoadCell, read: _Read) -> SideEstimates:
@@ -468,10 +474,12 @@ def saturation_report(test: SweepTest, versions: Sequence[VersionRuns], metrics:
             the machines differ.
         metrics: of the comparisons.
     """
-    found = [evaluated(version, test.tolerance, test.seed) for version in versions]
-    sides = [[one for one in found if one.published is published] for published in (False, True)]
+    saturation_versions = [evaluated(version, test.tolerance, test.seed) for version in versions]
+    sides = [
+        [version for version in saturation_versions if version.published is published] for published in (False, True)
+    ]
     comparisons = [compare_versions(side[0], other, metrics) for side in sides for other in side[1:]]
     measured = [version for version in versions if not version.published] or versions
-    names = " and ".join(f"{one.subject.name} {one.subject.version}" for one in measured)
+    names = " and ".join(f"{version_runs.subject.name} {version_runs.subject.version}" for version_runs in measured)
     said = vars(test) | {"title": test.title or f"Saturation of {names}"}
-    return SaturationReport(**said, versions=found, comparisons=comparisons, metrics=metrics.all())
+    return SaturationReport(**said, versions=saturation_versions, comparisons=comparisons, metrics=metrics.all())

@@ -347,11 +347,11 @@ class SaturationResult(Attachment):
         """Whether the second version keeps up with what the first one keeps up with."""
         base, other = (version.chosen for version in self.versions)
         names = [version.label for version in self.versions]
-        reasons = [f"{name}: {found.reason}" for name, found in zip(names, (base, other), strict=True)]
+        reasons = [f"{name}: {saturation.reason}" for name, saturation in zip(names, (base, other), strict=True)]
         reach = max(base.load_per_s or 0, base.low_per_s)
         sure = f"{names[1]} keeps up with at least {units.count(other.low_per_s)} per second for certain"
         result = candidate_verdict(base, other)
-        told = {
+        reported = {
             Verdict.INVALID: "A version has no run that counts.",
             Verdict.FAIL: f"{names[0]} keeps up with {units.count(base.low_per_s)} per second, by which {names[1]} is "
             "saturated.",
@@ -359,4 +359,4 @@ class SaturationResult(Attachment):
             Verdict.INCONCLUSIVE: f"{sure}, {names[0]} with {units.count(reach)}: the loads and runs do not decide "
             "whether that is less.",
         }[result]
-        return Finding(result, told, reasons)
+        return Finding(result, reported, reasons)

@@ -44,20 +44,20 @@ def saturation_table(report: SaturationResult) -> Table:
         interval = ""
         if knee.low_per_s is not None and knee.high_per_s is not None:
             interval = f"({units.count(knee.low_per_s)} … {units.count(knee.high_per_s)})"
-        for place, found in enumerate(version.saturations):
+        for place, saturation in enumerate(version.saturations):
             is_second = place > 0
-            emphasis: Emphasis = "plain" if found.state in {"found", "lower bound"} else "caution"
+            emphasis: Emphasis = "plain" if saturation.state in {"found", "lower bound"} else "caution"
             cells = [
-                TableCell(text.MEASURES[found.measure] if is_second else version.label),
-                TableCell(text.saturation_text(found), emphasis=emphasis),
-                TableCell(text.between(found)),
-                TableCell(text.configuration(found)),
+                TableCell(text.MEASURES[saturation.measure] if is_second else version.label),
+                TableCell(text.saturation_text(saturation), emphasis=emphasis),
+                TableCell(text.between(saturation)),
+                TableCell(text.configuration(saturation)),
                 TableCell() if is_second else TableCell(text.per_s(knee.load_per_s), interval),
-                TableCell(text.WORDS[found.state].lower(), emphasis=emphasis),
+                TableCell(text.WORDS[saturation.state].lower(), emphasis=emphasis),
                 TableCell("" if is_second else text.runs_of(version)),
             ]
             rows.append(TableRow(cells, second=is_second))
-    notes = [text.rule(report), *dict.fromkeys(f"Knee of {one.label}: {one.knee.basis}." for one in report.versions)]
+    notes = [text.rule(report), *dict.fromkeys(f"Knee of {item.label}: {item.knee.basis}." for item in report.versions)]
     return Table("found", "Saturation load of each version", columns, rows, notes, tails="intervals")
 
 
@@ -76,10 +76,10 @@ def _processed_table(version: SaturationVersion, number: int) -> Table:
         cells = [TableCell(str(rate))]
         for count in connections:
             cell = by_place.get((rate, count))
-            found = text.count_of(cell) if cell else text.QUIET
+            table_cell = text.count_of(cell) if cell else text.QUIET
             if (rate, count) == chosen:
-                found = TableCell(found.text, f"{found.tail} ◂", found.emphasis)
-            cells.append(found)
+                table_cell = TableCell(table_cell.text, f"{table_cell.tail} ◂", table_cell.emphasis)
+            cells.append(table_cell)
         rows.append(TableRow(cells))
     columns = [Column("r", kind="words"), *(Column(f"c={count}") for count in connections)]
     notes = [f"Expected: {version.expected}.", "Next to each count: its share of what was offered. ◂ chosen."]
@@ -104,16 +104,16 @@ def diagonal_table(report: SaturationResult) -> Table:
 
 
 def _diagonal_cell(cells: Sequence[LoadCell]) -> TableCell:
-    told = [
+    messages = [
         f"c={cell.connections} {units.plain_percent(cell.efficiency.value, decimals=1)}"
-        for cell in sorted(cells, key=lambda one: one.connections)
+        for cell in sorted(cells, key=lambda item: item.connections)
         if cell.efficiency is not None
     ]
-    if not told:
+    if not messages:
         return text.QUIET
     standings = {cell.standing for cell in cells if cell.standing != "no data"}
     emphasis: Emphasis = "caution" if len(standings) > 1 else text.STANDINGS[standings.pop()]
-    return TableCell(", ".join(told), emphasis=emphasis)
+    return TableCell(", ".join(messages), emphasis=emphasis)
 
 
 def cell_tables(report: SaturationResult) -> list[Table]:
@@ -127,7 +127,7 @@ def cell_tables(report: SaturationResult) -> list[Table]:
 
 def _cells(version: SaturationVersion) -> list[LoadCell]:
     """The cells by their loads."""
-    return sorted(version.cells, key=lambda one: (one.load_per_s, one.connections))
+    return sorted(version.cells, key=lambda cell: (cell.load_per_s, cell.connections))
 
 
 def _cell_table(version: SaturationVersion, number: int) -> Table:
@@ -170,36 +170,46 @@ def _count_table(version: SaturationVersion, number: int) -> Table:
 
 
 def _latency_count(cell: LoadCell) -> str:
-    found = [run.latency.n for run in cell.runs if not run.excluded and run.latency is not None]
-    return units.count(sum(found)) if found else units.UNSET
+    results = [run.latency.n for run in cell.runs if not run.excluded and run.latency is not None]
+    return units.count(sum(results)) if results else units.UNSET
 
 
 def comparison_tables(report: SaturationResult) -> list[Table]:
     """Two versions at equal loads: every change with its interval and outcome."""
     labels = {metric.id: metric.label for metric in report.metrics}
-    return [_comparison_table(found, number, labels) for number, found in enumerate(report.comparisons)]
+    return [_comparison_table(comparison, number, labels) for number, comparison in enumerate(report.comparisons)]
 
 
-def _comparison_table(found: VersionComparison, number: int, labels: dict[str, str]) -> Table:
+def _comparison_table(version_comparison: VersionComparison, number: int, labels: dict[str, str]) -> Table:
     questions = list(
-        dict.fromkeys((one.metric_id, one.statistic) for cell in found.cells for one in cell.judgements)
+        dict.fromkeys(
+            (judgement.metric_id, judgement.statistic)
+            for cell in version_comparison.cells
+            for judgement in cell.judgements
+        )
     )  # in the report's order
     columns = words("load")
     for metric_id, statistic in questions:
         name = labels[metric_id] if statistic == "mean" else f"{labels[metric_id]} {statistic}"
         columns += [Column("change", group=name), Column("outcome", group=name, kind="words")]
     rows = []
-    for cell in found.cells:
-        by_question = {(one.metric_id, one.statistic): one for one in cell.judgements}
+    for cell in version_comparison.cells:
+        by_question = {(judgement.metric_id, judgement.statistic): judgement for judgement in cell.judgements}
         cells = [TableCell(f"{cell.name} ({text.per_s(cell.connections * cell.rate_per_s)})")]
         for question in questions:
             cells += _change_cells(by_question.get(question))
         rows.append(TableRow(cells))
-    noise = dict.fromkeys(one.noise for cell in found.cells for one in cell.judgements if one.noise)
+    noise = dict.fromkeys(
+        judgement.noise for cell in version_comparison.cells for judgement in cell.judgements if judgement.noise
+    )
     notes = ["Changes with their 90 % intervals, judged as by `chainmark compare`.", f"Noise: {'; '.join(noise)}."]
-    notes += list(dict.fromkeys(f"{one.note}." for cell in found.cells for one in cell.judgements if one.note))
-    notes += [f"Left out: {'; '.join(found.left_out)}."] if found.left_out else []
-    title = f"{found.candidate} against {found.baseline}, at equal loads"
+    notes += list(
+        dict.fromkeys(
+            f"{judgement.note}." for cell in version_comparison.cells for judgement in cell.judgements if judgement.note
+        )
+    )
+    notes += [f"Left out: {'; '.join(version_comparison.left_out)}."] if version_comparison.left_out else []
+    title = f"{version_comparison.candidate} against {version_comparison.baseline}, at equal loads"
     return Table(f"comparison-{number}", title, columns, rows, notes, tails="intervals")
 
 

@@ -57,25 +57,25 @@ def per_s(load: float | None) -> str:
     return units.UNSET if load is None else f"{units.count(round(load))} tx/s"
 
 
-def between(found: Saturation) -> str:
+def between(saturation: Saturation) -> str:
     """The bracket: "at least 200, below 800 tx/s"."""
-    if found.high_per_s is None:
-        return f"at least {per_s(found.low_per_s)}"
-    if not found.low_per_s:
-        return f"below {per_s(found.high_per_s)}"
-    return f"at least {units.count(found.low_per_s)}, below {per_s(found.high_per_s)}"
+    if saturation.high_per_s is None:
+        return f"at least {per_s(saturation.low_per_s)}"
+    if not saturation.low_per_s:
+        return f"below {per_s(saturation.high_per_s)}"
+    return f"at least {units.count(saturation.low_per_s)}, below {per_s(saturation.high_per_s)}"
 
 
-def configuration(found: Saturation) -> str:
+def configuration(saturation: Saturation) -> str:
     """The connections and rate chosen: "c=1, r=400"."""
-    return units.UNSET if found.connections is None else f"c={found.connections}, r={found.rate_per_s}"
+    return units.UNSET if saturation.connections is None else f"c={saturation.connections}, r={saturation.rate_per_s}"
 
 
-def saturation_text(found: Saturation) -> str:
+def saturation_text(saturation: Saturation) -> str:
     """The load, or why there is none, in few words."""
-    if found.load_per_s is not None:
-        return per_s(found.load_per_s)
-    return {"lower bound": "beyond the test", "contradictory": "undecided"}.get(found.state, "none")
+    if saturation.load_per_s is not None:
+        return per_s(saturation.load_per_s)
+    return {"lower bound": "beyond the test", "contradictory": "undecided"}.get(saturation.state, "none")
 
 
 def sentence(report: SaturationResult) -> str:
@@ -91,27 +91,29 @@ def _against(report: SaturationResult) -> list[str]:
     if not report.measured:
         return []
     base, *others = report.measured
-    worse = [one for one in others if candidate_verdict(base.chosen, one.chosen) is Verdict.FAIL]
+    worse = [version for version in others if candidate_verdict(base.chosen, version.chosen) is Verdict.FAIL]
     return [
-        f"{one.label} falls behind at {per_s(one.chosen.high_per_s)}, although {base.label} sustains "
+        f"{version.label} falls behind at {per_s(version.chosen.high_per_s)}, although {base.label} sustains "
         f"{per_s(base.chosen.low_per_s)}"
-        for one in worse
+        for version in worse
     ]
 
 
-def _clause(found: Saturation) -> str:
+def _clause(saturation: Saturation) -> str:
     """What becomes of the transactions of one version, and how sure that is."""
-    loads = f"{per_s(found.load_per_s)} ({configuration(found)})"
-    if found.state == "found":
-        surely = f" and falls behind from {per_s(found.high_per_s)} on" if found.high_per_s is not None else ""
+    loads = f"{per_s(saturation.load_per_s)} ({configuration(saturation)})"
+    if saturation.state == "found":
+        surely = (
+            f" and falls behind from {per_s(saturation.high_per_s)} on" if saturation.high_per_s is not None else ""
+        )
         return f"sustains {loads}{surely} (90 % intervals)"
-    if found.state == "leaning":
-        return f"probably sustains {loads}, and surely {between(found)} (90 % intervals)"
-    if found.state == "contradictory":
-        return f"has contradictory results: its saturation load is {between(found)}"
-    if found.state == "lower bound":
-        return f"sustains every tested load (up to {configuration(found)})"
-    return "sustains no tested load" if found.state == "nothing kept up" else "has no run that counts"
+    if saturation.state == "leaning":
+        return f"probably sustains {loads}, and surely {between(saturation)} (90 % intervals)"
+    if saturation.state == "contradictory":
+        return f"has contradictory results: its saturation load is {between(saturation)}"
+    if saturation.state == "lower bound":
+        return f"sustains every tested load (up to {configuration(saturation)})"
+    return "sustains no tested load" if saturation.state == "nothing kept up" else "has no run that counts"
 
 
 def _next_step(report: SaturationResult) -> str:
@@ -120,8 +122,8 @@ def _next_step(report: SaturationResult) -> str:
     if not measured:
         return ""
     state = state_of(report)
-    version = next(one for one in measured if one.chosen.state == state)
-    found = version.chosen
+    version = next(item for item in measured if item.chosen.state == state)
+    chosen = version.chosen
     if report.interrupted:
         return f"finish the test: {command('saturation', '--resume', report.experiment)}"
     if report.verdict is Verdict.FAIL:
@@ -130,8 +132,8 @@ def _next_step(report: SaturationResult) -> str:
         text.partition(":")[0] for cell in version.cells for run in cell.runs for text in run.limits
     ):
         return f"repeat on a faster or idle machine, as this one may have been the limit ({enumerated(list(limits))})"
-    if state == "found" and found.high_per_s is not None:
-        return f"to narrow it down, test loads between {units.count(found.low_per_s)} and {per_s(found.high_per_s)}"
+    if state == "found" and chosen.high_per_s is not None:
+        return f"to narrow it down, test loads between {units.count(chosen.low_per_s)} and {per_s(chosen.high_per_s)}"
     largest = max((cell.load_per_s for cell in version.cells), default=0)
     least = min((cell.load_per_s for cell in version.cells), default=0)
     return {
@@ -148,9 +150,9 @@ def _runs_per_cell(version: SaturationVersion) -> int:
 def reasons(report: SaturationResult) -> list[str]:
     """Why, version by version and measure by measure."""
     return [
-        f"{version.label}, {MEASURES[found.measure]}: {saturation_text(found)}: {found.reason}."
+        f"{version.label}, {MEASURES[saturation.measure]}: {saturation_text(saturation)}: {saturation.reason}."
         for version in report.versions
-        for found in version.saturations
+        for saturation in version.saturations
     ]
 
 

@@ -120,14 +120,14 @@ def _why_not(item: Judgement, metric: Metric) -> str:
 def _noise(item: Judgement, metric: Metric) -> str:
     """A worsening that is not shown to be beyond the margin."""
     runs = f"{len(item.baseline.per_run)} + {len(item.candidate.per_run)} runs"
-    told = change_with_interval(item, metric)
+    reported = change_with_interval(item, metric)
     if item.low is not None and item.low <= 0.0 <= (item.high or 0.0):
-        return f"within the noise of {runs}: {told} holds no change at all"
+        return f"within the noise of {runs}: {reported} holds no change at all"
     margin = margin_of(item, metric)
     if item.outcome is Outcome.EQUAL:
-        return f"{told} lies within its margin of {margin}"
+        return f"{reported} lies within its margin of {margin}"
     reach = "" if item.scale is Scale.RELATIVE else f", judged in {metric.unit}"
-    return f"too few runs to tell it from its margin of {margin} ({runs}{reach}): {told}"
+    return f"too few runs to tell it from its margin of {margin} ({runs}{reach}): {reported}"
 
 
 def ten_percent_verdict(rows: Sequence[TenPercentRow]) -> TenPercentVerdict:
@@ -142,7 +142,7 @@ def ten_percent_verdict(rows: Sequence[TenPercentRow]) -> TenPercentVerdict:
         return TenPercentVerdict(
             fails=False, judged=0, differing=0, disagreements=0, sentence="There was nothing to judge."
         )
-    told = (
+    text = (
         f"{len(differing)} of {units.plural(len(judged), 'judged figure')} differ by more than "
         f"{units.plain_percent(OLD_MARGIN)}, so by the rule of the published reports the release "
         f"{'fails' if differing else 'passes'}; that rule and chainmark's disagree on {len(disagreed)}"
@@ -153,5 +153,5 @@ def ten_percent_verdict(rows: Sequence[TenPercentRow]) -> TenPercentVerdict:
         judged=len(judged),
         differing=len(differing),
         disagreements=len(disagreed),
-        sentence=f"{told}{held}.",
+        sentence=f"{text}{held}.",
     )

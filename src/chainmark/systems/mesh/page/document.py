@@ -81,7 +81,7 @@ def _about(page: LoadPage) -> list[Block]:
     blocks: list[Block] = [Remarks("about", "", own)]
     if page.introduction:
         blocks.append(
-            Remarks("introduction", "From the published page", [one.removeprefix("- ") for one in page.introduction])
+            Remarks("introduction", "From the published page", [item.removeprefix("- ") for item in page.introduction])
         )
     return blocks
 
@@ -98,7 +98,7 @@ def _agreements(page: LoadPage) -> Table:
                 held.setdefault(key, []).append(_scenario_name(table))
     columns = [Column("p99 within, s"), Column("p95 within, s"), Column("non-2xx up to, %"), *words("scenarios")]
     rows = []
-    for p95_s, p99_s, share in sorted(held, key=lambda one: (one[1], one[0] or 0.0, one[2])):
+    for p95_s, p99_s, share in sorted(held, key=lambda item: (item[1], item[0] or 0.0, item[2])):
         names = list(dict.fromkeys(held[p95_s, p99_s, share]))
         p95 = units.tidy(p95_s) if p95_s is not None else units.UNSET
         rows.append(row_of(units.tidy(p99_s), p95, units.tidy(share * 100.0), "; ".join(names)))
@@ -116,11 +116,11 @@ def _asked(table: PageTable) -> list[tuple[float | None, float, float]]:
 
 def _hardware(page: LoadPage) -> Table:
     """Every machine once, with the releases that were tested on it."""
-    found: dict[tuple[str, str], list[str]] = {}
+    results: dict[tuple[str, str], list[str]] = {}
     for release in page.releases:
         for table in release.tables:
-            found.setdefault((_hardware_name(table), table.machine), []).append(release.version)
-    rows = [row_of(name, machine, ", ".join(dict.fromkeys(of))) for (name, machine), of in found.items()]
+            results.setdefault((_hardware_name(table), table.machine), []).append(release.version)
+    rows = [row_of(name, machine, ", ".join(dict.fromkeys(of))) for (name, machine), of in results.items()]
     return Table("hardware", "", words("profile", "machine specs", "releases"), rows)
 
 
@@ -171,12 +171,12 @@ def _cell(table: PageTable, id_: str) -> list[Block]:
         return [_printed_table(table.printed, f"{title} ({PRINTED.lower()})", id_)]
     sla = [_sla_note(agreed) for agreed in dict.fromkeys(row.agreement for row in table.rows)]
     facts = [f"{fact.label}: {fact.value}." for fact in table.runs[0].facts]
-    told = list(dict.fromkeys(f"{warning}." for run in table.runs for warning in run.warnings))
+    reported = list(dict.fromkeys(f"{warning}." for run in table.runs for warning in run.warnings))
     blocks: list[Block] = [
         Table(id_, title, _PUBLISHED, [_published_row(n, row) for n, row in enumerate(table.rows, 1)], [*sla, *facts]),
         *_further(table, f"{id_}-further", title),
     ]
-    return [*blocks, *([Remarks(f"{id_}-told", "To know before believing it", told)] if told else [])]
+    return [*blocks, *([Remarks(f"{id_}-told", "To know before believing it", reported)] if reported else [])]
 
 
 def _sla_note(agreed: ServiceLevel) -> str:
@@ -189,9 +189,9 @@ def _sla_note(agreed: ServiceLevel) -> str:
 
 def _printed_table(printed: EndpointTable, title: str, id_: str) -> Table:
     rows = [_printed_row(row) for row in printed.scenario.rows]
-    kept = [place for place in range(len(_PUBLISHED)) if any(row.cells[place] is not _NOTHING for row in rows)]
-    columns = [_PUBLISHED[place] for place in kept]
-    shown_rows = [TableRow([row.cells[place] for place in kept]) for row in rows]
+    retained = [place for place in range(len(_PUBLISHED)) if any(row.cells[place] is not _NOTHING for row in rows)]
+    columns = [_PUBLISHED[place] for place in retained]
+    shown_rows = [TableRow([row.cells[place] for place in retained]) for row in rows]
     sla = f"SLA: p95 and p99 below {units.duration(printed.scenario.sla_s)}."
     return Table(id_, title, columns, shown_rows, [*map(sentence_of, printed.scenario.notes), sla, _PRINTED_NOTE])
 
@@ -249,13 +249,13 @@ def _milliseconds(centile: Centile) -> TableCell:
 
 def _further(table: PageTable, id_: str, title: str) -> list[Table]:
     """For each kind of load what the published columns do not tell."""
-    found = []
+    tables = []
     for kind in text.KINDS:
         rows = [_further_row(n, row, kind) for n, row in enumerate(table.rows, 1) if kind in row.answers]
         if rows:
             heading = "by clients" if kind == "clients" else "by rate"
-            found.append(Table(f"{id_}-{kind}", f"{title}: more, {heading}", _further_columns(kind), rows))
-    return found
+            tables.append(Table(f"{id_}-{kind}", f"{title}: more, {heading}", _further_columns(kind), rows))
+    return tables
 
 
 def _further_columns(kind: Kind) -> list[Column]:
@@ -267,25 +267,28 @@ def _further_columns(kind: Kind) -> list[Column]:
 
 def _further_row(number: int, row: PageRow, kind: Kind) -> TableRow:
     answer = row.answers[kind]
-    found, step = answer.found, answer.step
+    capacity, step = answer.found, answer.step
     cells = [TableCell(str(number)), TableCell(row.label)]
     if kind == "rate":
-        cells.append(TableCell(text.capacity_text(found), emphasis=text.capacity_emphasis(found)))
-    cells.append(TableCell(text.interval_text(found)))
+        cells.append(TableCell(text.capacity_text(capacity), emphasis=text.capacity_emphasis(capacity)))
+    cells.append(TableCell(text.interval_text(capacity)))
     if kind == "rate":
         cells += [text.centile_cell(step.of_due.p95), text.centile_cell(step.of_due.p99)] if step else [_NOTHING] * 2
-    stopped = text.stopped_text(found, row.agreement)
-    at = f", shown is {text.level_of(step)}" if step and found.best_step is None else ""
-    cells += [TableCell(f"{stopped}{at}"), TableCell(_confirmed(found)), *_rates(step)]
-    others = ", ".join(text.capacity_text(one) for one in answer.others)
+    stopped = text.stopped_text(capacity, row.agreement)
+    at = f", shown is {text.level_of(step)}" if step and capacity.best_step is None else ""
+    cells += [TableCell(f"{stopped}{at}"), TableCell(_confirmed(capacity)), *_rates(step)]
+    others = ", ".join(text.capacity_text(item) for item in answer.others)
     return TableRow([*cells, TableCell(others or units.UNSET), TableCell(row.run_id)])
 
 
-def _confirmed(found: CapacityEntry) -> str:
-    if found.contested:
-        level, times = bare_level(found.contested.level), f"{found.contested.passed} of {found.contested.measured}"
+def _confirmed(capacity_entry: CapacityEntry) -> str:
+    if capacity_entry.contested:
+        level, times = (
+            bare_level(capacity_entry.contested.level),
+            f"{capacity_entry.contested.passed} of {capacity_entry.contested.measured}",
+        )
         return f"no: {level} passed {times} times"
-    return "yes" if found.confirmed else "no"
+    return "yes" if capacity_entry.confirmed else "no"
 
 
 def _rates(step: StepEntry | None) -> list[TableCell]:
@@ -318,17 +321,20 @@ def _method(page: LoadPage) -> list[Block]:
         blocks.append(Table("runs", "Runs", columns, rows, dense=True))
     printed = [table.printed for table in _tables(page) if table.printed]
     if printed:
-        titles = enumerated(list(dict.fromkeys(f"“{one.title}”" for one in printed)))
-        versions = ", ".join(dict.fromkeys(one.version for one in printed))
-        told = [f"Tables marked as printed are those of {titles}, for {versions}, digit for digit.", _PRINTED_METHOD]
-        blocks.append(Remarks("printed", "Printed tables", told))
+        titles = enumerated(list(dict.fromkeys(f"“{item.title}”" for item in printed)))
+        versions = ", ".join(dict.fromkeys(endpoint_table.version for endpoint_table in printed))
+        messages = [
+            f"Tables marked as printed are those of {titles}, for {versions}, digit for digit.",
+            _PRINTED_METHOD,
+        ]
+        blocks.append(Remarks("printed", "Printed tables", messages))
     return blocks
 
 
 def _run_row(run: PageRun) -> TableRow:
     steps, search = run.settings.get("steps", {}), run.settings.get("search", {})
-    kept = steps.get("requests_per_connection")
-    connections = _CONNECTIONS.get(str(kept), f"{kept} requests each")
+    retained = steps.get("requests_per_connection")
+    connections = _CONNECTIONS.get(str(retained), f"{retained} requests each")
     length = f"{units.scalar(steps.get('duration_s'))} s, up to {units.scalar(steps.get('longest_s'))} s"
     searched = f"{search.get('ladder')}, best and next level {units.scalar(search.get('times'))} times"
     made_by = f"chainmark {run.tool_version} on {run.generator}"

@@ -128,12 +128,12 @@ def page_of(runs: Sequence[SealedRun], stages: Mapping[str, str], tool_version: 
     measured = [run for run in shown if not run.manifest.printed]
     tables = [*_measured(measured, stages), *((run, _printed_table(run, table)) for run, table in printed)]
     releases = _releases(tables)
-    pages = [table for _, table in sorted(printed, key=lambda one: one[1].date, reverse=True)]
+    pages = [table for _, table in sorted(printed, key=lambda item: item[1].date, reverse=True)]
     names = " and ".join(dict.fromkeys(run.manifest.subject.name for run in shown))
     return LoadPage(
         tool_version=tool_version,
         title=f"{TITLE}: {names}",
-        subtitle=f"{', '.join(one.version for one in releases)}",
+        subtitle=f"{', '.join(release.version for release in releases)}",
         date=max(run.manifest.ended_at for run in shown),
         introduction=list(pages[0].introduction) if pages else [],
         releases=releases,
@@ -150,13 +150,13 @@ def _why_not(manifest: Manifest) -> str | None:
 
 
 def _printed(run: SealedRun) -> EndpointTable:
-    kept = run.document(PUBLISHED)
-    if kept is None:
+    retained = run.document(PUBLISHED)
+    if retained is None:
         raise UsageError(
             f"run `{run.run_id}` was read from a page by an earlier version, which kept no rows",
             f"`chainmark runs remove {run.run_id}`, and read the page again with `chainmark ingest mesh PAGE`",
         )
-    return EndpointTable.model_validate(kept)
+    return EndpointTable.model_validate(retained)
 
 
 def _printed_table(run: SealedRun, table: EndpointTable) -> PageTable:
@@ -178,21 +178,21 @@ def _machine(manifest: Manifest) -> str:
 def _measured(runs: Iterable[SealedRun], stages: Mapping[str, str]) -> Iterator[tuple[SealedRun, PageTable]]:
     """A table for the runs of one release, cell and agreement, told by the newest of them."""
     cells: dict[str, list[SealedRun]] = {}
-    for run in sorted(runs, key=lambda one: (one.manifest.started_at, one.run_id), reverse=True):
+    for run in sorted(runs, key=lambda item: (item.manifest.started_at, item.run_id), reverse=True):
         manifest = run.manifest
         workload = {key: value for key, value in manifest.workload.items() if key != "corpus"}
         key = json.dumps([manifest.subject.version, _cell(manifest), _machine(manifest), workload], sort_keys=True)
         cells.setdefault(key, []).append(run)
     for alike in reversed(cells.values()):
-        found = [(run, target) for run in alike if (target := _target(run)) is not None]
-        if found:
+        results = [(run, target) for run in alike if (target := _target(run)) is not None]
+        if results:
             yield (
                 alike[0],
                 PageTable(
                     cell=_cell(alike[0].manifest),
                     machine=_machine(alike[0].manifest),
-                    rows=_rows(found),
-                    runs=[_run(run, stages.get(run.run_id, "")) for run, _ in found],
+                    rows=_rows(results),
+                    runs=[_run(run, stages.get(run.run_id, "")) for run, _ in results],
                 ),
             )
 
@@ -203,10 +203,10 @@ def _target(run: SealedRun) -> TargetEntry | None:
     return next((target for target in report.targets if target.run_id == run.run_id), None)
 
 
-def _rows(found: Sequence[tuple[SealedRun, TargetEntry]]) -> list[PageRow]:
+def _rows(target_entries: Sequence[tuple[SealedRun, TargetEntry]]) -> list[PageRow]:
     """Every endpoint once, in the order of the newest run; what further runs found of it stands beside it."""
     endpoints: dict[str, list[tuple[str, EndpointEntry]]] = {}
-    for run, target in found:
+    for run, target in target_entries:
         for endpoint in target.endpoints:
             if endpoint.capacities:
                 endpoints.setdefault(endpoint.label, []).append((run.run_id, endpoint))
@@ -215,21 +215,23 @@ def _rows(found: Sequence[tuple[SealedRun, TargetEntry]]) -> list[PageRow]:
             label=label,
             run_id=entries[0][0],
             agreement=entries[0][1].agreement,
-            answers={kind: one for kind in _KINDS if (one := _answer([entry for _, entry in entries], kind))},
+            answers={
+                kind: page_answer for kind in _KINDS if (page_answer := _answer([entry for _, entry in entries], kind))
+            },
         )
         for label, entries in endpoints.items()
     ]
 
 
 def _answer(entries: Sequence[EndpointEntry], kind: Kind) -> PageAnswer | None:
-    found = [(entry, one) for entry in entries for one in entry.capacities if one.kind == kind]
-    if not found:
+    results = [(entry, capacity) for entry in entries for capacity in entry.capacities if capacity.kind == kind]
+    if not results:
         return None
-    entry, newest = found[0]
+    entry, newest = results[0]
     number = newest.fail_step if newest.best_step is None else newest.best_step
-    step = next((one for one in entry.steps if one.kind == kind and one.number == number), None)
+    step = next((item for item in entry.steps if item.kind == kind and item.number == number), None)
     drawn = step and step.model_copy(update={"curve": []})
-    return PageAnswer(found=newest, step=drawn, others=[one for _, one in found[1:]])
+    return PageAnswer(found=newest, step=drawn, others=[capacity for _, capacity in results[1:]])
 
 
 def _run(run: SealedRun, stages: str) -> PageRun:
@@ -251,9 +253,9 @@ def _run(run: SealedRun, stages: str) -> PageRun:
 
 def _releases(tables: Iterable[tuple[SealedRun, PageTable]]) -> list[PageRelease]:
     """By version, the newest first; in each, tables as they were measured, and then as they were printed."""
-    found: dict[str, list[tuple[Manifest, PageTable]]] = {}
+    page_tables: dict[str, list[tuple[Manifest, PageTable]]] = {}
     for run, table in tables:
-        found.setdefault(run.manifest.subject.version, []).append((run.manifest, table))
+        page_tables.setdefault(run.manifest.subject.version, []).append((run.manifest, table))
     made = [
         PageRelease(
             version=version,
@@ -261,9 +263,13 @@ def _releases(tables: Iterable[tuple[SealedRun, PageTable]]) -> list[PageRelease
             day=min(_day(manifest, table) for manifest, table in of),
             tables=[table for _, table in sorted(of, key=_order)],
         )
-        for version, of in found.items()
+        for version, of in page_tables.items()
     ]
-    return sorted(made, key=lambda one: (_numbers(one.version), one.day, one.version), reverse=True)
+    return sorted(
+        made,
+        key=lambda page_release: (_numbers(page_release.version), page_release.day, page_release.version),
+        reverse=True,
+    )
 
 
 def _order(of: tuple[Manifest, PageTable]) -> tuple[int, int, str]:
