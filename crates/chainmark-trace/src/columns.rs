@@ -518,7 +518,7 @@ mod tests {
             for (group, rows) in rows.chunks(group_rows).enumerate() {
                 let integers: Vec<i64> = rows.iter().filter_map(|row| row.0).collect();
                 let column = reader.metadata().row_group(group).column(0);
-                let reported = column.statistics().and_then(|range| Some((range.min_bytes_opt()?, range.max_bytes_opt()?)));
+                let reported = column.statistics().and_then(|all| Some((all.min_bytes_opt()?, all.max_bytes_opt()?)));
                 let reported = reported.map(|(least, greatest)| {
                     [least, greatest].map(|bytes| i64::from_le_bytes(bytes.try_into().unwrap()))
                 });
