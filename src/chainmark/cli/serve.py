@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,10 +24,22 @@ def serve(
     write: Annotated[
         bool, typer.Option("--write", help="Allow notes to be edited in the browser; runs are never changed.")
     ] = False,
+    logs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--logs",
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            help="Folder that runs were imported from: the page of a block then opens its log lines. May be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Show the store in a browser: verdicts, runs, comparisons, histories and running measurements.
 
     Example: `chainmark serve`
+
+    Example: `chainmark serve --logs /var/log/cluster`
 
     Example: `chainmark serve --host 0.0.0.0 --name lab.example.org`
 
@@ -37,4 +50,13 @@ def serve(
     from chainmark.serve.server import serve as run_server
 
     token = os.environ.get(TOKEN) or None
-    run_server(data_directory(), host=host, port=port, names=names or [], token=token, may_write=write, say=say)
+    run_server(
+        data_directory(),
+        host=host,
+        port=port,
+        names=names or [],
+        token=token,
+        may_write=write,
+        logs=logs or [],
+        say=say,
+    )

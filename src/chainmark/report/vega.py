@@ -34,6 +34,7 @@ _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _INK = "#333333"
 _LONGEST_LABEL = 260  # pixels, in a legend
 _LONGEST_NAME = 190  # at an axis
+_ROOM_FOR_NAMES = {"left": 16, "top": 5, "right": 5, "bottom": 5}
 _ROW_ABOVE_PX = 13  # of a text above the plot
 _FADED = 0.06  # what is not chosen in the legend
 _MOST_DECADES = 5
@@ -115,7 +116,9 @@ def screen_drawings(chart: Chart, *, dark: bool, narrow: bool = False) -> list[D
     made = []
     for page in paper_charts(chart):
         width = _SCREEN_NARROW if narrow else _SCREEN_WIDE if chart.wide else _SCREEN
-        size = {"width": width, "height": _height(page, page.row, page.height)}
+        size: Spec = {"width": width, "height": _height(page, page.row, page.height)}
+        if page.y.names:  # a browser's letters may be wider than those that the room for names is measured by
+            size["padding"] = _ROOM_FOR_NAMES
         made.append((with_data(page, interactive=False) | size | {"background": "transparent"}, look))
     return made
 

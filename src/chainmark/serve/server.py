@@ -33,6 +33,7 @@ def serve(
     names: Sequence[str],
     token: str | None,
     may_write: bool,
+    logs: Sequence[Path] = (),
     say: Callable[[str], None],
 ) -> None:
     """Serve a store until the process is interrupted.
@@ -44,6 +45,7 @@ def serve(
         names: further ones by which the server may be asked.
         token: what must be known where others reach the server; None: one is drawn.
         may_write: notes may be written in the pages.
+        logs: the folders that runs were imported from, whose lines the pages of blocks open.
         say: gets the lines for the user: where the server is.
 
     Raises:
@@ -54,7 +56,7 @@ def serve(
     with contextlib.suppress(OSError):
         os.nice(_BEHIND_ALL_ELSE)
     gc.set_threshold(*_COLLECTED_AFTER)
-    site = Site(root, secrets.token_urlsafe(24) if may_write else "")
+    site = Site(root, secrets.token_urlsafe(24) if may_write else "", logs)
     html_of(site.home({}), "/", [])  # what the first page needs is loaded before somebody waits for it
     config = uvicorn.Config(
         application(site, own_names(host, names), needed),

@@ -63,10 +63,12 @@ class Site:
     Args:
         root: the store's folder.
         form_token: what the forms that write hold; "" where nothing may be written.
+        logs: the folders that runs were imported from: lines of what is followed are shown, and nothing else of them.
     """
 
-    def __init__(self, root: Path, form_token: str = "") -> None:
+    def __init__(self, root: Path, form_token: str = "", logs: Sequence[Path] = ()) -> None:
         self.form_token = form_token
+        self._logs = logs
         self._began = time.time_ns()  # what another server called the same is not the same
         self.store = ReadStore(root)
         self.painter = Painter()
@@ -364,11 +366,16 @@ class Site:
         """The life of one block, or of anything else that a run's catalogue has a trail of."""
         run_id, key, trail = (next(iter(asked.get(name, ())), "") for name in ("run", "key", "trail"))
         self.sealed(run_id)
-        document = self._document(
-            ("follow", run_id, trail, key), lambda: block(run_id, key, trail=trail or "block", store=self.store)
-        )
+        document = self._document(("follow", run_id, trail, key), lambda: self._followed(run_id, key, trail or "block"))
         above = self._trails(run_id) + part("chosen", [("The run", f"/runs/{quote(run_id)}")])
         return Page(document, "Runs", above + replay(document.charts()))
+
+    def _followed(self, run_id: str, key: str, trail: str) -> Document:
+        """With the log lines, from the first folder that has them."""
+        for folder in self._logs:
+            with suppress(ChainmarkError):
+                return block(run_id, key, trail=trail, lines=folder, store=self.store)
+        return block(run_id, key, trail=trail, store=self.store)
 
     def _trails(self, run_id: str) -> Markup:
         """The form that asks for one of the things that the run's catalogue has trails of."""

@@ -22,6 +22,7 @@ from tests.support import wait_until
 from tests.unit.serve.serving import Served, served
 from tests.unit.serve.stores import damage, filled, unfinished
 from tests.unit.store.trail_runs import Lives, sealed
+from tests.unit.systems.cardano.clusters import make_cluster
 
 RELEASES = 12
 SCRIPTED = "<script>alert(1)</script>"
@@ -178,6 +179,20 @@ def test_a_block_is_followed_as_the_command_follows_it(tmp_path: Path) -> None:
         shown = _page(server, "/follow", run=made.run_id, trail="block", key="3")
         assert cm.block(made.run_id, 3, store=tmp_path).sentence in shown
         assert server.client.get("/follow", params={"run": made.run_id, "key": "no such"}).status_code == 404
+
+
+def test_a_blocks_log_lines_are_opened_from_a_folder_that_was_named_and_no_other_line_of_it(tmp_path: Path) -> None:
+    logs = make_cluster(tmp_path / "logs", hosts=3, slots=60)
+    (run,) = cm.ingest("cardano", logs, store=tmp_path / "store", filters=[])
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    where = {"run": run.id, "key": "1", "as": "json"}
+    with served(tmp_path / "store", "--logs", str(empty), "--logs", str(logs)) as server:
+        shown = server.client.get("/follow", params=where).json()
+        assert {line["place"] for line in shown["log_lines"]} == {"node-0", "node-1", "node-2"}
+        assert all(shown["key"] in line["text"] for line in shown["log_lines"])
+    with served(tmp_path / "store", "--logs", str(empty)) as server:
+        assert server.client.get("/follow", params=where).json()["log_lines"] == []
 
 
 def test_a_run_that_cannot_be_modelled_is_offered_with_the_reason_and_no_link(tmp_path: Path) -> None:

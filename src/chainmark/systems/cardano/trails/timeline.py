@@ -24,7 +24,10 @@ class Times:
 
     def text(self, seconds: float | None, *, signed: bool = False) -> str:
         """A time without its unit."""
-        return "" if seconds is None else units.number(self.unit.of(seconds), self.decimals, signed=signed)
+        if seconds is None:
+            return ""
+        rounded = round(self.unit.of(seconds), self.decimals) + 0.0  # without "-0"
+        return units.number(rounded, self.decimals, signed=signed)
 
     def with_unit(self, seconds: float) -> str:
         """A time with its unit."""
