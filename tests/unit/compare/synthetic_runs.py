@@ -205,7 +205,11 @@ def manifest(
                 "config.toml": {"consensus.peer_gossip_sleep_duration": ConfigChange(default="10ms", used="100ms")}
             },
             "changed_per_node": {
-                node: {"config.toml": {"p2p.laddr": ConfigChange(default="tcp://0.0.0.0:26656", used=f"tcp://{node}:26656")}}
+                node: {
+                    "config.toml": {
+                        "p2p.laddr": ConfigChange(default="tcp://0.0.0.0:26656", used=f"tcp://{node}:26656")
+                    }
+                }
                 for node in NODES
             },
         }),
