@@ -267,7 +267,9 @@ def sample(verdict: Verdict = Verdict.PASS) -> Comparison:
             for side in ("baseline", "candidate")
         },
         changed_per_node={
-            "baseline": {"node0": {"config.toml": {"p2p.laddr": ConfigChange(default="", used="tcp://127.0.0.1:26656")}}}
+            "baseline": {
+                "node0": {"config.toml": {"p2p.laddr": ConfigChange(default="", used="tcp://127.0.0.1:26656")}}
+            }
         },
         judgements=_judgements(verdict),
         distributions=_distributions(),
