@@ -1,4 +1,4 @@
-"""The house's own rules: imports point one way, no file is dead, no line is too long, nothing is left open."""
+"""The project's own rules: imports point one way, no file is dead, no line is too long, nothing is left open."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PACKAGE = ROOT / "src" / "chainmark"
 LINE_LENGTH_MAX = 120
 
 # cli → serve → api → systems → report, compare → lab → capacity → store, stats, network, cluster → core
-FLOORS = {
+LAYERS = {
     **{"core": 0, "store": 1, "stats": 1, "network": 1, "cluster": 1},
     **{"capacity": 2, "lab": 3, "compare": 4, "report": 4, "systems": 5, "api": 6, "serve": 7, "cli": 8},
 }
@@ -51,7 +51,7 @@ def _imports(path: Path) -> set[str]:
     return {name for name in found if name.split(".")[0] == "chainmark"}
 
 
-def _room(module: str) -> str:
+def _package(module: str) -> str:
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else ""
 
@@ -69,20 +69,20 @@ def _tracked(*patterns: str) -> list[Path]:
 
 @pytest.mark.parametrize(("module", "path"), list(_modules()), ids=lambda value: str(value).rpartition("/")[2])
 def test_imports_point_one_way(module: str, path: Path) -> None:
-    """A wall that is crossed once is soon a corridor."""
-    room = _room(module)
-    if room not in FLOORS:
+    """An import that goes up once is soon a habit."""
+    package = _package(module)
+    if package not in LAYERS:
         return
     for imported in _imports(path):
-        target = _room(imported)
-        if target in FLOORS and target != room:
-            assert FLOORS[target] < FLOORS[room], f"{module} imports {imported}"
+        target = _package(imported)
+        if target in LAYERS and target != package:
+            assert LAYERS[target] < LAYERS[package], f"{module} imports {imported}"
 
 
 def test_no_system_is_named_right_of_the_samples() -> None:
     """A metric is known by its catalogue; a system's name in common code is a special case in the wrong place."""
-    for room in ("core", "store", "stats", "network", "cluster", "capacity", "lab", "compare", "report", "serve"):
-        for path in sorted((PACKAGE / room).rglob("*.py")):
+    for package in ("core", "store", "stats", "network", "cluster", "capacity", "lab", "compare", "report", "serve"):
+        for path in sorted((PACKAGE / package).rglob("*.py")):
             code = ast.parse(path.read_text(encoding="utf-8"))
             for node in ast.walk(code):
                 if isinstance(node, ast.Compare):
@@ -97,6 +97,16 @@ def test_no_module_is_dead() -> None:
         used |= _imports(path)
     dead = [module for module, path in _modules() if module not in used and path.name != "__init__.py"]
     assert dead == []
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    """Whoever reads `Row` or `Server` need not look up which one it is."""
+    places: dict[str, list[str]] = {}
+    for module, path in _modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(module)
+    assert {name: modules for name, modules in places.items() if len(modules) > 1} == {}
 
 
 def test_no_line_is_too_long() -> None:

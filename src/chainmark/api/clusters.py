@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from chainmark.api.context import Cancellation, Relay, relay
 from chainmark.api.systems import installed
-from chainmark.capacity.generators import MOST, Elsewhere, Generators
+from chainmark.capacity.generators import MOST, Generators, WorkerPlace
 from chainmark.core.errors import ChainmarkError, UsageError
 from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
@@ -94,7 +94,7 @@ def _on_workers(cluster: Cluster, count: int | None) -> Generators:
     def is_there(address: str) -> bool:
         return any(worker.address == address for worker in cluster.workers())
 
-    return Generators([Elsewhere(cluster.run, worker.address, is_there) for worker in chosen])
+    return Generators([WorkerPlace(cluster.run, worker.address, is_there) for worker in chosen])
 
 
 def cluster_check(

@@ -155,7 +155,7 @@ class _Child:
 
 
 @dataclass
-class Elsewhere:
+class WorkerPlace:
     """A generator on a worker of a cluster.
 
     Attributes:

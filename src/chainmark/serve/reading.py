@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary, value_in
 from chainmark.core.errors import ChainmarkError
-from chainmark.store.archive import Archive, Figures, archives
+from chainmark.store.archive import ArchivedFigures, FigureArchive, archives
 from chainmark.store.index import DAMAGED, SEAL, Contents, Entry, Selection
 from chainmark.store.notes import NOTES, Notes, read_notes
 from chainmark.store.runs import SealedRun, Store
@@ -77,7 +77,7 @@ class ReadRun(SealedRun):
 class HistoricRun(ReadRun):
     """A run as a history needs it: values where its workload has an archive of them, and never centiles."""
 
-    def __init__(self, path: Path, catalogues: dict[bytes, Catalogue], archive: Archive | None) -> None:
+    def __init__(self, path: Path, catalogues: dict[bytes, Catalogue], archive: FigureArchive | None) -> None:
         super().__init__(path, catalogues)
         self._archive = archive
 
@@ -87,7 +87,7 @@ class HistoricRun(ReadRun):
         return self._figures is not None
 
     @cached_property
-    def _figures(self) -> Figures | None:
+    def _figures(self) -> ArchivedFigures | None:
         """Its values as the archive has them, which is let go of: it may have those of many others."""
         figures = None if self._archive is None else self._archive.of(self.run_id)
         self._archive = None

@@ -29,19 +29,22 @@ class Knob:
 
 
 @dataclass(frozen=True)
-class Source:
+class OfferedSource:
     """A run or profile that a model may be fitted to; ``hindrance`` says why it cannot, "" where it can."""
 
     name: str
     hindrance: str = ""
 
 
-def sources(store: ReadStore, profiles: Sequence[str]) -> list[Source]:
+def sources(store: ReadStore, profiles: Sequence[str]) -> list[OfferedSource]:
     """What a model can be fitted to: runs, the newest first, and profiles; then the runs that lack something."""
     known = {system.name: system for system in modelled_systems()}
     newest = [entry for entry in reversed(store.now().whole) if entry.system in known and not entry.profiles]
-    runs = [Source(entry.run_id, _hindrance(known[entry.system], entry.run_id, store)) for entry in newest[:_MOST_RUNS]]
-    able = [*runs, *(Source(profile) for profile in profiles if profile.partition("/")[0] in known)]
+    runs = [
+        OfferedSource(entry.run_id, _hindrance(known[entry.system], entry.run_id, store))
+        for entry in newest[:_MOST_RUNS]
+    ]
+    able = [*runs, *(OfferedSource(profile) for profile in profiles if profile.partition("/")[0] in known)]
     return sorted(able, key=lambda source: source.hindrance != "")
 
 

@@ -28,7 +28,7 @@ Stamps = tuple[Stamp, Stamp]
 
 
 @dataclass(frozen=True)
-class Figures:
+class ArchivedFigures:
     """The figures of one run, by the places of their names, which the runs of a file share."""
 
     places: Mapping[Name, int]
@@ -40,7 +40,7 @@ class Figures:
         return None if place is None or place >= len(self.values) else self.values[place]
 
 
-class Archive:
+class FigureArchive:
     """The figures of the runs of one workload; read when one of them is first asked for.
 
     Args:
@@ -53,10 +53,10 @@ class Archive:
         self._runs, self._names = runs, names
         self._path = runs.parent / FOLDER / "figures" / f"{workload}.json"
 
-    def of(self, run_id: str) -> Figures | None:
+    def of(self, run_id: str) -> ArchivedFigures | None:
         """The figures of a run; None where its ``metrics.json`` cannot be read."""
         result = self._rows.get(run_id)
-        return None if result is None else Figures(self._places, result[1])
+        return None if result is None else ArchivedFigures(self._places, result[1])
 
     @cached_property
     def _places(self) -> dict[Name, int]:
@@ -123,12 +123,12 @@ class Archive:
         write_cache(self._path, _LAYOUT, json.dumps(content, separators=(",", ":")).encode())
 
 
-def archives(root: Path, entries: Iterable[Entry]) -> dict[str, Archive]:
+def archives(root: Path, entries: Iterable[Entry]) -> dict[str, FigureArchive]:
     """By run, the archive of its workload; of workloads with few runs none."""
     groups: dict[str, list[str]] = {}
     for entry in entries:
         groups.setdefault(entry.workload, []).append(entry.run_id)
-    made = [(Archive(root / "runs", key, names), names) for key, names in groups.items() if len(names) >= FEWEST]
+    made = [(FigureArchive(root / "runs", key, names), names) for key, names in groups.items() if len(names) >= FEWEST]
     return {name: archive for archive, names in made for name in names}
 
 

@@ -30,7 +30,7 @@ from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import Manifest, Source
 from chainmark.core.storage import existing_parent, storage_errors
 from chainmark.core.tool import tool_version
-from chainmark.store.archive import Archive, Figures, archives
+from chainmark.store.archive import ArchivedFigures, FigureArchive, archives
 from chainmark.store.derived import Derived
 from chainmark.store.files import hash_file, json_bytes, write_bytes
 from chainmark.store.index import SEAL, STAGED, Entry, Index, Selection, is_sealed
@@ -373,7 +373,7 @@ class ArchivedRun(SealedRun):
         archive: has the figures of all of them.
     """
 
-    def __init__(self, path: Path, archive: Archive) -> None:
+    def __init__(self, path: Path, archive: FigureArchive) -> None:
         super().__init__(path)
         self._archive = archive
 
@@ -384,7 +384,7 @@ class ArchivedRun(SealedRun):
         return self._figures.value(metric_id, statistic)
 
     @cached_property
-    def _figures(self) -> Figures | None:
+    def _figures(self) -> ArchivedFigures | None:
         return self._archive.of(self.run_id)
 
 

@@ -66,7 +66,7 @@ class Portion:
 
 
 @dataclass(frozen=True)
-class Means:
+class SimulatedMeans:
     """What machines simulated, as `Batches`."""
 
     figures: list[str]
@@ -74,14 +74,14 @@ class Means:
     slow: list[list[float]]
 
 
-def simulate_there(portion: Portion) -> Means:
+def simulate_there(portion: Portion) -> SimulatedMeans:
     """One batch, on the machine of a worker, by one thread.
 
     Raises:
         ValueError: the scenario is impossible.
     """
     made = native(portion.scenario, portion.blocks, portion.batch, 1, 1)
-    return Means(made.figures, made.normal, made.slow)
+    return SimulatedMeans(made.figures, made.normal, made.slow)
 
 
 def simulator_on(machines: Machines | None) -> Simulate:
@@ -89,9 +89,9 @@ def simulator_on(machines: Machines | None) -> Simulate:
     if machines is None:
         return native
 
-    def simulate(scenario: str, blocks_per_batch: int, first_batch: int, batches: int, _threads: int) -> Means:
+    def simulate(scenario: str, blocks_per_batch: int, first_batch: int, batches: int, _threads: int) -> SimulatedMeans:
         portions = [Portion(scenario, blocks_per_batch, first_batch + number) for number in range(batches)]
-        made: list[Means] = machines.map(
+        made: list[SimulatedMeans] = machines.map(
             simulate_there,
             portions,
             at=lambda _: (),
@@ -100,7 +100,7 @@ def simulator_on(machines: Machines | None) -> Simulate:
             watch=lambda _: None,
         )
         normal, slow = ([row for means in made for row in rows(means)] for rows in (_normal, _slow))
-        return Means(made[0].figures, normal, slow)
+        return SimulatedMeans(made[0].figures, normal, slow)
 
     return simulate
 

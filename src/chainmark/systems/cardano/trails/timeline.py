@@ -26,7 +26,8 @@ class Times:
         """A time without its unit."""
         if seconds is None:
             return ""
-        rounded = round(self.unit.of(seconds), self.decimals) + 0.0  # without "-0"
+        scaled = self.unit.of(seconds)
+        rounded = None if scaled is None else round(scaled, self.decimals) + 0.0  # without "-0"
         return units.number(rounded, self.decimals, signed=signed)
 
     def with_unit(self, seconds: float) -> str:
