@@ -70,6 +70,7 @@ def _due_ns(result: StepResult) -> bytes:
     return result.records.due_ns
 
 
+@pytest.mark.quiet
 def test_two_processes_ask_what_one_would_have_asked() -> None:
     with serving(QUICK) as server, Generators.here(2) as generators:
         order = _order(server.url, RATE, 300.0)
@@ -175,6 +176,7 @@ path = "/work"
 """
 
 
+@pytest.mark.quiet
 def test_workers_of_a_cluster_make_the_load_until_one_is_killed(tmp_path: Path) -> None:
     profile = tmp_path / "work.toml"
     profile.write_text(PROFILE, encoding="utf-8")
