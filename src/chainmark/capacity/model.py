@@ -467,8 +467,8 @@ class Step:
     @property
     def waited(self) -> bool:
         """Whether others had too much of the processor time that it needed: then it says nothing about the server."""
-        matching = self.condition(StepCondition.WAITED)
-        return matching is not None and not matching.met
+        waited = self.condition(StepCondition.WAITED)
+        return waited is not None and not waited.met
 
     @property
     def level(self) -> LoadLevel:

@@ -219,9 +219,9 @@ class Scenarios:
         sentence = sentence_of(comparison.sentence)
         if not scenario_runs.plan.gating:
             result = Verdict.INFORMATIONAL
-            matching = {(item.metric_id, item.statistic): [item] for item in comparison.judgements}
+            by_statistic = {(item.metric_id, item.statistic): [item] for item in comparison.judgements}
             versions = [self.made.baseline.version, self.made.candidate.version]
-            sentence = self._headline(scenario_runs.plan, versions, matching) or sentence
+            sentence = self._headline(scenario_runs.plan, versions, by_statistic) or sentence
         return _Judged(result, sentence, reasons, list(comparison.advice), comparison)
 
     def _shown(self, scenario_runs: ScenarioRuns, sides: Sequence[tuple[str, str, Sequence[RunData]]]) -> _Judged:

@@ -388,7 +388,7 @@ def _not_reached(load: LoadProfile, service: Service, result: ServerResult, whol
     why = "the test was interrupted"
     if whole.gone:
         why = f"{whole.gone.server} was gone at {units.utc_clock(utc_text(whole.gone.at_ns))}"
-    searched = {matching.endpoint.id: matching.answers for matching in result.found if matching.steps()}
+    searched = {reached.endpoint.id: reached.answers for reached in result.found if reached.steps()}
     missing = {}
     for endpoint in service.endpoints:
         if endpoint.id not in searched:

@@ -66,8 +66,8 @@ class Content:
     @property
     def caveats(self) -> Caveats:
         """What the result says against taking its data at their word: on the first screen of every medium."""
-        matching = getattr(self.result, "caveats", None)
-        return matching if isinstance(matching, Caveats) else Caveats()
+        caveats = getattr(self.result, "caveats", None)
+        return caveats if isinstance(caveats, Caveats) else Caveats()
 
     @property
     def page_title(self) -> str:

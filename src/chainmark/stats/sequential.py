@@ -326,21 +326,21 @@ def _in_question(t: FloatArray, looks: Looks, limits: FloatArray | None = None) 
     return np.asarray(np.flatnonzero(may_be))
 
 
-def _combined(null: FloatArray, matching: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _combined(null: FloatArray, observed: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The p-value of the better of both statistics, at every look.
 
     Args:
         null: t values where nothing is to be found, shape (draws, looks, metrics).
-        matching: t values, shape (cases, looks, metrics).
+        observed: t values, shape (cases, looks, metrics).
 
     Returns:
         Shapes (draws, looks) and (cases, looks).
     """
     sizes = [1, _TOGETHER] if null.shape[2] > _TOGETHER else [1]
     null_sums, found_sums = (
-        [-np.sort(-values)[:, :, :size].sum(axis=2) for size in sizes] for values in (null, matching)
+        [-np.sort(-values)[:, :, :size].sum(axis=2) for size in sizes] for values in (null, observed)
     )
-    results = np.empty(null.shape[:2]), np.empty(matching.shape[:2])
+    results = np.empty(null.shape[:2]), np.empty(observed.shape[:2])
     for look in range(null.shape[1]):
         smallest = [
             np.min([_ranked(total[:, look], of[:, look]) for total, of in zip(null_sums, sums, strict=True)], axis=0)
@@ -422,7 +422,7 @@ def chance_for_equal(
 
 
 def _decided(
-    sides: Sequence[FloatArray], archive: FloatArray, noise: _Noise, future: Looks, values: IntArray | None = None
+    sides: Sequence[FloatArray], archive: FloatArray, noise: _Noise, future: Looks, metrics: IntArray | None = None
 ) -> FloatArray:
     """Per experiment and look whether it is decided.
 
@@ -430,7 +430,7 @@ def _decided(
         sides: of shape (draws, runs, metrics).
         archive, noise: as in `forecast`.
         future: all looks.
-        values: the metrics that may be worse; None for all.
+        metrics: those that may be worse; None for all.
     """
     draws = len(sides[0])
     rows = _around_mean(_stacked(sides[0], sides[1], future.runs))
@@ -439,7 +439,7 @@ def _decided(
     t = _t_of_rows(rows, _squares(archive[None]), contrasts, seen, freedom)
     squares, unchanged = noise.beside_archive(draws, future.archive, rows.shape[1])
     null = _t_of_rows(unchanged, squares, contrasts, seen, freedom)
-    drawn_p, found_p = _combined(null, t) if values is None else _combined(null[:, :, values], t[:, :, values])
+    drawn_p, found_p = _combined(null, t) if metrics is None else _combined(null[:, :, metrics], t[:, :, metrics])
     is_worse = found_p <= _thresholds(drawn_p, _spent_on_worse(future))
     levels = lone_levels(future, _FORECAST_DRAWS)
     bounds = [-t_quantile(1.0 - level, nu) for level, nu in zip(levels, freedom, strict=True)]

@@ -280,18 +280,18 @@ class _Probing:
     def result(self) -> DiscoveredServer:
         """The server with its offers, in the order of the known reads."""
         material = Material(self._server.current)
-        matching = {
+        offers = {
             bodies.NETWORK_LIST: OfferedEndpoint(bodies.NETWORK_LIST, Offering.OFFERED),
             bodies.NETWORK_OPTIONS: OfferedEndpoint(bodies.NETWORK_OPTIONS, Offering.OFFERED),
             bodies.NETWORK_STATUS: OfferedEndpoint(bodies.NETWORK_STATUS, Offering.OFFERED),
             bodies.BLOCK: self._blocks(material),
         }
         for endpoint in bodies.READS:
-            if endpoint not in matching:
-                matching[endpoint] = self._offer(endpoint, material)
+            if endpoint not in offers:
+                offers[endpoint] = self._offer(endpoint, material)
         return replace(
             self._server,
-            offers=tuple(matching[endpoint] for endpoint in bodies.READS),
+            offers=tuple(offers[endpoint] for endpoint in bodies.READS),
             include_mempool=self._include_mempool,
             metadata_options=self._metadata_options,
         )

@@ -37,11 +37,11 @@ def compare_published(
     """
     # Beside runs that have no figures by the published rules, the others' own ones match.
     runs = [LoadedRun(run) for part in parts if not isinstance(part, PublishedReport) for run in part]
-    matching = any(isinstance(part, PublishedReport) for part in parts) or all(has_published(run) for run in runs)
+    is_published = any(isinstance(part, PublishedReport) for part in parts) or all(has_published(run) for run in runs)
     reports = [
         restyled(part, style)
         if isinstance(part, PublishedReport)
-        else published_column(part, style, tool_version=tool_version, published_rules=matching)
+        else published_column(part, style, tool_version=tool_version, published_rules=is_published)
         for part in parts
     ]
     result = joined(reports)
