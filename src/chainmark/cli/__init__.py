@@ -26,5 +26,11 @@ def main() -> None:
         from chainmark.cli.app import main as run
 
         run()
+    except SystemExit as ended:
+        if "_CHAINMARK_COMPLETE" not in os.environ:
+            raise
+        sys.stdout.flush()
+        # A shell waits for this at every Tab, and a seventh of the time is Python taking down its modules.
+        os._exit(int(ended.code or 0))
     finally:
         sys.stdout.flush()  # now, while a closed pipe can still decide the exit code

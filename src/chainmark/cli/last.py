@@ -6,7 +6,6 @@ has printed its result becomes another one, with the same identity, which holds 
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -76,6 +75,7 @@ last_step = LastStep()
 
 
 def _become(step: LastStep, code: int) -> NoReturn:
+    import json
     import tempfile
 
     with tempfile.TemporaryFile() as order:
@@ -88,6 +88,8 @@ def _become(step: LastStep, code: int) -> NoReturn:
 
 def main() -> NoReturn:
     """Do what another command left, which standard input says."""
+    import json
+
     from chainmark.cli.pipes import survive_closed_pipes
     from chainmark.report.typeset import Paper
 

@@ -13,25 +13,18 @@ import pytest
 HEAVY = {"polars", "numpy", "scipy", "pydantic", "starlette", "uvicorn"}
 # What starts other processes, such as the one that sets PDFs.
 STARTERS = {"concurrent", "ctypes", "tempfile"}
-TYPED = """
-import contextlib, io, json, sys
-sys.argv = ["chainmark", *json.loads(sys.argv[1])]
-from chainmark.cli import main
-told = io.StringIO()
-with contextlib.redirect_stdout(told), contextlib.suppress(SystemExit):
-    main()
-print(json.dumps([told.getvalue(), sorted(sys.modules)]))
-"""
+TYPED = "import json, sys; sys.argv = ['chainmark', *json.loads(sys.argv[1])]; from chainmark.cli import main; main()"
 
 
 def _typed(*arguments: str, **environment: str) -> tuple[str, set[str]]:
     """What a command prints, and the packages that it loaded."""
     ended = subprocess.run(
-        [sys.executable, "-c", TYPED, json.dumps(arguments)],
+        [sys.executable, "-X", "importtime", "-c", TYPED, json.dumps(arguments)],
         capture_output=True, text=True, check=True, env={**os.environ, **environment},
     )  # fmt: skip
-    told, modules = json.loads(ended.stdout.splitlines()[-1])
-    return told, {name.partition(".")[0] for name in modules}
+    modules = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
+    assert "chainmark" in modules
+    return ended.stdout, {name.partition(".")[0] for name in modules}
 
 
 @pytest.mark.parametrize(
