@@ -159,7 +159,7 @@ def load() -> LoadReport:
 
 @cache
 def load_unmet() -> LoadReport:
-    """A server that misses the agreement with one client."""
+    """A server that misses the SLA with one client."""
     found = load_samples.bare("nothing passed", capacity=0.0, low=0.0, high=1.0, stopped_by="first step")
     return load_samples.with_answer(found)
 

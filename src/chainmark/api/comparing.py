@@ -165,7 +165,7 @@ def compare(
         against: "history" for the level of the releases up to the baseline, wherever single runs are compared and
             there are enough releases; "run" for the baseline's own run.
         anchor: a release that the candidate is also held against; None: the one that is pinned.
-        question: "worse" judges the candidate; "cost" tells what a deliberate change costs, and judges nothing.
+        question: "worse" judges the candidate; "cost" measures what a deliberate change costs, and judges nothing.
         why: show what profiles say even where nothing became worse.
         store: where the runs are.
 

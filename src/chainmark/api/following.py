@@ -55,7 +55,7 @@ def host(
     samples: Path | str | None = None,
     store: Store | Path | str | None = None,
 ) -> Document:
-    """What one host's log tells its operator: how late blocks came, from whom, what the host used.
+    """What the log of one host shows its operator: how late blocks came, from whom, what the host used.
 
     Args:
         run: of one host's log, by its id, a beginning of it, or a version with one run.

@@ -121,7 +121,7 @@ def load(
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> LoadResult:
-    """Find how much each endpoint of an API takes before its answers are too slow or wrong.
+    """Find how much load each endpoint of an API sustains before its answers are too slow or wrong.
 
     Args:
         profile: a shipped profile's name, or the path of a TOML file.

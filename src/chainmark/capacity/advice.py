@@ -16,12 +16,12 @@ _RESERVE = 1.1
 
 
 def requests_wanted(sla: Sla) -> int:
-    """As many as the agreement asks for, and as a p99 needs."""
+    """As many as the SLA asks for, and as a p99 needs."""
     return max(sla.min_requests, fewest_for_upper_bound(0.99))
 
 
 def step_seconds(per_s: float | None, sla: Sla, usual_s: float, longest_s: float) -> float:
-    """How long to measure so that the agreement can be judged.
+    """How long to measure so that the SLA can be judged.
 
     Args:
         per_s: requests per second that are expected; None: unknown, and the step is a usual one.
@@ -61,7 +61,7 @@ def give_up(sla: Sla, expected: int) -> GiveUp | None:
     """After how many slow or failed requests a step has failed, whatever the rest does.
 
     Args:
-        sla: the agreement.
+        sla: the SLA.
         expected: requests that the step has at most, or is expected to have; 0: unknown, and nothing is given up.
     """
     if expected <= 0:

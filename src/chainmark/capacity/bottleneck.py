@@ -35,7 +35,7 @@ class LevelSeen:
     """One level of load: what was answered there.
 
     Attributes:
-        missed: the agreement was missed there.
+        missed: the SLA was missed there.
         limited: the generator was the limit, so that it says nothing about the server.
     """
 
@@ -70,7 +70,7 @@ class ResourceUse:
 
 
 def bent_first(kind: Kind, levels: Sequence[LevelSeen], uses: Sequence[ResourceUse]) -> BentEntry:
-    """What was exhausted first, at the latest at the first level that missed the agreement.
+    """What was exhausted first, at the latest at the first level that missed the SLA.
 
     In this order: what has a known limit and reached it; what much of the load waited at; what stays as it is while
     the load grows. Of several the one that was first, then the one that was fuller before.
@@ -229,7 +229,7 @@ def _stays(kind: Kind, flat: tuple[ResourceUse, float, float], last: float, uses
 def _nothing(kind: Kind, missed: float | None, levels: Sequence[LevelSeen], uses: Sequence[ResourceUse]) -> BentEntry:
     sentence = "nothing of what was watched was exhausted"
     if missed is None and levels:
-        sentence = f"no level missed the agreement, and {sentence}"
+        sentence = f"no level missed the SLA, and {sentence}"
     shares = [(share, use.label, level) for use in uses for level, share in use.shares.items()]
     if shares:
         share, label, level = max(shares)

@@ -27,7 +27,7 @@ Drifts = Mapping[str, Sequence[Drift]]
 def with_drifts(catalogue: Catalogue, endpoint_results: Iterable[EndpointResult], drifts: Drifts) -> Catalogue:
     """The catalogue with the metrics of these drifts, which are given by the endpoint's id.
 
-    What the agreement limits decides a comparison; the rest is shown.
+    What the SLA limits decides a comparison; the rest is shown.
     """
     populations, metrics = [], []
     for endpoint in endpoint_results:

@@ -159,7 +159,7 @@ def capacity_metric(endpoint_id: str, label: str, kind: LevelKind, order: int) -
         population=SEARCHES,
         default_noise=CAPACITY_NOISE,
         gating=True,
-        description=f"The highest level that {label} takes within its agreement, found by search and "
+        description=f"The highest level that {label} sustains within its SLA, found by search and "
         "confirmed by repetition; 0 where the lowest level fails.",
         source=["load steps"],
     )
@@ -204,7 +204,7 @@ def _course_metrics(endpoint: Endpoint, course: Course) -> list[Metric]:
             judged_by=["mean"],
             order=50,
             default_noise=COURSE_NOISE,
-            description="The level from which on the agreement was missed while the load rose; a ramp that never "
+            description="The level from which on the SLA was missed while the load rose; a ramp that never "
             "missed it counts with its last level.",
             **own,
         )

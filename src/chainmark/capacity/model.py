@@ -481,5 +481,5 @@ class Step:
         return self.result.endpoint
 
     def condition(self, name: StepCondition) -> ConditionResult | None:
-        """The named condition of the whole, if the agreement has it."""
+        """The named condition of the whole, if the SLA has it."""
         return next((limit for limit in self.limits if limit.name is name and not limit.part), None)

@@ -1,4 +1,4 @@
-"""The sections that the profiles of all load tests share: the agreement, the steps, the searches, the fixed levels."""
+"""The sections that the profiles of all load tests share: the SLA, the steps, the searches, the fixed levels."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ class _Changing(BaseModel):
 
 
 class RampSection(_Changing):
-    """A load that rises linearly: from which level on the agreement is missed.
+    """A load that rises linearly: from which level on the SLA is missed.
 
     Attributes:
         duration_s: time (seconds) from the first level to the last.

@@ -1,4 +1,4 @@
-"""What a ramp or a spike shows: up to which level the agreement held, and when a server was as it had been before.
+"""What a ramp or a spike shows: up to which level the SLA held, and when a server was as it had been before.
 
 Both are read from the records of single requests, by windows of as many requests as a p99 needs.
 """
@@ -46,11 +46,11 @@ class CourseResult:
     Attributes:
         unit: of what was measured, its interval and its limit.
         measured: of a spike, the time from its end until the first answer of the window that is as before; of a ramp,
-            the level from which on the agreement was missed. None: nothing was, or it is not known.
+            the level from which on the SLA was missed. None: nothing was, or it is not known.
         low, high: of a spike, the same by the 95 % interval of the p99 before; of a ramp, the levels at the begin and
             the end of that window. None is open.
         before_s, peak_s: of a spike, the p99 before it and at its peak; None: not estimable.
-        limit: the time that a recovery may take, or the ramp's last level, up to which the agreement is to hold.
+        limit: the time that a recovery may take, or the ramp's last level, up to which the SLA is to hold.
         note: why nothing is known.
     """
 

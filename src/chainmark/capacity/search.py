@@ -1,4 +1,4 @@
-"""The search for the highest level that keeps to the agreement.
+"""The search for the highest level that keeps to the SLA.
 
 What to measure next follows from what has been measured, and from nothing else: a search can be resumed from the steps
 of an interrupted one. No clock, no input, no output.

@@ -128,16 +128,16 @@ def judge(
     waits: Waits | None = None,
     parts: Sequence[MixPart] = (),
 ) -> Step:
-    """Hold a step against the agreement.
+    """Hold a step against the SLA.
 
     Args:
         result: what was measured.
-        sla: the agreement.
+        sla: the SLA.
         phase: why the step was run.
         lengthened: whether it was run longer than others, because they had been inconclusive.
         read_histogram: how a stored histogram is read.
         waits: what the machine was seen to do.
-        parts: of a mix, its endpoints, each of which must keep to its own agreement.
+        parts: of a mix, its endpoints, each of which must keep to its own SLA.
     """
     evidence = _Evidence(result, read_histogram(result.latency.hdr), sla)
     limits = _conditions(evidence) + _of_parts(result, parts, read_histogram) + _waited(waits)

@@ -1,4 +1,4 @@
-"""Whether servers keep to their agreements: one ruling a capacity, and the verdict that gates a pipeline."""
+"""Whether servers keep to their SLAs: one ruling a capacity, and the verdict that gates a pipeline."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Ruling:
 
 
 def said(result: Verdict) -> str:
-    """A verdict in the words of an agreement: it is met or missed."""
+    """A verdict in the words of an SLA: it is met or missed."""
     return {Verdict.PASS: "met", Verdict.FAIL: "missed"}.get(result, result.value)
 
 
@@ -195,7 +195,7 @@ def _of_course(runs: Sequence[CourseEntry]) -> tuple[Verdict, str]:
     outcome = "fail" if "fail" in outcomes else "inconclusive" if "inconclusive" in outcomes else "pass"
     result = {"fail": Verdict.FAIL, "pass": Verdict.PASS}.get(outcome, Verdict.INCONCLUSIVE)
     if runs[0].what == "ramp":
-        return result, "the agreement held up to its end" if result is Verdict.PASS else f"missed from {said_of}"
+        return result, "the SLA held up to its end" if result is Verdict.PASS else f"missed from {said_of}"
     limit = f", {units.duration(runs[0].limit)} allowed" if runs[0].is_asked else ""
     return result, f"recovery after {said_of}{limit}"
 

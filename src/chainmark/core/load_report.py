@@ -277,10 +277,10 @@ class CourseEntry(_Part):
         first, last: levels: a ramp's begin and end, a spike's before and at its peak.
         step: of the whole course; its level is the most of it.
         unit: of what was measured, its interval and its limit: seconds of a spike, of a ramp that of its levels.
-        measured: of a spike, the time until the server was as before; of a ramp, the level from which on the agreement
+        measured: of a spike, the time until the server was as before; of a ramp, the level from which on the SLA
             was missed. None: never, or not known; low, high: its 95 % interval, None is open.
         before_s, peak_s: of a spike, the p99 before it and at its peak.
-        limit: the time that a recovery may take, or the ramp's last level; is_asked: the agreement names it.
+        limit: the time that a recovery may take, or the ramp's last level; is_asked: the SLA names it.
         note: why nothing is known.
     """
 
@@ -392,7 +392,7 @@ class SourceEntry(_Part):
 
 
 class EndpointEntry(_Part):
-    """One endpoint of one server: its agreement, what was asked, what was found.
+    """One endpoint of one server: its SLA, what was asked, what was found.
 
     Attributes:
         sizes: the least and the most of what was counted in the answers before the load ("bytes", "coins").
@@ -420,7 +420,7 @@ class EndpointEntry(_Part):
 
     @property
     def met(self) -> bool | None:
-        """Whether it takes any load within its agreement; None where nothing was decided."""
+        """Whether it takes any load within its SLA; None where nothing was decided."""
         decided = [capacity.capacity for capacity in self.capacities if capacity.capacity is not None]
         if not decided:
             return None

@@ -221,14 +221,15 @@ class Manifest(BaseModel):
     Attributes:
         workload: what two runs must share to be comparable, flattened to dotted keys (load, network, window).
         conditions: facts of the run by the catalogue's condition ids.
-        counts: the books: for each account, its classes; the sums have been checked.
+        counts: the accounting: for each account, its classes; the sums have been checked.
         facts: what the system's own reports say of a run, in their order.
         contradictions: of the warnings, those that say that the subject is not what it is called.
         groups: by key of the samples, which of its values are held against each other.
         synthetic: no node ran: a simulation wrote what the run was made from.
         printed: the figures were read from a published report: there are no samples, and what the report does not
             state of the workload is not known.
-        identity: what tells the run from all others wherever it was read: two manifests with the same are of one run.
+        identity: what distinguishes the run from all others wherever it was read: two manifests with the same are of
+            one run.
         profiles: kinds of profiles that were taken of its nodes; such a run shows why, and is not judged.
         labels: words by which a selector finds the run, by key ("scenario", "hardware", "endpoint"); the first of each
             key is what it is called. All but `ENDPOINT` name its cell: runs of two cells are no repetitions.

@@ -58,7 +58,7 @@ class Document(Content):
         return html.page_of(self)
 
     def markdown(self) -> str:
-        """GitHub-flavoured Markdown for a pull request: what decides stands open, the rest is folded."""
+        """GitHub-flavoured Markdown for a pull request: what decides is shown open, the rest is folded."""
         return markdown.comment_of(self)
 
     def markdown_page(self, folder: str) -> tuple[str, dict[str, str]]:

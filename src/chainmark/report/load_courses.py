@@ -1,4 +1,4 @@
-"""Ramps and spikes: where the agreement was missed, how long a server took to recover, and both second by second."""
+"""Ramps and spikes: where the SLA was missed, how long a server took to recover, and both second by second."""
 
 from __future__ import annotations
 

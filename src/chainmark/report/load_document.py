@@ -157,7 +157,7 @@ def _agreements(report: LoadReport) -> Table:
         )
         name = f"all of {units.plural(len(labels), 'endpoint')}" if len(asked) == 1 else ", ".join(labels)
         rows.append(row_of(name, *_agreement_cells(agreed)))
-    return Table("agreements", "The agreement", columns, rows)
+    return Table("agreements", "The SLA", columns, rows)
 
 
 def _corpus(target: TargetEntry, name: str, number: int) -> list[Table]:
@@ -216,5 +216,5 @@ def _notes(report: LoadReport) -> list[str]:
     if "unsettled" in findings:
         notes.append("What is set apart as unsettled rests on too few requests, or on a search that did not end.")
     if len(text.agreements(report)) > 1:
-        notes.append("The endpoints are held to different agreements; the table of agreements has each.")
+        notes.append("The endpoints are held to different SLAs; the table of SLAs has each.")
     return notes

@@ -26,7 +26,7 @@ def mix_table(target: TargetEntry, name: str, number: int, *, several: bool) -> 
         return None
     figures = ("of the requests, %", "requests", "p50, ms", "p95, ms", "p99, ms", "its limit, ms", "error rate, %")
     columns = [*words("level, endpoint"), *map(Column, figures), *words("keeps to it")]
-    notes = ["Each endpoint keeps to its own agreement, or the mix does not. p50 and p95: of right answers."]
+    notes = ["Each endpoint keeps to its own SLA, or the mix does not. p50 and p95: of right answers."]
     return Table(f"mix-{number}", f"Within the mix{f': {name}' if several else ''}", columns, rows, notes)
 
 

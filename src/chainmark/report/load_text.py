@@ -142,7 +142,7 @@ def stopped_text(capacity_entry: CapacityEntry, agreement: ServiceLevel) -> str:
 
 
 def _condition_of(name: str, whose: str, agreement: ServiceLevel) -> str:
-    """A mix's endpoint has an agreement of its own, so that its limit is not the whole's."""
+    """A mix's endpoint has an SLA of its own, so that its limit is not the whole's."""
     return f"{name}{whose}" if whose else condition_text(name, agreement)
 
 
@@ -167,7 +167,7 @@ def agreement_text(agreement: ServiceLevel) -> str:
 
 
 def agreements(report: LoadReport) -> list[ServiceLevel]:
-    """The different agreements, in their order."""
+    """The different SLAs, in their order."""
     return list(dict.fromkeys(endpoint.agreement for target in report.targets for endpoint in target.endpoints))
 
 

@@ -38,7 +38,7 @@ from chainmark.stats.summarise import summarise
 
 SECONDS = 60  # of the analysis window; enough for tests
 LONG_SECONDS = 240  # for the samples that people look at
-RATE = 50  # transactions a second
+RATE = 50  # transactions per second
 NODES = ("node0", "node1", "node2", "node3")
 
 POPULATIONS = [

@@ -191,7 +191,7 @@ class Cardano:
         return is_of_one_host(run)
 
     def host(self, run: SealedRun, against: Path | None, samples: Path | None) -> Document:
-        """What one host's log tells its operator."""
+        """What the log of one host shows its operator."""
         from chainmark.systems.cardano.host.document import host_document
         from chainmark.systems.cardano.host.report import host_report
         from chainmark.systems.cardano.host.sample_files import written

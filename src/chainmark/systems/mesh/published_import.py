@@ -195,7 +195,7 @@ def _metric(id_: str, label: str, name: str, order: int) -> Metric:
         order=order,
         population=SEARCHES,
         floor=0.001 if name == "error_share" else 0.0,
-        description="As the published page says it: of the step with the most clients that kept to the agreement, "
+        description="As the published page says it: of the step with the most clients that kept to the SLA, "
         "measured with a new connection for every request and at most 50,000 of them.",
         source=["the published page"],
     )

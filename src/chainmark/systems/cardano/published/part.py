@@ -27,7 +27,7 @@ from chainmark.systems.cardano.published.text import worded
 _ZEROS = frozenset("-0.")
 # Of the settings that a sentence names: how it says each.
 _SAID = (
-    ("TPS", "{} transactions a second"),
+    ("TPS", "{} transactions per second"),
     ("Tx inputs", "inputs of a transaction: {}"),
     ("Tx Outputs", "outputs: {}"),
     ("Plutus script", "script: {}"),

@@ -29,7 +29,7 @@ _PRINTED_METHOD = (
     "connection of its own, and its latencies count from the moment of sending."
 )
 _COLUMNS_ARE = [
-    "Max Concurrency: the most clients that kept to the agreement. All other figures are of the step at that level: "
+    "Max Concurrency: the most clients that kept to the SLA. All other figures are of the step at that level: "
     "p95 and p99 of all requests that were due, Reqs/sec right answers per second.",
     text.INTERVALS_ARE,
     "Confirmed: the level was measured again, and passed every time. Offered: requests due per second.",
@@ -74,7 +74,7 @@ def _tables(page: LoadPage) -> list[PageTable]:
 def _about(page: LoadPage) -> list[Block]:
     own = [
         "One table for each release, machine and scenario. An endpoint is asked by itself, with more and more clients, "
-        "until it no longer keeps to the agreement; its row tells the most clients that it took.",
+        "until it no longer keeps to the SLA; its row tells the most clients that it took.",
         "A second table tells what the first leaves out: between which levels the capacity lies, why the search "
         "ended, whether it was confirmed, and which rate was offered and answered.",
     ]
@@ -90,7 +90,7 @@ def _about(page: LoadPage) -> list[Block]:
 
 
 def _agreements(page: LoadPage) -> Table:
-    """Every agreement with the tables that are held to it."""
+    """Every SLA with the tables that are held to it."""
     held: dict[tuple[float | None, float, float], list[str]] = {}
     for release in page.releases:
         for table in release.tables:
