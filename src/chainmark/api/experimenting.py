@@ -20,7 +20,6 @@ from chainmark.api.context import (
     store_at,
 )
 from chainmark.api.learning import learnt_before
-from chainmark.api.measure import run
 from chainmark.api.noting import noted
 from chainmark.compare.aa import LEAST_RUNS, aa_report
 from chainmark.compare.decide import Decided, Past, decide
@@ -37,10 +36,11 @@ from chainmark.core.progress import Progress
 from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import enumerated
-from chainmark.lab.experimenting import Experimenter, OpenExperiment, is_evidence, read_record
+from chainmark.lab.experimenting import MOST_TRIES, Experimenter, OpenExperiment, is_evidence, read_record
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import LaunchableSystem, ProfiledSystem
-from chainmark.lab.schedules import Arm
+from chainmark.lab.running import Lab
+from chainmark.lab.schedules import LONE_SIDE, Arm
 from chainmark.network.host import host_facts
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
@@ -168,11 +168,12 @@ def aa(
     Args:
         profile: a shipped profile's name, or the path of a TOML file.
         version: what to run.
-        repeat: how many runs, at least four.
+        repeat: how many valid runs, at least four; those in which the measurement fails are made again.
         settings, seed, keep_homes, store, progress, cancel: as in `run`.
 
     Raises:
-        UsageError: the profile, a setting or the version cannot be used, or fewer than four runs are valid.
+        UsageError: the profile, a setting or the version cannot be used.
+        InvalidRunError: fewer than four runs are valid.
         EnvironmentFailure: the machine or a node did not do what the runs need.
 
     Example:
@@ -182,20 +183,12 @@ def aa(
         'aa'
     """
     retained = store_at(store)
-    made = [
-        item.sealed
-        for item in run(
-            profile,
-            version,
-            repeat=max(repeat, LEAST_RUNS),
-            settings=settings,
-            seed=seed,
-            keep_homes=keep_homes,
-            store=retained,
-            progress=progress,
-            cancel=cancel,
-        )
-    ]
+    system, resolved = resolve_launchable(profile, settings)
+    listener = relay(progress, cancel)
+    arm = Arm(LONE_SIDE, installed(system, [version], listener, resolved)[version], resolved)
+    made = Lab(retained, system).repeat(
+        arm, max(repeat, LEAST_RUNS), seed, listener, keep_homes=keep_homes, tries=MOST_TRIES
+    )
     return noted(document_of(aa_report(made, retained.alike(made), tool_version())), made, retained)
 
 

@@ -14,7 +14,7 @@ from chainmark.compare.noise import scaled
 from chainmark.compare.sides import select
 from chainmark.core.aa_report import AAReport, NoiseRow
 from chainmark.core.caveats import caveats_of
-from chainmark.core.errors import UsageError
+from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.metric import Better, Metric
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import enumerated
@@ -37,11 +37,13 @@ def aa_report(runs: Sequence[RunData], history: Sequence[RunData], tool_version:
         tool_version: recorded in the result.
 
     Raises:
-        UsageError: fewer than four runs are valid.
+        InvalidRunError: fewer than four runs are valid.
+        UsageError: there are fewer than four.
     """
     side = select("build", runs)
     if len(side.included) < LEAST_RUNS:
-        raise UsageError(
+        failure = InvalidRunError if side.excluded else UsageError
+        raise failure(
             f"only {len(side.included)} of {len(side.runs)} runs are valid; the noise between runs needs {LEAST_RUNS}",
             "; ".join(side.excluded.values()) or "make more runs: `--repeat 8`",
         )

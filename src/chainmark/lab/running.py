@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -13,12 +13,12 @@ from typing import Protocol, Self
 
 from pydantic import BaseModel
 
-from chainmark.core.manifest import BESIDE, ExperimentLength, ExperimentPlace, Fact
+from chainmark.core.manifest import BESIDE, ExperimentLength, ExperimentPlace, Fact, Status
 from chainmark.core.progress import Progress, Silent
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import Execution, ExecutionRequest, LaunchableSystem, StagedSystem
 from chainmark.lab.recording import RunRecorder
-from chainmark.lab.schedules import Arm, PlannedRun, Total, interleaved
+from chainmark.lab.schedules import Arm, PlannedRun, Total
 from chainmark.lab.session import RunContent, Session, name_of, new_experiment_id
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 
@@ -129,13 +129,25 @@ class Lab:
         *,
         keep_homes: bool,
         profiles: tuple[str, ...] = (),
+        tries: int = 1,
     ) -> list[SealedRun]:
-        """Make so many runs of one arm."""
+        """Make so many runs of one arm.
+
+        Args:
+            tries: how many may be made for each, on average, where the instrument fails in some.
+        """
         experiment_id = new_experiment_id(self.system.name, name_of(arm.profile))
         series = RunSeries(self, experiment_id, seed, keep_homes, listener, profiles=profiles)
-        steps = interleaved([arm], repetitions)
+        runs: list[SealedRun] = []
         with machine_to_itself(listener):
-            return [series.make(step, step.position + 1, Total(len(steps))) for step in steps]
+            while len(runs) < (total := repetitions + min(_invalid(runs), (tries - 1) * repetitions)):
+                step = PlannedRun(arm.side, arm.version, arm.profile, len(runs) + 1, len(runs))
+                runs.append(series.make(step, step.position + 1, Total(total)))
+        return runs
+
+
+def _invalid(runs: Sequence[SealedRun]) -> int:
+    return sum(run.manifest.status is Status.INVALID for run in runs)
 
 
 def _measured(

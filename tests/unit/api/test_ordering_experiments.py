@@ -216,14 +216,15 @@ def test_a_measurement_that_always_fails_says_by_what(tmp_path: Path, system: _G
     )
 
 
-def test_one_version_against_itself_makes_four_runs_at_least(
-    tmp_path: Path, system: _Gating, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("invalid", [frozenset(), frozenset({1, 2})])
+def test_one_version_against_itself_makes_four_valid_runs_at_least(
+    tmp_path: Path, system: _Gating, invalid: frozenset[int]
 ) -> None:
-    monkeypatch.setattr("chainmark.api.measure.resolve_launchable", vars(experimenting)["resolve_launchable"])
+    system.invalid = invalid
     found = cm.aa("p", "v1", repeat=1, seed=3, settings={"rate": 4}, store=tmp_path)
     assert found.kind == "aa"
     runs = Store(tmp_path).sealed()
-    assert sorted(run.manifest.seed for run in runs) == [3, 4, 5, 6]
+    assert sorted(run.manifest.seed for run in runs) == list(range(3, 7 + len(invalid)))
     assert {(run.manifest.subject.version, run.manifest.profile["rate"]) for run in runs} == {("v1", 4)}
     again = cm.aa_of_history("v1", store=tmp_path)
     assert (again.kind, again.verdict) == ("aa", Verdict.PASS)

@@ -17,7 +17,7 @@ from chainmark.compare.aa import aa_report
 from chainmark.core.aa_report import AAReport
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Distribution, Estimate, MetricSummary
-from chainmark.core.errors import UsageError
+from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import Gate, GateStatus, Status
 from chainmark.core.metric import Better, Kind, Metric, MetricGroup, Population
 from chainmark.core.verdict import Verdict
@@ -224,7 +224,7 @@ def test_runs_that_are_not_valid_are_left_out_and_the_archives_others_are_counte
     assert found.left_out == {"run-1": "in time: 91 %, required >= 98 %"}
     assert found.archive_runs == 3
     assert "· 4 runs ·" in found.subtitle
-    with pytest.raises(UsageError, match="only 3 of 4 runs are valid; the noise between runs needs 4") as refused:
+    with pytest.raises(InvalidRunError, match="only 3 of 4 runs are valid; the noise between runs needs 4") as refused:
         aa_report(runs[:4], [], "1")
     assert refused.value.hint == "in time: 91 %, required >= 98 %"
     with pytest.raises(UsageError) as few:
@@ -232,7 +232,7 @@ def test_runs_that_are_not_valid_are_left_out_and_the_archives_others_are_counte
     assert few.value.hint == "make more runs: `--repeat 8`"
     runs[2].manifest.gates.append(late.model_copy(update={"label": "alive"}))
     runs[2].manifest.status = Status.INVALID
-    with pytest.raises(UsageError) as several:
+    with pytest.raises(InvalidRunError) as several:
         aa_report(runs, [], "1")
     assert several.value.hint == "in time: 91 %, required >= 98 %; alive: 91 %, required >= 98 %"
     with pytest.raises(UsageError, match="the build has no runs"):
