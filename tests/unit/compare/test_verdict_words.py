@@ -143,6 +143,21 @@ def test_what_is_better_is_named_in_a_pass() -> None:
     assert result.reasons[1:] == ["better: metric a −20.0 % (90 % interval −25.0 … −15.0 %)"]
 
 
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ({"rises": "blocks come {} later", "falls": "blocks come {} sooner"},
+         "; better: blocks come 20.0 % sooner (90 % interval 15.0–25.0 %)"),
+        ({"rises": "blocks come {} later"}, ""),
+        ({"falls": "blocks come {} sooner"}, ""),
+    ],
+)  # fmt: skip
+def test_what_somebody_notices_is_in_the_sentence_of_a_pass(words: dict[str, str], named: str) -> None:
+    items = [item("a", BETTER, change=-0.2, low=-0.25, high=-0.15), item("b", EQUAL)]
+    sentence = found(items, catalogue=described(["a", "b"], **words)).sentence
+    assert sentence == f"All 2 gating metrics of B are shown to be within 10 % of A or better{named}"
+
+
 @pytest.mark.parametrize(("anew", "is_told"), [(30, True), (4, True), (3, False), (2, False)])
 def test_a_new_experiment_is_advised_only_if_it_is_longer(
     monkeypatch: pytest.MonkeyPatch, anew: int, is_told: bool
@@ -191,7 +206,9 @@ def test_nothing_is_foretold_where_nothing_shows_the_noise() -> None:
     items = [item("a", Outcome.INCONCLUSIVE)]
     family = Family((1.0,), 0.05, is_worse=False)
     pair = (selected("baseline", 1), selected("candidate", 1))
-    assert find((items, family), [], pair, ("A", "B"), described(["a"]), by_history=False).advice == []
+    result = find((items, family), [], pair, ("A", "B"), described(["a"]), by_history=False)
+    assert result.advice == []
+    assert result.sentence == f"B may be worse than A by more than is allowed: metric a {CHANGE}"
 
 
 def test_metrics_that_are_worse_only_together_are_a_failure() -> None:
@@ -222,6 +239,26 @@ def test_changes_without_an_interval_are_undecided_for_their_own_reason() -> Non
         "metric d is undecided: too few samples",
         f"metric a is undecided: {CHANGE} reaches past the margin of 10 %",
     ]
+
+
+def test_a_change_without_an_interval_or_a_note_says_that_it_is_not_estimable() -> None:
+    unknown = {"change": None, "low": None, "high": None}
+    assert found([item("a", Outcome.INCONCLUSIVE, **unknown)]).reasons[0] == (
+        "metric a is undecided: the change is not estimable"
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "reasons"),
+    [
+        ("abcde", [f"metric {name} is undecided: {CHANGE} reaches past the margin of 10 %" for name in "abcde"]),
+        ("abcdef", ["6 gating metrics are undecided, as their intervals reach past the margin: "
+                    "metric a, metric b, metric c, metric d, metric e and metric f"]),
+    ],
+)  # fmt: skip
+def test_many_undecided_metrics_are_one_reason(names: str, reasons: list[str]) -> None:
+    result = found([item(name, Outcome.INCONCLUSIVE) for name in names]).reasons
+    assert [text for text in result if "undecided" in text] == reasons
 
 
 def test_margins_of_their_own_are_told_beside_the_commonest() -> None:
