@@ -8,6 +8,7 @@ import pytest
 from chainmark.compare.decide import Past
 from chainmark.compare.false_alarms import MOST_PAIRS, _Read, history_check, re_run_alarms
 from chainmark.core.catalogue import Bounds
+from chainmark.core.distribution import value_in
 from chainmark.core.epoch import Epoch
 from chainmark.core.errors import UsageError
 from chainmark.core.false_alarms import FalseAlarms
@@ -43,6 +44,23 @@ def test_a_run_that_is_read_once_for_all_pairs_gives_what_is_asked_of_it() -> No
     assert read.samples("block", ["m0_s"]).to_dict(as_series=False) == {"m0_s": [3.0, 4.0]}
     assert read.samples("block").columns == ["height", "m0_s"]
     assert read.summaries() is read.summaries()
+
+
+class _Archived(SyntheticRun):
+    """A run of which the store keeps the values."""
+
+    def value(self, metric_id: str, statistic: str) -> float | None:
+        """One value, without summaries."""
+        return value_in(super().summaries(), metric_id, statistic)
+
+
+def test_values_of_an_archive_are_those_of_the_summaries() -> None:
+    one = run("v1", 1, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    archived = _Archived(**vars(one))
+    for metric_id, summary in one.summaries().items():
+        for statistic, estimate in summary.estimates.items():
+            assert _Read(archived).value(metric_id, statistic) == estimate.value
+    assert _Read(archived).value("none", "mean") is None
 
 
 def test_what_moved_by_more_than_noise_is_counted_and_named() -> None:
