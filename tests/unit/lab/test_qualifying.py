@@ -507,6 +507,16 @@ def test_what_became_worse_is_explained_by_one_further_run_a_side_which_is_not_j
     assert len(system.made) == 10
 
 
+def test_runs_that_explain_several_scenarios_are_all_counted(tmp_path: Path, plan: QaPlan) -> None:
+    """A user would otherwise read of run 12 of 10."""
+    (tmp_path / "long.toml").write_text('system = "cometbft"\nrate = 3\n', encoding="utf-8")
+    other = plan.scenarios[1].model_copy(update={"profile": str(tmp_path / "long.toml")})
+    both = plan.model_copy(update={"scenarios": [plan.scenarios[0], other]})
+    listener = Followed()
+    Qualifier(Store(tmp_path / "store"), StandIn(), explains=lambda *_: ("cpu",)).make(_order(both), listener)
+    assert [(number, total.runs) for _, number, total, _ in listener.steps][-2:] == [(11, 12), (12, 12)]
+
+
 def test_a_plan_with_one_run_a_side_is_explained_in_its_order(tmp_path: Path, plan: QaPlan) -> None:
     """It has no second round, whose profile and sides could stand for those of the first."""
     only = plan.model_copy(update={"scenarios": [plan.scenarios[0].model_copy(update={"repetitions": 1})]})
