@@ -540,3 +540,49 @@ def test_a_large_archive_says_the_same_in_fewer_numbers() -> None:
     assert noise.factor.T @ noise.factor == pytest.approx(exact)
     found = noise.drawn(200_000)
     assert found.T @ found / len(found) == pytest.approx(exact, abs=0.05)
+
+
+def _correlated_noise(rows: int) -> sequential._Noise:
+    mixed = np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.8], [0.0, 0.0, 2.0]])
+    archive = np.random.default_rng(3).standard_normal((rows, 3)) @ mixed
+    return sequential._Noise.of(np.zeros((1, 3)), np.zeros((1, 3)), archive)
+
+
+def test_the_sums_of_squares_of_a_large_archive_are_wisharts() -> None:
+    """As if every row were drawn: n σ² on average, with a covariance of 2 n σ⁴ between metrics."""
+    noise, rows, draws = _correlated_noise(100), 70, 40_000
+    squares, runs = noise.beside_archive(draws, rows, 2)
+    covariance = noise.rows.T @ noise.rows / len(noise.rows)
+    assert squares.shape == (draws, 3)
+    assert squares.mean(axis=0) == pytest.approx(rows * np.diag(covariance), rel=0.005)
+    assert np.cov(squares.T) == pytest.approx(2.0 * rows * covariance**2, rel=0.06, abs=1.0)
+    assert runs.shape == (draws, 2, 3)
+    found = np.concatenate(list(runs.transpose(1, 0, 2)))
+    assert found.T @ found / len(found) == pytest.approx(covariance, abs=0.06)
+
+
+def test_a_small_archive_is_drawn_row_by_row() -> None:
+    """Up to 64 rows all are kept and drawn, before those of the runs; beyond, their triangle says the same."""
+    assert len(_correlated_noise(64).factor) == 64
+    assert len(_correlated_noise(65).factor) == 3
+    squares, runs = _correlated_noise(100).beside_archive(5, 64, 2)
+    table = _correlated_noise(100).drawn(5, 66)
+    assert runs == pytest.approx(table[:, 64:])
+    assert squares == pytest.approx((table[:, :64] ** 2).sum(axis=1))
+
+
+def test_a_forecast_leaves_out_metrics_that_surely_are_not_worse() -> None:
+    """Six metrics far below their margins take nothing from the chance that a seventh is shown to be worse."""
+    known = 0.10 * np.where(np.arange(280).reshape(40, 7) * 3 % 7 < 3.5, 1.0, -1.0)
+    looks = Looks(((4, 4),), 8, len(known))
+    baseline = np.tile(far(4, 0.0), 7)
+    candidate = np.concatenate([far(4, 0.09), *[far(4, -0.9)] * 6], axis=1)
+    alone = forecast(baseline[:, :1], candidate[:, :1], known[:, :1], looks, [8], draws=4_000).decided[8]
+    among = forecast(baseline, candidate, known, looks, [8], draws=4_000).decided[8]
+    noise = sequential._Noise.of(baseline, candidate, known)
+    sides = [noise.continued(side, 8, 4_000) for side in (baseline, candidate)]
+    future = Looks(((4, 4), (8, 8)), 8, len(known))
+    all_of_them = sequential._decided(sides, noise.archive, noise, future).any(axis=1).mean()
+    assert 0.3 < alone < 0.9
+    assert among == pytest.approx(alone, abs=0.04)
+    assert all_of_them < alone - 0.08
