@@ -38,7 +38,10 @@ class FrameSamples:
     def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """See `SampleSource`."""
         frame = self.frames.get(population_id, pl.DataFrame())
-        return frame if columns is None else frame.select([name for name in columns if name in frame.columns])
+        if columns is None:
+            return frame
+        present = [name for name in columns if name in frame.columns]
+        return frame[present] if present else pl.DataFrame()
 
 
 @dataclass(frozen=True)

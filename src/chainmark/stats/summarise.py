@@ -105,7 +105,8 @@ def _row_replicates(
 ) -> list[Replicates]:
     """Every row resampled with its unit: exact, and too slow for a large population."""
     parts: list[list[FloatArray]] = [[] for _ in prepared]
-    with worker_threads() as pool:
+    rows = max((len(item.sorted_values) for item in prepared if item.sorted_values is not None), default=0)
+    with worker_threads(rows) as pool:
         for weights in multiplicities(rng, units.count, length):
             factors = weights.astype(np.float64)
             replicates = partial(_replicates, weights, factors)
@@ -185,7 +186,7 @@ def _prepared(
     def prepare(metric: Metric) -> _Prepared | None:
         return _prepare(metric, samples.column(metric.id), units, population, is_large=is_large)
 
-    with worker_threads() as pool:
+    with worker_threads(samples.height) as pool:
         return [item for item in pool.map(prepare, metrics) if item is not None], units.without_rows()
 
 
