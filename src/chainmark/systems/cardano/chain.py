@@ -6,6 +6,7 @@ hosts' order) and `slot_start_ns`. Times are ns since 1970-01-01 UTC, deltas are
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -55,7 +56,7 @@ def seconds(later: str | pl.Expr, earlier: str | pl.Expr) -> pl.Expr:
 
 def _in_seconds(nanoseconds: pl.Series) -> pl.Series:
     # Polars multiplies by the reciprocal instead, which is off by the last bit in two cases of five.
-    return pl.Series(nanoseconds.name, nanoseconds.cast(pl.Float64).to_numpy() / NS).fill_nan(None)
+    return pl.Series(nanoseconds.name, nanoseconds.cast(pl.Float64).to_numpy() / NS, nan_to_null=True)
 
 
 def with_adoptions(data_frame: pl.DataFrame, rules: Rules) -> pl.DataFrame:
@@ -84,15 +85,18 @@ def with_adoptions(data_frame: pl.DataFrame, rules: Rules) -> pl.DataFrame:
 def forgers_of(data_frame: pl.DataFrame) -> pl.DataFrame:
     """The forger's row of every block whose forger is known; of several the first host's."""
     return (
-        data_frame.filter(pl.col("role") == "forger")
+        data_frame.lazy()
+        .filter(pl.col("role") == "forger")
         .sort("host", "block")
         .unique("block", keep="first", maintain_order=True)
+        .collect()
     )
 
 
 def chain_blocks(
     data_frame: pl.DataFrame,
     forgers: pl.DataFrame,
+    observed: pl.DataFrame,
     chain: MainChain,
     known: KnownBlocks,
     *,
@@ -105,15 +109,17 @@ def chain_blocks(
 
     Args:
         data_frame: with adoptions.
+        forgers: as `forgers_of` leaves them.
+        observed: as `observations` leaves them.
     """
     order = _order(chain, known, genesis)
-    blocks = _with_forgers(order, forgers).with_columns(*forge_timings(rules))
-    blocks = blocks.with_columns(block_battles=_battles(data_frame, blocks))
+    frame = _with_forgers(order, forgers.lazy()).with_columns(*forge_timings(rules))
+    frame = frame.join(_battles(data_frame, frame), on="place", how="left", maintain_order="left")
     order = order.select("place", "block")
-    blocks = blocks.join(_observed(data_frame, order), on="place", how="left", maintain_order="left").with_columns(
+    frame = frame.join(_observed(observed, order), on="place", how="left", maintain_order="left").with_columns(
         pl.col("observations", "adopted_observations", "observed_negatives", "observed_non_negatives").fill_null(0)
     )
-    blocks = with_slot_places(_with_adoption(data_frame, blocks), genesis)
+    blocks = with_slot_places(_with_adoption(data_frame, frame.collect()), genesis)
     forged = [pl.col(name) for name in FORGE_TIMINGS]
     return blocks.with_columns(
         negatives=pl.sum_horizontal(*(timing < 0 for timing in forged)) + pl.col("observed_negatives"),
@@ -121,18 +127,18 @@ def chain_blocks(
     )
 
 
-def _order(chain: MainChain, known: KnownBlocks, genesis: Genesis) -> pl.DataFrame:
+def _order(chain: MainChain, known: KnownBlocks, genesis: Genesis) -> pl.LazyFrame:
     """The chain's blocks with what is known of each whoever forged it."""
     made = {"block": chain.blocks, "block_no": chain.heights}
-    order = pl.DataFrame(made, schema={"block": pl.String, "block_no": pl.Int64}).with_row_index("place")
-    frame = known.table.select("block", "slot", "size_bytes")
+    order = pl.LazyFrame(made, schema={"block": pl.String, "block_no": pl.Int64}).with_row_index("place")
+    frame = known.table.lazy().select("block", "slot", "size_bytes")
     slot_ns = round(genesis.slot_length_s * NS)
     return order.join(frame, on="block", how="left", maintain_order="left").with_columns(
         slot_start_ns=genesis.system_start_ns + pl.col("slot") * slot_ns
     )
 
 
-def _with_forgers(order: pl.DataFrame, forgers: pl.DataFrame) -> pl.DataFrame:
+def _with_forgers(order: pl.LazyFrame, forgers: pl.LazyFrame) -> pl.LazyFrame:
     """Add the forgers' rows; what the forger tells of its block goes before what others tell."""
     shared = ("block_no", "slot", "size_bytes", "slot_start_ns")
     blocks = order.join(forgers, on="block", how="left", maintain_order="left", suffix="_forger")
@@ -141,12 +147,11 @@ def _with_forgers(order: pl.DataFrame, forgers: pl.DataFrame) -> pl.DataFrame:
     return blocks.with_columns(**own).drop(f"{name}_forger" for name in shared)
 
 
-def _battles(data_frame: pl.DataFrame, blocks: pl.DataFrame) -> pl.Series:
-    """Per block how many others stand at its height."""
-    heights = data_frame.filter(pl.col("role") != "error").select("block_no", beside="block").unique()
+def _battles(data_frame: pl.DataFrame, blocks: pl.LazyFrame) -> pl.LazyFrame:
+    """Per place in the chain how many other blocks stand at its height (`block_battles`)."""
+    heights = data_frame.lazy().filter(pl.col("role") != "error").select("block_no", beside="block").unique()
     beside = blocks.select("place", "block", "block_no").join(heights, on="block_no", how="left")
-    others = beside.group_by("place").agg(count=(pl.col("beside") != pl.col("block")).sum().cast(pl.Int64))
-    return others.sort("place")["count"]
+    return beside.group_by("place").agg(block_battles=(pl.col("beside") != pl.col("block")).sum().cast(pl.Int64))
 
 
 def forge_timings(rules: Rules) -> list[pl.Expr]:
@@ -181,7 +186,8 @@ def observations(data_frame: pl.DataFrame) -> pl.DataFrame:
         data_frame: with adoptions.
     """
     frame = (
-        data_frame.select(OBSERVED)
+        data_frame.lazy()
+        .select(OBSERVED)
         .filter(pl.col("role") == "observer")
         .with_columns(
             peer_notice_s=seconds("noticed_ns", "slot_start_ns"),
@@ -196,7 +202,7 @@ def observations(data_frame: pl.DataFrame) -> pl.DataFrame:
         )
     )
     critical = pl.all_horizontal((pl.col(*CRITICAL) >= 0).fill_null(value=False))
-    return frame.with_columns(valid=critical & (pl.col("chain_delta") == 1))
+    return frame.with_columns(valid=critical & (pl.col("chain_delta") == 1)).collect()
 
 
 def observation_classes(observed: pl.DataFrame) -> dict[str, int]:
@@ -216,15 +222,15 @@ def observation_classes(observed: pl.DataFrame) -> dict[str, int]:
         .then(pl.lit("several blocks at once"))
         .otherwise(pl.lit("a negative time"))
     )
-    counted = observed.group_by(kind=kind).agg(count=pl.len()).sort("kind")
+    counted = observed.lazy().group_by(kind=kind).agg(count=pl.len()).sort("kind").collect()
     return dict(zip(counted["kind"], counted["count"], strict=True))
 
 
-def _observed(data_frame: pl.DataFrame, order: pl.DataFrame) -> pl.DataFrame:
+def _observed(observed: pl.DataFrame, order: pl.LazyFrame) -> pl.LazyFrame:
     """Per place in the chain, what its observations come to; blocks without any are absent."""
     timings = [pl.col(name) for name in PEER_TIMINGS]
     valid = pl.col("valid")
-    seen = observations(data_frame).filter("seen").join(order, on="block", how="inner")
+    seen = observed.lazy().filter("seen").join(order, on="block", how="inner")
     return seen.group_by("place").agg(
         observations=pl.len(),
         adopted_observations=pl.col("adoption_ns").is_not_null().sum(),
@@ -237,17 +243,19 @@ def _observed(data_frame: pl.DataFrame, order: pl.DataFrame) -> pl.DataFrame:
 
 def _with_adoption(data_frame: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame:
     """Add `adopters` and, from slot start, the times at which the shares of them had adopted."""
-    starts = blocks.select("block", "place", start_ns="slot_start_ns")
+    starts = blocks.lazy().select("block", "place", start_ns="slot_start_ns")
     adopted = (
-        data_frame.select("block", "adoption_ns")
+        data_frame.lazy()
+        .select("block", "adoption_ns")
         .filter(pl.col("adoption_ns").is_not_null())
         .join(starts, on="block", how="inner")
         .select("place", adopted_s=seconds("adoption_ns", "start_ns"))
         .sort("place", "adopted_s")
+        .collect()
     )
     counts = np.bincount(adopted["place"].to_numpy(), minlength=blocks.height)
     columns = centiles(adopted["adopted_s"].to_numpy(), counts, FRACTIONS)
-    named = {name: pl.Series(columns[:, number]).fill_nan(None) for number, name in enumerate(ADOPTION)}
+    named = {name: pl.Series(columns[:, number], nan_to_null=True) for number, name in enumerate(ADOPTION)}
     return blocks.with_columns(adopters=pl.Series(counts, dtype=pl.Int64), **named)
 
 
@@ -290,9 +298,8 @@ def admitted(
         [pl.when(test).then(pl.lit(name)) for name, test in failed.items()], separator="; ", ignore_nulls=True
     )
     # An unknown size is no answer to a condition, but makes the block incomplete.
-    return blocks.with_columns(
-        rejected_because=pl.when(pl.any_horizontal(*failed.values())).then(reasons)
-    ).with_columns(accepted=pl.col("rejected_because").is_null())
+    because = pl.when(pl.any_horizontal(*failed.values())).then(reasons)
+    return blocks.with_columns(rejected_because=because, accepted=because.is_null())
 
 
 def _without_forger(conditions: Sequence[FilterCondition]) -> dict[str, pl.Expr]:
@@ -305,6 +312,6 @@ def _without_forger(conditions: Sequence[FilterCondition]) -> dict[str, pl.Expr]
 
 def rejections(blocks: pl.DataFrame, conditions: Sequence[FilterCondition]) -> dict[str, int]:
     """Per reason the rejected blocks that it speaks against; a block counts once for each of its reasons."""
-    column = blocks["rejected_because"].drop_nulls().str.split("; ").explode()
-    counted = {name: int((column == name).sum()) for name in [INCOMPLETE, UNREPORTED, SIZELESS, *map(str, conditions)]}
-    return {name: count for name, count in counted.items() if count or name not in (UNREPORTED, SIZELESS)}
+    counted = Counter(reason for text in blocks["rejected_because"] if text for reason in text.split("; "))
+    named = [INCOMPLETE, UNREPORTED, SIZELESS, *map(str, conditions)]
+    return {name: counted[name] for name in named if counted[name] or name not in (UNREPORTED, SIZELESS)}

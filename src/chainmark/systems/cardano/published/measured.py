@@ -13,7 +13,7 @@ from chainmark.stats.threads import worker_threads
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.cardano import facts
 from chainmark.systems.cardano.accounting import LineCounts
-from chainmark.systems.cardano.analyse import Blocks, HostTrace
+from chainmark.systems.cardano.analyse import Blocks, HostTrace, ToldChain
 from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.filters import FilterCondition, slot_test
 from chainmark.systems.cardano.published.figures import (
@@ -38,25 +38,30 @@ _UNSHOWN = {"block_io_percent": "CentiBlkIO", "utxo_entries": "cdfUtxo"}
 _COLUMNS = {"leads": "cdfLeads", "threads": "Threads"}
 
 
-def keep_published(run: UnfinishedRun, hosts: Sequence[HostTrace], known: facts.Subjects, catalogue: Catalogue) -> None:
+def keep_published(
+    run: UnfinishedRun, hosts: Sequence[HostTrace], told: ToldChain, known: facts.Subjects, catalogue: Catalogue
+) -> None:
     """Write the figures by the published rules into the run.
 
     Args:
         run: that the hosts are of.
         hosts: as decoded by the published rules.
+        told: what their lines tell of the chain.
         known: what the run is known by under its own rules.
         catalogue: how the published analysis calls the metrics.
     """
-    published_figures = measured_figures(hosts, known, catalogue)
+    published_figures = measured_figures(hosts, told, known, catalogue)
     run.write_figures(FIGURES, published_figures.frame(), FIGURES_SCHEMA)
     run.write_figures(FACTS, published_figures.facts_frame(), FACTS_SCHEMA)
 
 
-def measured_figures(hosts: Sequence[HostTrace], known: facts.Subjects, catalogue: Catalogue) -> PublishedFigures:
+def measured_figures(
+    hosts: Sequence[HostTrace], told: ToldChain, known: facts.Subjects, catalogue: Catalogue
+) -> PublishedFigures:
     """The same, without a run to write them into."""
     genesis, conditions = known.genesis, known.conditions
     ordered = sorted(hosts, key=lambda host: host.name)
-    blocks = Blocks(ordered, genesis, conditions, PUBLISHED, {})
+    blocks = Blocks(ordered, told, genesis, conditions, PUBLISHED, {})
     slots = [survey(host.name, host.slots, conditions) for host in ordered if host.slots is not None]
     host_slots = [host for host in slots if host.kept]
     names = {metric.id: metric.published_id or _UNSHOWN.get(metric.id, "") for metric in catalogue.metrics}
@@ -84,7 +89,8 @@ def measured_figures(hosts: Sequence[HostTrace], known: facts.Subjects, catalogu
 
 
 def _cdf(samples: pl.Series) -> Cdf:
-    return cdf_of(samples.drop_nulls().cast(pl.Float64).to_numpy())
+    known = samples.drop_nulls() if samples.null_count() else samples
+    return cdf_of(known.cast(pl.Float64).to_numpy())
 
 
 def _over_hosts(
