@@ -49,9 +49,20 @@ OBSERVED = (
 
 def seconds(later: str | pl.Expr, earlier: str | pl.Expr) -> pl.Expr:
     """The seconds between two times in ns, as the double nearest to the exact quotient."""
-    first = pl.col(earlier) if isinstance(earlier, str) else earlier
-    last = pl.col(later) if isinstance(later, str) else later
-    return (last - first).map_batches(_in_seconds, return_dtype=pl.Float64)
+    return (_column(later) - _column(earlier)).map_batches(_in_seconds, return_dtype=pl.Float64)
+
+
+def with_seconds(frame: pl.DataFrame, **spans: tuple[str | pl.Expr, str | pl.Expr]) -> pl.DataFrame:
+    """Add the seconds between many pairs of times, the later one first, as `seconds` gives each.
+
+    In one query: a call of Python from within it waits for the interpreter, each of them anew.
+    """
+    differences = frame.select(**{name: _column(later) - _column(earlier) for name, (later, earlier) in spans.items()})
+    return frame.hstack([_in_seconds(difference) for difference in differences])
+
+
+def _column(of: str | pl.Expr) -> pl.Expr:
+    return pl.col(of) if isinstance(of, str) else of
 
 
 def _in_seconds(nanoseconds: pl.Series) -> pl.Series:
@@ -113,11 +124,15 @@ def chain_blocks(
         observed: as `observations` leaves them.
     """
     order = _order(chain, known, genesis)
-    frame = _with_forgers(order, forgers.lazy()).with_columns(*forge_timings(rules))
-    frame = frame.join(_battles(data_frame, frame), on="place", how="left", maintain_order="left")
-    order = order.select("place", "block")
-    frame = frame.join(_observed(observed, order), on="place", how="left", maintain_order="left").with_columns(
-        pl.col("observations", "adopted_observations", "observed_negatives", "observed_non_negatives").fill_null(0)
+    blocks = with_forge_timings(_with_forgers(order, forgers.lazy()).collect(), rules)
+    places = blocks.lazy().select("place", "block", "block_no")
+    frame = (
+        blocks.lazy()
+        .join(_battles(data_frame, places), on="place", how="left", maintain_order="left")
+        .join(_observed(observed, places), on="place", how="left", maintain_order="left")
+        .with_columns(
+            pl.col("observations", "adopted_observations", "observed_negatives", "observed_non_negatives").fill_null(0)
+        )
     )
     blocks = with_slot_places(_with_adoption(data_frame, frame.collect()), genesis)
     forged = [pl.col(name) for name in FORGE_TIMINGS]
@@ -150,30 +165,31 @@ def _with_forgers(order: pl.LazyFrame, forgers: pl.LazyFrame) -> pl.LazyFrame:
 def _battles(data_frame: pl.DataFrame, blocks: pl.LazyFrame) -> pl.LazyFrame:
     """Per place in the chain how many other blocks stand at its height (`block_battles`)."""
     heights = data_frame.lazy().filter(pl.col("role") != "error").select("block_no", beside="block").unique()
-    beside = blocks.select("place", "block", "block_no").join(heights, on="block_no", how="left")
+    beside = blocks.join(heights, on="block_no", how="left")
     return beside.group_by("place").agg(block_battles=(pl.col("beside") != pl.col("block")).sum().cast(pl.Int64))
 
 
-def forge_timings(rules: Rules) -> list[pl.Expr]:
-    """What a forger did, each step from the one before, and the whole from slot start to announcement."""
-    reported = {
-        "forge_started_s": seconds("started_ns", "slot_start_ns"),
-        "forge_block_context_s": seconds("block_context_ns", "started_ns"),
-        "forge_ledger_state_s": seconds("ledger_state_ns", "block_context_ns"),
-        "forge_ledger_view_s": seconds("ledger_view_ns", "ledger_state_ns"),
-        "forge_leadership_s": seconds("leadership_ns", pl.coalesce("ledger_view_ns", "started_ns")),
-        "forge_ticked_s": seconds("ticked_ns", "leadership_ns"),
-        "forge_snapshot_s": seconds("snapshot_ns", "ticked_ns"),
-        "forge_forged_s": seconds("forged_ns", pl.coalesce("snapshot_ns", "leadership_ns")),
-        "forge_announced_s": seconds("announced_ns", "forged_ns"),
-        "forge_sending_s": seconds("sent_ns", "forged_ns"),
-        "forge_self_adopted_s": seconds("adoption_ns", "forged_ns"),
-        "slot_to_announced_s": seconds("announced_ns", "slot_start_ns"),
-    }
-    if rules.published:
-        substitute = pl.when(pl.col("host").is_not_null()).then(SUBSTITUTE_S)
-        reported |= {name: reported[name].fill_null(substitute) for name in SUBSTITUTED}
-    return [expression.alias(name) for name, expression in reported.items()]
+def with_forge_timings(blocks: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+    """Add what a forger did, each step from the one before, and the whole from slot start to announcement."""
+    timed = with_seconds(
+        blocks,
+        forge_started_s=("started_ns", "slot_start_ns"),
+        forge_block_context_s=("block_context_ns", "started_ns"),
+        forge_ledger_state_s=("ledger_state_ns", "block_context_ns"),
+        forge_ledger_view_s=("ledger_view_ns", "ledger_state_ns"),
+        forge_leadership_s=("leadership_ns", pl.coalesce("ledger_view_ns", "started_ns")),
+        forge_ticked_s=("ticked_ns", "leadership_ns"),
+        forge_snapshot_s=("snapshot_ns", "ticked_ns"),
+        forge_forged_s=("forged_ns", pl.coalesce("snapshot_ns", "leadership_ns")),
+        forge_announced_s=("announced_ns", "forged_ns"),
+        forge_sending_s=("sent_ns", "forged_ns"),
+        forge_self_adopted_s=("adoption_ns", "forged_ns"),
+        slot_to_announced_s=("announced_ns", "slot_start_ns"),
+    )
+    if not rules.published:
+        return timed
+    substitute = pl.when(pl.col("host").is_not_null()).then(SUBSTITUTE_S)
+    return timed.with_columns(pl.col(*SUBSTITUTED).fill_null(substitute))
 
 
 def observations(data_frame: pl.DataFrame) -> pl.DataFrame:
@@ -185,24 +201,22 @@ def observations(data_frame: pl.DataFrame) -> pl.DataFrame:
     Args:
         data_frame: with adoptions.
     """
-    frame = (
-        data_frame.lazy()
-        .select(OBSERVED)
-        .filter(pl.col("role") == "observer")
-        .with_columns(
-            peer_notice_s=seconds("noticed_ns", "slot_start_ns"),
-            peer_request_s=seconds("requested_ns", "noticed_ns"),
-            peer_fetch_s=seconds("fetched_ns", "requested_ns"),
-            peer_announced_s=seconds("announced_ns", "fetched_ns"),
-            peer_sending_s=seconds("sent_ns", "fetched_ns"),
-            peer_adopted_s=seconds("adoption_ns", "fetched_ns"),
-            slot_to_fetched_s=seconds("fetched_ns", "slot_start_ns"),
-            slot_to_adopted_s=seconds("adoption_ns", "slot_start_ns"),
-            seen=pl.all_horizontal(pl.col("noticed_ns", "requested_ns", "fetched_ns").is_not_null()),
-        )
+    frame = with_seconds(
+        data_frame.lazy().select(OBSERVED).filter(pl.col("role") == "observer").collect(),
+        peer_notice_s=("noticed_ns", "slot_start_ns"),
+        peer_request_s=("requested_ns", "noticed_ns"),
+        peer_fetch_s=("fetched_ns", "requested_ns"),
+        peer_announced_s=("announced_ns", "fetched_ns"),
+        peer_sending_s=("sent_ns", "fetched_ns"),
+        peer_adopted_s=("adoption_ns", "fetched_ns"),
+        slot_to_fetched_s=("fetched_ns", "slot_start_ns"),
+        slot_to_adopted_s=("adoption_ns", "slot_start_ns"),
     )
     critical = pl.all_horizontal((pl.col(*CRITICAL) >= 0).fill_null(value=False))
-    return frame.with_columns(valid=critical & (pl.col("chain_delta") == 1)).collect()
+    return frame.with_columns(
+        seen=pl.all_horizontal(pl.col("noticed_ns", "requested_ns", "fetched_ns").is_not_null()),
+        valid=critical & (pl.col("chain_delta") == 1),
+    )
 
 
 def observation_classes(observed: pl.DataFrame) -> dict[str, int]:
@@ -226,11 +240,11 @@ def observation_classes(observed: pl.DataFrame) -> dict[str, int]:
     return dict(zip(counted["kind"], counted["count"], strict=True))
 
 
-def _observed(observed: pl.DataFrame, order: pl.LazyFrame) -> pl.LazyFrame:
+def _observed(observed: pl.DataFrame, blocks: pl.LazyFrame) -> pl.LazyFrame:
     """Per place in the chain, what its observations come to; blocks without any are absent."""
     timings = [pl.col(name) for name in PEER_TIMINGS]
     valid = pl.col("valid")
-    seen = observed.lazy().filter("seen").join(order, on="block", how="inner")
+    seen = observed.lazy().filter("seen").join(blocks.select("place", "block"), on="block", how="inner")
     return seen.group_by("place").agg(
         observations=pl.len(),
         adopted_observations=pl.col("adoption_ns").is_not_null().sum(),
