@@ -21,6 +21,7 @@ from chainmark.stats.centiles import FloatArray, IntArray, centile_indices
 RESAMPLES = 1000
 _CHUNK_ELEMENTS = 1_000_000  # of one multiplicity chunk: bounds the memory of a bootstrap to about 100 MB
 
+_LARGEST = np.iinfo(np.int32).max
 _ROUNDING = 1e-12  # of a mean: what adding the same samples in another order changes at most
 
 Multiplicities = npt.NDArray[np.int32]
@@ -172,13 +173,15 @@ def resampled_centiles(weights: Multiplicities, sorted_values: FloatArray, fract
     if weights.size == 0:
         return result
     # All resamples as one ascending row of sums: each begins above the end of the one before it.
-    sums = weights.cumsum(axis=1, dtype=np.int64)
-    totals = sums[:, -1].copy()
+    sums = weights.cumsum(axis=1, dtype=np.int32)
+    totals = sums[:, -1].astype(np.int64)
     starts = np.arange(rows)[:, None] * (totals.max() + 1)
-    sums += starts
+    kind = np.dtype(np.int32 if starts[-1, 0] + totals.max() <= _LARGEST else np.int64)  # half the memory to move
+    sums = sums.astype(kind, copy=False)
+    sums += starts.astype(kind)
     full = np.flatnonzero(totals)
     wanted = centile_indices(totals[full], np.asarray(fractions, dtype=np.float64)) + starts[full]
-    places = np.searchsorted(sums.ravel(), wanted, side="right") - full[:, None] * n
+    places = np.searchsorted(sums.ravel(), wanted.astype(kind), side="right") - full[:, None] * n
     result[full] = sorted_values[places]
     return result
 

@@ -222,9 +222,7 @@ class _Rows:
             return []
         thing, *places = self._followed_by
         return [
-            Extreme(
-                thing.at(row), places[0].at(row) if places else "", units.rounded(float(values[row]), DIGITS)
-            )
+            Extreme(thing.at(row), places[0].at(row) if places else "", units.rounded(float(values[row]), DIGITS))
             for row in _tail_rows(values, self._followed_by, lowest=lowest)
         ]
 

@@ -151,11 +151,13 @@ class OrderedSamples:
         Returns:
             Shape (height,), in the metric's unit; not to be written to.
         """
-        frame = self._read([name])
+        frame = self._source.samples(self._population_id, [name])
         if frame.width == 0:
             return None
         # As it lies in memory, where it can: columns are large. What has no value becomes NaN.
         values: FloatArray = frame.to_series().cast(pl.Float64).to_numpy()
+        if self._order is not None:
+            values = values[self._order]
         infinite = np.isinf(values)
         return np.where(infinite, np.nan, values) if bool(infinite.any()) else values
 

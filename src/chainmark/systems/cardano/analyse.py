@@ -156,12 +156,12 @@ class AnalysisResult:
 
 def analyse(
     hosts: Sequence[HostTrace],
-    told: ToldChain,
     genesis: Genesis,
     conditions: Sequence[FilterCondition],
     rules: Rules,
     regions: Mapping[str, str] | None,
     *,
+    told: ToldChain,
     run: UnfinishedRun,
     progress: Progress,
 ) -> AnalysisResult:
@@ -169,17 +169,17 @@ def analyse(
 
     Args:
         hosts: the decoded hosts; the order of their names is that of every tie.
-        told: what their lines tell of the chain.
         genesis: the chain's constants.
         conditions: all must hold for a block, those on slots also for a slot record.
         rules: the right ones, or those of the published reports.
         regions: the region of every host; None without a topology.
+        told: what the hosts' lines tell of the chain.
         run: takes what is made.
         progress: is told.
     """
     ordered = sorted(hosts, key=lambda host: host.name)
     progress.stage("rebuilding the chain")
-    blocks = Blocks(ordered, told, genesis, conditions, rules, regions or {})
+    blocks = Blocks(ordered, genesis, conditions, rules, regions or {}, told=told)
     run.write_events("lives", blocks.events(), LIFE_EVENTS)
     frames = blocks.samples()
     progress.stage("putting the slots together")
@@ -251,11 +251,12 @@ class Blocks:
     def __init__(
         self,
         hosts: Sequence[HostTrace],
-        told: ToldChain,
         genesis: Genesis,
         conditions: Sequence[FilterCondition],
         rules: Rules,
         regions: Mapping[str, str],
+        *,
+        told: ToldChain,
     ) -> None:
         self.names = [host.name for host in hosts]
         self.regions = regions

@@ -144,9 +144,8 @@ def _ingest(
         lonely = check_one_network({trace.name: trace.lives for trace in traces})
         excluded = count_excluded(cluster, reading, order.threads, progress, order.machines)
         told = ToldChain(traces)
-        analysis = analyse(
-            traces, told, documents.genesis, conditions, rules, documents.regions, run=run, progress=progress
-        )
+        genesis, regions = documents.genesis, documents.regions
+        analysis = analyse(traces, genesis, conditions, rules, regions, told=told, run=run, progress=progress)
         if analysis.imbalances:
             raise InternalError(f"the blocks were not all counted: {analysis.imbalances[0]}")
         slots = {trace.name: trace.slots for trace in traces}

@@ -57,9 +57,13 @@ def with_links(observed: pl.DataFrame, regions: Mapping[str, str], owners: Mappi
         {"fetched_from": addresses, "peer_region": [regions.get(host) for host in hosts]},
         schema={"fetched_from": pl.String, "peer_region": pl.String},
     )
-    return observed.lazy().join(peers, on="fetched_from", how="left").with_columns(
-        route=pl.col("forger_region") + "→" + pl.col("region"),
-        link=pl.col("peer_region") + "→" + pl.col("region"),
+    return (
+        observed.lazy()
+        .join(peers, on="fetched_from", how="left")
+        .with_columns(
+            route=pl.col("forger_region") + "→" + pl.col("region"),
+            link=pl.col("peer_region") + "→" + pl.col("region"),
+        )
     )
 
 

@@ -71,7 +71,7 @@ def _blocks(hosts: Hosts, filters: Sequence[str] = (), rules: Rules = RIGHT) -> 
     lives = _lives(hosts, rules)
     conditions = parse_conditions(filters, [], len(hosts))
     chain, known = _walked(hosts, lives)
-    blocks = chain_blocks(lives, forgers_of(lives), chain, known, genesis=GENESIS, rules=rules)
+    blocks = chain_blocks(lives, forgers_of(lives), observations(lives), chain, known, genesis=GENESIS, rules=rules)
     return admitted(blocks, conditions, GENESIS, rules)
 
 
@@ -434,7 +434,7 @@ def test_a_troubled_cluster_gives_what_plain_loops_give(seed: int, filters: list
     assert chain.blocks == [block.block for block in expected.blocks]
     assert (chain.tip and (chain.tip.block, chain.tip.host)) == expected.tip
     assert (chain.first_height, chain.heights_passed) == (expected.first_height, expected.heights_passed)
-    made = chain_blocks(lives, forgers_of(lives), chain, known, genesis=GENESIS, rules=rules)
+    made = chain_blocks(lives, forgers_of(lives), observations(lives), chain, known, genesis=GENESIS, rules=rules)
     blocks = admitted(made, conditions, GENESIS, rules)
     valid = observations(lives).filter("valid")
     for row, block in zip(blocks.iter_rows(named=True), expected.blocks, strict=True):

@@ -61,7 +61,7 @@ def measured_figures(
     """The same, without a run to write them into."""
     genesis, conditions = known.genesis, known.conditions
     ordered = sorted(hosts, key=lambda host: host.name)
-    blocks = Blocks(ordered, told, genesis, conditions, PUBLISHED, {})
+    blocks = Blocks(ordered, genesis, conditions, PUBLISHED, {}, told=told)
     slots = [survey(host.name, host.slots, conditions) for host in ordered if host.slots is not None]
     host_slots = [host for host in slots if host.kept]
     names = {metric.id: metric.published_id or _UNSHOWN.get(metric.id, "") for metric in catalogue.metrics}
@@ -97,18 +97,18 @@ def _over_hosts(
     hosts: Sequence[HostSlots], conditions: Sequence[FilterCondition], genesis: Genesis, names: Mapping[str, str]
 ) -> dict[str, Figure]:
     """Every figure of slots, and of the spans among them."""
-    spans = span_samples(hosts, conditions, genesis, PUBLISHED)
+    spans = span_samples(hosts, conditions, genesis, PUBLISHED).partition_by("host", as_dict=True, include_key=False)
 
     def of_host(host: HostSlots) -> dict[str, Cdf]:
         wanted = {names[metric]: value for metric, value in metrics_of(host, PUBLISHED).items() if names.get(metric)}
         wanted |= {name: pl.col(column) for column, name in _COLUMNS.items()}
         frame = pl.scan_parquet(host.path).filter(slot_test(conditions)).select(**wanted).collect()
-        own = spans.filter(pl.col("host") == host.name)
+        own = spans[(host.name,)]  # a host without a span has a row, too
         result = {name: _cdf(frame[name]) for name in wanted}
         result["cdfHostSlots"] = cdf_of([(host.last or 0) - (host.first or 0)])
         return result | {names[metric]: _cdf(own[metric]) for metric in own.columns if names.get(metric)}
 
-    with worker_threads() as pool:
+    with worker_threads(max(host.kept for host in hosts)) as pool:
         reported = dict(zip([host.name for host in hosts], pool.map(of_host, hosts), strict=True))
     first = next(iter(reported.values()))
     return {name: OverHosts({host: figures[name] for host, figures in reported.items()}) for name in first}
