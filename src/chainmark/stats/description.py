@@ -6,7 +6,7 @@ Nothing here decides. Estimates and their errors are in ``metrics.json``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -32,7 +32,7 @@ from chainmark.stats.replicates import (
     instants_of,
     replicates_of,
 )
-from chainmark.stats.samples import FrameSamples, OrderedSamples, SampleSource
+from chainmark.stats.samples import OrderedSamples, SampleSource, ordered_source
 from chainmark.stats.threads import worker_threads
 from chainmark.stats.tracks import Dots, Track, dots_of, track_of
 
@@ -112,7 +112,7 @@ def describe(
     Returns:
         One description per metric, in the catalogue's order of populations. Equal samples give equal descriptions.
     """
-    source = FrameSamples(samples) if isinstance(samples, Mapping) else samples
+    source = ordered_source(samples)
     metric_descriptions: list[MetricDescription] = []
     for population in catalogue.populations:
         metric_descriptions += describe_population(
@@ -126,7 +126,7 @@ def describe_population(
 ) -> list[MetricDescription]:
     """The same of some metrics of a population, either of which may be defined otherwise than in the catalogue."""
     own = [metric.id for metric in catalogue.metrics_of(population.id)]
-    ordered = OrderedSamples(source, population, own)
+    ordered = ordered_source(source).ordered(population, own)
     if ordered.height == 0:
         return [MetricDescription(metric.id, 0) for metric in metrics]
     is_followed = any(metric.is_shown_closely for metric in metrics)
@@ -330,7 +330,7 @@ def _to_row(metric_description: MetricDescription) -> dict[str, Any]:
             for key, means in metric_description.means.items()
             for name, (mean, n) in means.of.items()
         ],
-        "tail": [asdict(extreme) for extreme in metric_description.tail],
+        "tail": [vars(extreme) for extreme in metric_description.tail],
     }
     if metric_description.replicates is not None:
         row |= _resampled(metric_description.replicates, knots)

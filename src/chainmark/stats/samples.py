@@ -67,6 +67,30 @@ class ParquetSamples:
         return FrameSamples(self._small).samples(population_id, columns)
 
 
+@dataclass(frozen=True)
+class OrderedSource:
+    """A source whose populations are put in order once, for all who take their samples in order."""
+
+    source: SampleSource
+    _known: dict[str, OrderedSamples] = field(default_factory=dict, compare=False, repr=False)
+
+    def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """See `SampleSource`."""
+        return self.source.samples(population_id, columns)
+
+    def ordered(self, population: Population, metric_ids: Sequence[str]) -> OrderedSamples:
+        """The samples of a population in order; of one name there is one population."""
+        if population.id not in self._known:
+            self._known[population.id] = OrderedSamples(self.source, population, metric_ids)
+        return self._known[population.id]
+
+
+def ordered_source(samples: Mapping[str, pl.DataFrame] | SampleSource) -> OrderedSource:
+    """Frames in memory, or any other source, as one that puts each population in order once."""
+    source = FrameSamples(samples) if isinstance(samples, Mapping) else samples
+    return source if isinstance(source, OrderedSource) else OrderedSource(source)
+
+
 def _read(path: Path, columns: Sequence[str] | None) -> pl.DataFrame:
     if columns is None:
         return pl.read_parquet(path)

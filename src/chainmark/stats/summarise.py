@@ -25,7 +25,7 @@ from chainmark.stats.bootstrap import (
 )
 from chainmark.stats.centiles import FloatArray, IntArray, distribution_of_sorted, estimable_centile, fraction_of
 from chainmark.stats.keys_apart import keys_apart, of_keys
-from chainmark.stats.samples import FrameSamples, OrderedSamples, SampleSource
+from chainmark.stats.samples import OrderedSamples, OrderedSource, SampleSource, ordered_source
 from chainmark.stats.threads import worker_threads
 from chainmark.stats.units import UnitMean, Units, block_length, unit_mean, units_of
 
@@ -191,10 +191,10 @@ def _prepared(
 
 
 def _summarise_population(
-    catalogue: Catalogue, population: Population, source: SampleSource, seed: int
+    catalogue: Catalogue, population: Population, source: OrderedSource, seed: int
 ) -> dict[str, MetricSummary]:
     metrics = catalogue.metrics_of(population.id)
-    samples = OrderedSamples(source, population, [metric.id for metric in metrics])
+    samples = source.ordered(population, [metric.id for metric in metrics])
     if samples.height == 0:
         return {}
     prepared, units = _prepared(metrics, samples, population)
@@ -227,7 +227,7 @@ def summarise(
 
     Source: docs/concepts/distributions.md.
     """
-    source = FrameSamples(samples) if isinstance(samples, Mapping) else samples
+    source = ordered_source(samples)
     summaries: dict[str, MetricSummary] = {}
     for population in catalogue.populations:
         summaries |= _summarise_population(catalogue, population, source, seed)

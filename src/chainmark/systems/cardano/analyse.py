@@ -287,19 +287,21 @@ class Blocks:
 
     def samples(self) -> dict[str, pl.DataFrame]:
         """The samples of every population of blocks."""
-        table = self.table.lazy()
-        made = {
-            "block": propagation.block_samples(table),
-            "block_peer": propagation.block_peer_samples(
-                propagation.with_links(self._observed, self.regions, self._owners)
-            ),
-            "block_region": self._adoptions(),
-            "chained": propagation.chained_samples(table),
+        adoptions, chained = pl.collect_all([self._adoptions(), propagation.chained_samples(self.table.lazy())])
+        return {
+            **self.samples_of_blocks(),
+            "block_region": propagation.block_region_samples(adoptions),
+            "chained": chained,
         }
-        frames = dict(zip(made, pl.collect_all(list(made.values())), strict=True))
-        frames["block_region"] = propagation.block_region_samples(frames["block_region"])
+
+    def samples_of_blocks(self) -> dict[str, pl.DataFrame]:
+        """The samples of the accepted blocks, of the observers' parts in them, and of their forgers."""
+        peers = propagation.with_links(self._observed, self.regions, self._owners)
+        made = [propagation.block_samples(self.table.lazy()), propagation.block_peer_samples(peers)]
+        block, block_peer = pl.collect_all(made)
         chained, accepted = self._forged_of_the_chain()
-        return frames | {"host": propagation.host_samples(self.names, self._roles["forger"], chained, accepted)}
+        host = propagation.host_samples(self.names, self._roles["forger"], chained, accepted)
+        return {"block": block, "block_peer": block_peer, "host": host}
 
     def _count_roles(self) -> Mapping[str, Counter[str]]:
         """How many blocks each host has each role for."""

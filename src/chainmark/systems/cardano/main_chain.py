@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 
 import polars as pl
 
@@ -84,20 +85,22 @@ class KnownBlocks:
         numbers = zip(self.table["block"], self.table["block_no"], strict=True)
         self._numbers: dict[str, int] = {block: number for block, number in numbers if number is not None}
         self._parents = _parents(links)
-        self._by_number = self._most_adopted(kept)
-        self._heights = sorted(self._by_number)
+        self._heights = sorted(set(self._numbers.values()))
+        self._kept = kept
 
     def keeping(self, kept: pl.DataFrame) -> KnownBlocks:
         """The same blocks by what other rules say the hosts adopted last, one row per host and height."""
         known = copy(self)
-        known._by_number = self._most_adopted(kept)
+        known._kept = kept
+        known.__dict__.pop("_by_number", None)
         return known
 
-    def _most_adopted(self, kept: pl.DataFrame | None) -> dict[int, str]:
+    @cached_property
+    def _by_number(self) -> dict[int, str]:
         """Per height the block that most hosts kept there: the loser of a battle is known to as many."""
         keepers = pl.LazyFrame(schema={"block": pl.String, "keepers": pl.UInt32})
-        if kept is not None:
-            keepers = kept.lazy().group_by("block").agg(keepers=pl.len())
+        if self._kept is not None:
+            keepers = self._kept.lazy().group_by("block").agg(keepers=pl.len())
         best = (
             self.table.lazy()
             .drop_nulls("block_no")

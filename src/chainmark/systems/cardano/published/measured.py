@@ -32,7 +32,6 @@ from chainmark.systems.cardano.slots import HostSlots, metrics_of, survey
 from chainmark.systems.cardano.spans import span_samples
 
 PUBLISHED = Rules(published=True)
-_BLOCKS = ("block", "block_peer", "host")
 # What the published analysis keeps and shows in no report: its name by our metric's, and by the decoder's column.
 _UNSHOWN = {"block_io_percent": "CentiBlkIO", "utxo_entries": "cdfUtxo"}
 _COLUMNS = {"leads": "cdfLeads", "threads": "Threads"}
@@ -66,9 +65,8 @@ def measured_figures(
     host_slots = [host for host in slots if host.kept]
     names = {metric.id: metric.published_id or _UNSHOWN.get(metric.id, "") for metric in catalogue.metrics}
     figures: dict[str, Figure] = {}
-    for population, frame in blocks.samples().items():
-        if population in _BLOCKS:
-            figures |= {names[column]: _cdf(frame[column]) for column in frame.columns if names.get(column)}
+    for frame in blocks.samples_of_blocks().values():
+        figures |= {names[column]: _cdf(frame[column]) for column in frame.columns if names.get(column)}
     if host_slots:
         figures |= _over_hosts(host_slots, conditions, genesis, names)
     chain = _Domain(
