@@ -204,7 +204,9 @@ def test_a_gap_is_bridged_to_the_block_that_won_the_battle() -> None:
     hosts = {"a": rows, "b": list(rows)}
     lives = _lives(hosts)
     links = _links(hosts).with_columns(parent=pl.lit(None, pl.String), parent_evidence=pl.lit(None, pl.Int32))
-    walked = main_chain(lives, links, KnownBlocks(links, last_adopted(lives)), None)
+    known = KnownBlocks(links)
+    assert main_chain(lives, links, known, None).blocks == [key(0), key(1), key(2, "a"), key(3)]
+    walked = main_chain(lives, links, known.keeping(last_adopted(lives)), None)
     assert walked.blocks == [key(0), key(1), key(2, "b"), key(3)]
 
 
