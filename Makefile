@@ -70,6 +70,8 @@ test-rust: ## unit, property and socket tests of the crates
 test-python: setup ## unit tests and golden outputs, then oracles and real nodes, then what needs the machine to itself
 	@$(MAKE) --no-print-directory --keep-going --jobs 1 test-units test-networks test-quiet
 
+# As many workers as processors: more threads of polars in each would only wait for each other.
+test-units: export POLARS_MAX_THREADS := 1
 test-units:
 	$(TESTS) --quiet --numprocesses logical --dist worksteal tests/unit tests/golden
 

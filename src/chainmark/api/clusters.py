@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, cast
 
 from chainmark.api.context import Cancellation, Relay, relay
 from chainmark.api.systems import installed
-from chainmark.capacity.generators import MOST, Generators, WorkerPlace
 from chainmark.core.errors import ChainmarkError, UsageError
 from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
 from chainmark.lab.protocols import ImportableSystem, ImportRequest, SpreadSystem
-from chainmark.report.document import Document
-from chainmark.report.layouts import document_of
 
 if TYPE_CHECKING:
+    from chainmark.capacity.generators import Generators
     from chainmark.cluster.connection import Cluster
+    from chainmark.report.document import Document
 
 VARIABLE = "CHAINMARK_CLUSTER"
 
@@ -71,6 +70,8 @@ def generators_at(address: str | None, listener: Relay) -> Iterator[Callable[[in
     Raises:
         UsageError, EnvironmentFailure: as `machines_at`.
     """
+    from chainmark.capacity.generators import Generators  # noqa: PLC0415 - only a load test needs what makes load
+
     with machines_at(cluster_address(address), listener) as machines:
         yield Generators.here if machines is None else partial(_on_workers, cast("Cluster", machines))
 
@@ -81,6 +82,8 @@ def _on_workers(cluster: Cluster, count: int | None) -> Generators:
     Raises:
         UsageError: there are not so many.
     """
+    from chainmark.capacity.generators import MOST, Generators, WorkerPlace  # noqa: PLC0415
+
     machines = [list(workers) for _, workers in groupby(cluster.workers(), lambda worker: worker.machine)]
     wanted = count or min(len(machines), MOST)
     rounds = zip_longest(*machines)
@@ -122,6 +125,7 @@ def cluster_check(
         raise UsageError("no cluster is given", f"`--on tcp://HOST:8786`, or the variable {VARIABLE}")
     from chainmark.cluster.connection import connected  # noqa: PLC0415 - nothing of it is loaded without a cluster
     from chainmark.cluster.survey import survey  # noqa: PLC0415
+    from chainmark.report.layouts import document_of  # noqa: PLC0415 - importing needs no document
 
     listener = relay(progress, cancel)
     listener.stage(f"connecting to {address}")

@@ -7,24 +7,24 @@ import shutil
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from chainmark.api.context import store_at
-from chainmark.api.noting import noted_of
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Manifest, Status
 from chainmark.core.storage import storage_errors
-from chainmark.report.document import Document
-from chainmark.report.layouts import document_of
-from chainmark.report.run_document import RunRecord
 from chainmark.store.files import write_bytes
 from chainmark.store.index import Index
 from chainmark.store.notes import read_notes
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import HostSystem
+
+if TYPE_CHECKING:
+    from chainmark.report.document import Document
 
 _LISTED = 3
 
@@ -126,6 +126,10 @@ class Run:
 
     def document(self) -> Document:
         """The run as a document: its gates, its counts, every metric."""
+        from chainmark.api.noting import noted_of  # noqa: PLC0415 - making a run needs no document
+        from chainmark.report.layouts import document_of  # noqa: PLC0415
+        from chainmark.report.run_document import RunRecord  # noqa: PLC0415
+
         notes = read_notes(self.path.parents[1]).of(noted_of(self.manifest))
         metrics = self.sealed.summaries()
         return document_of(RunRecord(manifest=self.manifest, metrics=metrics, catalogue=self.catalogue, notes=notes))

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
@@ -17,8 +18,10 @@ from chainmark.core.qa_plan import ScenarioPlan
 from chainmark.core.tool import tool_version
 from chainmark.lab.schedules import LONE_SIDE, PlannedRun, Total
 from chainmark.lab.session import name_of
-from chainmark.network.openmetrics import ExperimentState, exposed
 from chainmark.store.runs import SealedRun
+
+if TYPE_CHECKING:
+    from chainmark.network.openmetrics import ExperimentState
 
 _MINUTE_S = 60.0
 _QUIET_S = 30.0  # between the steps that a log hears of
@@ -202,6 +205,8 @@ def shown(expose: str | None, *, scenarios: bool) -> Iterator[Bars]:
         if expose is None:
             yield QaProgress(bars) if scenarios else bars
             return
+        from chainmark.network.openmetrics import ExperimentState, exposed
+
         state = ExperimentState(tool_version())
         with exposed(state, expose) as url:
             err().print(f"exposed at {url}", markup=False)

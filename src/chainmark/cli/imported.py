@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.table import Column, Table
 
@@ -11,8 +12,10 @@ from chainmark.cli.console import err, out
 from chainmark.core import units
 from chainmark.core.accounts import in_short
 from chainmark.core.caveats import caveats_of
-from chainmark.report.blocks import Table as Rows
 from chainmark.report.wording import gate_word
+
+if TYPE_CHECKING:  # only a log that is followed has such rows
+    from chainmark.report.blocks import Table as Rows
 
 _NOTES_SHOWN = 12
 _FACTS_SHOWN = 3  # of each run in a list; `chainmark runs show` has the others

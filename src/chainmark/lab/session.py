@@ -26,7 +26,7 @@ from chainmark.core.tool import tool_version
 from chainmark.lab.protocols import Findings
 from chainmark.network.host import host_facts
 from chainmark.stats.description import LAYOUT, describe, to_frame
-from chainmark.stats.samples import ParquetSamples
+from chainmark.stats.samples import ParquetSamples, ordered_source
 from chainmark.stats.summarise import summarise
 from chainmark.store.runs import SealedRun, StagedRun, Store, UnfinishedRun
 
@@ -116,7 +116,7 @@ class Session:
         for population, frame in (samples or {}).items():
             self.run.write_samples(population, frame)
         listener.stage("summarising")
-        source = ParquetSamples(self.run.path / "samples") if samples is None else samples
+        source = ordered_source(ParquetSamples(self.run.path / "samples") if samples is None else samples)
         summaries = list(content.summaries or summarise(content.catalogue, source, content.seed))
         self.run.write_description(to_frame(describe(content.catalogue, source, content.seed)), LAYOUT)
         listener.stage("sealing")

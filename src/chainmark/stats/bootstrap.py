@@ -21,7 +21,7 @@ from chainmark.stats.centiles import FloatArray, IntArray, centile_indices
 RESAMPLES = 1000
 _CHUNK_ELEMENTS = 1_000_000  # of one multiplicity chunk: bounds the memory of a bootstrap to about 100 MB
 
-_BLOCK = 64  # multiplicities that are added at a time
+_LARGEST = np.iinfo(np.int32).max
 _ROUNDING = 1e-12  # of a mean: what adding the same samples in another order changes at most
 
 Multiplicities = npt.NDArray[np.int32]
@@ -172,19 +172,16 @@ def resampled_centiles(weights: Multiplicities, sorted_values: FloatArray, fract
     result = np.full((rows, len(fractions)), np.nan)
     if weights.size == 0:
         return result
-    # All resamples as one row of ascending sums. Adding is many times quicker than accumulating, so the sums are known
-    # at every 64th value, and only between two of these, where a centile is, value by value.
-    flat = weights.ravel()
-    totals = np.add.reduceat(flat, np.arange(rows) * n).astype(np.int64)
+    # All resamples as one ascending row of sums: each begins above the end of the one before it.
+    sums = weights.cumsum(axis=1, dtype=np.int32)
+    totals = sums[:, -1].astype(np.int64)
+    starts = np.arange(rows)[:, None] * (totals.max() + 1)
+    kind = np.dtype(np.int32 if starts[-1, 0] + totals.max() <= _LARGEST else np.int64)  # half the memory to move
+    sums = sums.astype(kind, copy=False)
+    sums += starts.astype(kind)
     full = np.flatnonzero(totals)
-    starts = totals.cumsum() - totals
-    wanted = (centile_indices(totals[full], np.asarray(fractions, dtype=np.float64)) + starts[full, None]).ravel()
-    blocks = np.add.reduceat(flat, np.arange(0, flat.size, _BLOCK)).astype(np.int64)
-    sums = blocks.cumsum()
-    block = np.searchsorted(sums, wanted, side="right")
-    within = np.take(flat, block[:, None] * _BLOCK + np.arange(_BLOCK), mode="clip").cumsum(axis=1, dtype=np.int64)
-    further = (within <= (wanted - sums[block] + blocks[block])[:, None]).sum(axis=1)
-    places = (block * _BLOCK + further).reshape(len(full), len(fractions)) - full[:, None] * n
+    wanted = centile_indices(totals[full], np.asarray(fractions, dtype=np.float64)) + starts[full]
+    places = np.searchsorted(sums.ravel(), wanted.astype(kind), side="right") - full[:, None] * n
     result[full] = sorted_values[places]
     return result
 

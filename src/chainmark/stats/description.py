@@ -6,7 +6,8 @@ Nothing here decides. Estimates and their errors are in ``metrics.json``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from chainmark.stats.replicates import (
     instants_of,
     replicates_of,
 )
-from chainmark.stats.samples import FrameSamples, OrderedSamples, SampleSource
+from chainmark.stats.samples import OrderedSamples, SampleSource, ordered_source
 from chainmark.stats.threads import worker_threads
 from chainmark.stats.tracks import Dots, Track, dots_of, track_of
 
@@ -111,7 +112,7 @@ def describe(
     Returns:
         One description per metric, in the catalogue's order of populations. Equal samples give equal descriptions.
     """
-    source = FrameSamples(samples) if isinstance(samples, Mapping) else samples
+    source = ordered_source(samples)
     metric_descriptions: list[MetricDescription] = []
     for population in catalogue.populations:
         metric_descriptions += describe_population(
@@ -125,14 +126,15 @@ def describe_population(
 ) -> list[MetricDescription]:
     """The same of some metrics of a population, either of which may be defined otherwise than in the catalogue."""
     own = [metric.id for metric in catalogue.metrics_of(population.id)]
-    ordered = OrderedSamples(source, population, own)
+    ordered = ordered_source(source).ordered(population, own)
     if ordered.height == 0:
         return [MetricDescription(metric.id, 0) for metric in metrics]
-    rows = _Rows(ordered, population, source, catalogue.followed_by(population.id), seed)
+    is_followed = any(metric.is_shown_closely for metric in metrics)
+    rows = _Rows(ordered, population, source, catalogue.followed_by(population.id) if is_followed else [], seed)
     if ordered.height > _LARGE_ROWS:
         metric_descriptions = [rows.describe(metric) for metric in metrics]
     else:
-        with worker_threads() as pool:
+        with worker_threads(ordered.height) as pool:
             metric_descriptions = list(pool.map(rows.describe, metrics))
     if any(metric_description.knots.n for metric_description in metric_descriptions):
         return metric_descriptions
@@ -148,15 +150,15 @@ class _Rows:
         self._ordered = ordered
         self._population = population
         self._source = source
-        self._followed_by = followed_by
         self._seed = seed
         times = ordered.column(population.time_key) if population.time_key else None
         self._instants: Instants | None = None if times is None else instants_of(times)
         self._bundles: Bundles = bundles_of(ordered, population, self._instants)
-        keys = source.samples(population.id, population.breakdowns)
-        self._coded: dict[str, Coded] = {
-            key: coded(keys.get_column(key)) for key in population.breakdowns if key in keys.columns
-        }
+        keys = source.samples(population.id, list(dict.fromkeys([*population.breakdowns, *followed_by])))
+        known: dict[str, Coded] = {key: coded(keys.get_column(key)) for key in keys.columns}
+        self._coded = {key: known[key] for key in population.breakdowns if key in known}
+        is_followed = bool(followed_by) and followed_by[0] in known
+        self._followed_by = [known[key] for key in followed_by if key in known] if is_followed else []
 
     def describe(self, metric: Metric) -> MetricDescription:
         """One metric, whose columns are let go of afterwards."""
@@ -182,8 +184,7 @@ class _Rows:
             replicates=replicates_of(values, knots, self._bundles, rng) if drawn else None,
             track=self._track(values) if MetricChart.SERIES in metric.charts else None,
             dots=self._dots(values) if MetricChart.SCATTER in metric.charts else None,
-            means=self._means(metric, values) if metric.is_shown_closely else {},
-            tail=self._tail(metric) if metric.is_shown_closely else (),
+            **self._closely(metric, values),
         )
 
     def _times(self) -> FloatArray | None:
@@ -204,22 +205,25 @@ class _Rows:
         dots = None if times is None else dots_of(values, times)
         return dots and Dots(rounded(dots.time), rounded(dots.value), dots.step)
 
-    def _means(self, metric: Metric, values: FloatArray) -> dict[str, Means]:
+    def _closely(self, metric: Metric, values: FloatArray) -> dict[str, Any]:
         """In the order in which the run stores its rows: sums depend on it by their last bit."""
-        if self._coded and not self._ordered.as_stored:
+        if not metric.is_shown_closely:
+            return {}
+        if (self._coded or self._followed_by) and not self._ordered.as_stored:
             stored = self._source.samples(self._population.id, [metric.id]).to_series()
-            values = stored.cast(pl.Float64).fill_null(float("nan")).to_numpy()
-        return {key: means_of(column, values) for key, column in self._coded.items()}
+            values = stored.cast(pl.Float64).to_numpy()  # what has no value becomes NaN
+        return {
+            "means": {key: means_of(column, values) for key, column in self._coded.items()},
+            "tail": self._tail(values, lowest=metric.better is Better.HIGHER),
+        }
 
-    def _tail(self, metric: Metric) -> list[Extreme]:
-        frame = self._source.samples(self._population.id, [*self._followed_by, metric.id])
-        keys = [name for name in self._followed_by if name in frame.columns]
-        if not keys or keys[0] != self._followed_by[0]:
+    def _tail(self, values: FloatArray, *, lowest: bool) -> list[Extreme]:
+        if not self._followed_by:
             return []
-        rows = _tail_rows(frame, keys, metric.id, lowest=metric.better is Better.HIGHER)
+        thing, *places = self._followed_by
         return [
-            Extreme(row[keys[0]], row[keys[1]] if len(keys) > 1 else "", units.rounded(row[metric.id], DIGITS))
-            for row in rows
+            Extreme(thing.at(row), places[0].at(row) if places else "", units.rounded(float(values[row]), DIGITS))
+            for row in _tail_rows(values, self._followed_by, lowest=lowest)
         ]
 
 
@@ -232,28 +236,43 @@ def _moments(ascending: FloatArray) -> tuple[float, float]:
     return mean, float(squares.sum())
 
 
-def _tail_rows(frame: pl.DataFrame, keys: Sequence[str], column: str, *, lowest: bool) -> list[dict[str, Any]]:
-    """The most extreme rows, each of another first key; equal ones in the order of the keys."""
-    value = pl.col(column).cast(pl.Float64)
-    sound = frame.select(*keys, value).filter(value.is_finite())
-    results: list[dict[str, Any]] = []
-    for rows in (_FEW_ROWS, sound.height):
-        outermost = sound
-        if rows < sound.height:  # and all that are as extreme
-            values = sound.get_column(column)
-            edge = values.bottom_k(rows).max() if lowest else values.top_k(rows).min()
-            outermost = sound.filter(pl.col(column) <= edge if lowest else pl.col(column) >= edge)
-        results = (
-            outermost.lazy()
-            .select(*(pl.col(name).cast(pl.String) for name in keys), column)
-            .sort([column, *keys], descending=[not lowest, *(False for _ in keys)])
-            .unique(keys[0], keep="first", maintain_order=True)
-            .head(TAIL_SAMPLES)
-            .collect()
-            .to_dicts()
-        )
+def _tail_rows(values: FloatArray, keys: Sequence[Coded], *, lowest: bool) -> list[int]:
+    """The most extreme rows, each of another first key; equal ones in the order of the keys.
+
+    Args:
+        values: shape (rows,), NaN where there is none.
+        keys: the thing, and what else decides between equal values.
+        lowest: whether small values are the extreme ones.
+    """
+    distances = np.where(np.isfinite(values), values if lowest else -values, np.inf)
+    outermost = np.flatnonzero(distances < np.inf)
+    results: list[int] = []
+    for rows in (_FEW_ROWS, len(outermost)):
+        places = outermost
+        if rows < len(outermost):  # and all that are as extreme
+            places = np.flatnonzero(distances <= np.partition(distances, rows - 1)[rows - 1])
+        results = _first_of_each(distances[places], [_ranks(key, places) for key in keys], places)
         if len(results) == TAIL_SAMPLES:
             break
+    return results
+
+
+def _ranks(key: Coded, places: IntArray) -> IntArray:
+    """Where rows stand in the order of a key; those without one are first."""
+    codes = key.codes[places].astype(np.int64)
+    return np.where(codes < len(key.names), codes, -1)
+
+
+def _first_of_each(distances: FloatArray, ranks: Sequence[IntArray], places: IntArray) -> list[int]:
+    """The places with the least distances, each of another first rank; of equal ones that of the lowest ranks."""
+    results: list[int] = []
+    while len(distances) and len(results) < TAIL_SAMPLES:
+        first = np.flatnonzero(distances == distances.min())
+        for rank in ranks:
+            first = first[rank[first] == rank[first].min()]
+        results.append(int(places[first[0]]))
+        others = ranks[0] != ranks[0][first[0]]
+        distances, ranks, places = distances[others], [rank[others] for rank in ranks], places[others]
     return results
 
 
@@ -311,7 +330,7 @@ def _to_row(metric_description: MetricDescription) -> dict[str, Any]:
             for key, means in metric_description.means.items()
             for name, (mean, n) in means.of.items()
         ],
-        "tail": [asdict(extreme) for extreme in metric_description.tail],
+        "tail": [vars(extreme) for extreme in metric_description.tail],
     }
     if metric_description.replicates is not None:
         row |= _resampled(metric_description.replicates, knots)
@@ -395,7 +414,7 @@ def _replicates(result: Callable[[str], Any], knots: Knots, seed: int) -> Replic
         return Replicates(places, np.cumsum(less + _own(places, knots), axis=1), result("resampled_bundles"))
     drawn = Drawn(unpacked(result("bundle_rows")), unpacked(result("bundle_cells")), result("block_length"))
     rng = generator(seed, _BANDS, result("metric_id"))
-    return Replicates(places, drawn.counts(len(places), rng), result("resampled_bundles"), drawn)
+    return Replicates(places, partial(drawn.counts, len(places), rng), result("resampled_bundles"), drawn)
 
 
 def _track(result: Callable[[str], Any]) -> Track | None:

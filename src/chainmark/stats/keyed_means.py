@@ -46,19 +46,29 @@ class Coded:
     names: list[str]
     codes: npt.NDArray[np.int32]
 
+    def at(self, row: int) -> str:
+        """The value of a row; empty where it has none."""
+        code = int(self.codes[row])
+        return self.names[code] if code < len(self.names) else ""
+
 
 def coded(column: pl.Series) -> Coded:
     """The values of a key, in ascending order, and the rows that have each."""
     kind = column.dtype
     if not isinstance(kind, pl.Enum):
-        kind = pl.Enum(column.cast(pl.String).unique().drop_nulls())
-        column = column.cast(pl.String).cast(kind)
+        column = column.cast(pl.String)
+        kind = pl.Enum([name for name in column.unique().to_list() if name is not None])
+        column = column.cast(kind)
     categories = kind.categories.to_list()
-    present = column.to_physical().unique().drop_nulls().to_list()
-    names = sorted(categories[code] for code in present)
-    place_of = np.full(len(categories) + 1, len(names), dtype=np.int32)
-    place_of[present] = [names.index(categories[code]) for code in present]
-    return Coded(names, place_of[column.to_physical().cast(pl.Int32).fill_null(len(categories)).to_numpy()])
+    codes = column.to_physical().cast(pl.Int32)
+    if codes.null_count():
+        codes = codes.fill_null(len(categories))
+    code_of_row = codes.to_numpy()
+    present = np.flatnonzero(np.bincount(code_of_row, minlength=len(categories) + 1)[: len(categories)]).tolist()
+    present.sort(key=categories.__getitem__)
+    place_of = np.full(len(categories) + 1, len(present), dtype=np.int32)
+    place_of[present] = np.arange(len(present))
+    return Coded([categories[code] for code in present], place_of[code_of_row])
 
 
 def means_of(column: Coded, values: FloatArray) -> Means:

@@ -6,7 +6,9 @@ Resampled are bundles of rows, all rows of a unit at least.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -133,15 +135,21 @@ class Replicates:
 
     Attributes:
         places: shape (points,), the knots at which they are known, the last one among them.
-        counts: shape (resamples, points), values of each resample at or below these knots.
+        counted: shape (resamples, points), values of each resample at or below these knots; or what counts them, which
+            is asked when they are first needed.
         coarse: whether bundles of units were resampled.
         drawn: what they are made of, where that is less to keep.
     """
 
     places: IntArray
-    counts: IntArray
+    counted: IntArray | Callable[[], IntArray]
     coarse: bool
     drawn: Drawn | None = None
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """Values of each resample at or below the knots of ``places``, shape (resamples, points)."""
+        return self.counted() if callable(self.counted) else self.counted
 
     def at(self, knots: Knots, values: FloatArray) -> IntArray:
         """Values of each resample at or below others than its knots, shape (resamples, len(values)).
@@ -178,7 +186,7 @@ def replicates_of(values: FloatArray, knots: Knots, bundles: Bundles, rng: np.ra
     block_length, grid = _block_length(own, bundles), knots.values[places]
     if len(own) <= _FEW_ROWS * len(places):
         drawn = Drawn(np.diff(bundles.starts), np.searchsorted(grid, own), block_length)  # NaN is behind all
-        return Replicates(places, drawn.counts(len(places), rng), bundles.coarse, drawn)
+        return Replicates(places, partial(drawn.counts, len(places), rng), bundles.coarse, drawn)
     chunks = multiplicities(rng, len(bundles.starts) - 1, block_length, BAND_RESAMPLES)
     counts = resampled_counts(np.concatenate(list(chunks)), own, bundles.starts, grid)
     return Replicates(places, counts, bundles.coarse)

@@ -38,7 +38,10 @@ class FrameSamples:
     def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """See `SampleSource`."""
         frame = self.frames.get(population_id, pl.DataFrame())
-        return frame if columns is None else frame.select([name for name in columns if name in frame.columns])
+        if columns is None:
+            return frame
+        present = [name for name in columns if name in frame.columns]
+        return frame[present] if present else pl.DataFrame()
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,30 @@ class ParquetSamples:
         if population_id not in self._small:
             self._small[population_id] = pl.read_parquet(path)
         return FrameSamples(self._small).samples(population_id, columns)
+
+
+@dataclass(frozen=True)
+class OrderedSource:
+    """A source whose populations are put in order once, for all who take their samples in order."""
+
+    source: SampleSource
+    _known: dict[str, OrderedSamples] = field(default_factory=dict, compare=False, repr=False)
+
+    def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """See `SampleSource`."""
+        return self.source.samples(population_id, columns)
+
+    def ordered(self, population: Population, metric_ids: Sequence[str]) -> OrderedSamples:
+        """The samples of a population in order; of one name there is one population."""
+        if population.id not in self._known:
+            self._known[population.id] = OrderedSamples(self.source, population, metric_ids)
+        return self._known[population.id]
+
+
+def ordered_source(samples: Mapping[str, pl.DataFrame] | SampleSource) -> OrderedSource:
+    """Frames in memory, or any other source, as one that puts each population in order once."""
+    source = FrameSamples(samples) if isinstance(samples, Mapping) else samples
+    return source if isinstance(source, OrderedSource) else OrderedSource(source)
 
 
 def _read(path: Path, columns: Sequence[str] | None) -> pl.DataFrame:
@@ -148,11 +175,13 @@ class OrderedSamples:
         Returns:
             Shape (height,), in the metric's unit; not to be written to.
         """
-        frame = self._read([name])
+        frame = self._source.samples(self._population_id, [name])
         if frame.width == 0:
             return None
         # As it lies in memory, where it can: columns are large. What has no value becomes NaN.
         values: FloatArray = frame.to_series().cast(pl.Float64).to_numpy()
+        if self._order is not None:
+            values = values[self._order]
         infinite = np.isinf(values)
         return np.where(infinite, np.nan, values) if bool(infinite.any()) else values
 

@@ -25,7 +25,7 @@ from chainmark.stats.bootstrap import (
 )
 from chainmark.stats.centiles import FloatArray, IntArray, distribution_of_sorted, estimable_centile, fraction_of
 from chainmark.stats.keys_apart import keys_apart, of_keys
-from chainmark.stats.samples import FrameSamples, OrderedSamples, SampleSource
+from chainmark.stats.samples import OrderedSamples, OrderedSource, SampleSource, ordered_source
 from chainmark.stats.threads import worker_threads
 from chainmark.stats.units import UnitMean, Units, block_length, unit_mean, units_of
 
@@ -105,7 +105,8 @@ def _row_replicates(
 ) -> list[Replicates]:
     """Every row resampled with its unit: exact, and too slow for a large population."""
     parts: list[list[FloatArray]] = [[] for _ in prepared]
-    with worker_threads() as pool:
+    rows = max((len(item.sorted_values) for item in prepared if item.sorted_values is not None), default=0)
+    with worker_threads(rows) as pool:
         for weights in multiplicities(rng, units.count, length):
             factors = weights.astype(np.float64)
             replicates = partial(_replicates, weights, factors)
@@ -185,15 +186,15 @@ def _prepared(
     def prepare(metric: Metric) -> _Prepared | None:
         return _prepare(metric, samples.column(metric.id), units, population, is_large=is_large)
 
-    with worker_threads() as pool:
+    with worker_threads(samples.height) as pool:
         return [item for item in pool.map(prepare, metrics) if item is not None], units.without_rows()
 
 
 def _summarise_population(
-    catalogue: Catalogue, population: Population, source: SampleSource, seed: int
+    catalogue: Catalogue, population: Population, source: OrderedSource, seed: int
 ) -> dict[str, MetricSummary]:
     metrics = catalogue.metrics_of(population.id)
-    samples = OrderedSamples(source, population, [metric.id for metric in metrics])
+    samples = source.ordered(population, [metric.id for metric in metrics])
     if samples.height == 0:
         return {}
     prepared, units = _prepared(metrics, samples, population)
@@ -226,7 +227,7 @@ def summarise(
 
     Source: docs/concepts/distributions.md.
     """
-    source = FrameSamples(samples) if isinstance(samples, Mapping) else samples
+    source = ordered_source(samples)
     summaries: dict[str, MetricSummary] = {}
     for population in catalogue.populations:
         summaries |= _summarise_population(catalogue, population, source, seed)

@@ -75,6 +75,11 @@ def test_weighted_centiles_are_those_of_the_repeated_values(rows: int, n: int, m
             assert own.tolist() == [centile(repeated, fraction) for fraction in (0.0, 0.5, 0.9, 1.0)]
 
 
+def test_centiles_of_resamples_may_have_more_draws_than_32_bits_count() -> None:
+    weights, values = np.full((3, 4), 2**28, dtype=np.int32), np.arange(4.0)
+    assert resampled_centiles(weights, values, [0.0, 0.5, 1.0]).tolist() == [[0.0, 2.0, 3.0]] * 3
+
+
 @pytest.mark.parametrize("rho", [0.0, 0.3, 0.5, 0.8, 0.9])
 @pytest.mark.parametrize("n", [300, 2300])
 def test_the_block_length_agrees_with_arch(n: int, rho: float) -> None:

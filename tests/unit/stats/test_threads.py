@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from threading import get_ident
 
 import pytest
 
@@ -24,6 +25,12 @@ def test_who_asks_for_one_thread_gets_one() -> None:
             assert worker_threads()._max_workers == most
         assert worker_threads()._max_workers == 1
     assert worker_threads()._max_workers == most
+
+
+def test_few_rows_are_worked_on_by_the_thread_that_asks() -> None:
+    """Threads that hand the interpreter to each other take a quarter longer over a small run."""
+    with worker_threads(10) as pool:
+        assert list(pool.map(lambda _: get_ident(), range(3))) == [get_ident()] * 3
 
 
 @pytest.mark.parametrize("module", ["chainmark.stats.threads", "chainmark.lab.importing", "chainmark.lab.running"])

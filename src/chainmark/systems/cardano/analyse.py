@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,7 @@ from chainmark.systems.cardano.received import RECEIVED, received_blocks, receiv
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.slots import HostSlots, survey, write_slot_samples
 from chainmark.systems.cardano.spans import span_samples
-from chainmark.systems.cardano.tables import LIFE_EVENTS, read_block_table, read_links_table
+from chainmark.systems.cardano.tables import LIFE_EVENTS, scan_block_table, scan_links_table
 
 NS = 1_000_000_000
 SLOT_POPULATIONS = ("slot_host", "span")
@@ -161,6 +161,7 @@ def analyse(
     rules: Rules,
     regions: Mapping[str, str] | None,
     *,
+    told: ToldChain,
     run: UnfinishedRun,
     progress: Progress,
 ) -> AnalysisResult:
@@ -172,12 +173,13 @@ def analyse(
         conditions: all must hold for a block, those on slots also for a slot record.
         rules: the right ones, or those of the published reports.
         regions: the region of every host; None without a topology.
+        told: what the hosts' lines tell of the chain.
         run: takes what is made.
         progress: is told.
     """
     ordered = sorted(hosts, key=lambda host: host.name)
     progress.stage("rebuilding the chain")
-    blocks = Blocks(ordered, genesis, conditions, rules, regions or {})
+    blocks = Blocks(ordered, genesis, conditions, rules, regions or {}, told=told)
     run.write_events("lives", blocks.events(), LIFE_EVENTS)
     frames = blocks.samples()
     progress.stage("putting the slots together")
@@ -194,7 +196,8 @@ def analyse(
     path = run.path / "samples" / "slot_host.parquet"
     rows = write_slot_samples(slots, conditions, genesis, rules, path=path, progress=progress)
     domains = [(host.first, host.last) for host in slots if host.first is not None and host.last is not None]
-    accepted = blocks.table.filter("accepted")
+    accepted = int(blocks.table["accepted"].sum())
+    adopters = zip(blocks.table["block"], blocks.table["accepted"], blocks.table["adopters"], strict=True)
     return AnalysisResult(
         conditions=len(conditions),
         tip=blocks.chain.tip,
@@ -202,12 +205,12 @@ def analyse(
         heights_passed=blocks.chain.heights_passed,
         bridged=blocks.bridged(),
         chain_blocks=blocks.table.height,
-        accepted=accepted.height,
-        rejected=blocks.table.height - accepted.height,
+        accepted=accepted,
+        rejected=blocks.table.height - accepted,
         rejected_by=rejections(blocks.table, conditions),
         forged=blocks.forgers.height,
         battles=int(blocks.table["block_battles"].sum()),
-        unadopted=accepted.filter(pl.col("adopters") == 0)["block"].to_list(),
+        unadopted=[block for block, is_accepted, count in adopters if is_accepted and count == 0],
         observations=blocks.observation_counts(),
         slots_analysed=sum(last - first for first, last in domains) // len(domains) if domains else None,
         analysed_duration_s=_duration_s(domains, genesis),
@@ -222,6 +225,19 @@ def _duration_s(domains: Sequence[tuple[int, int]], genesis: Genesis) -> int | N
     if not domains:
         return None
     return round((max(last for _, last in domains) - min(first for first, _ in domains)) * genesis.slot_length_s)
+
+
+class ToldChain:
+    """What every host's lines tell of the chain, which is the same by any rules.
+
+    Attributes:
+        links: one row per host and block, the hosts in the order of their names.
+        known: where the blocks stand by these.
+    """
+
+    def __init__(self, hosts: Sequence[HostTrace]) -> None:
+        self.links = read_links(sorted(hosts, key=lambda host: host.name))
+        self.known = KnownBlocks(self.links)
 
 
 class Blocks:
@@ -239,56 +255,75 @@ class Blocks:
         conditions: Sequence[FilterCondition],
         rules: Rules,
         regions: Mapping[str, str],
+        *,
+        told: ToldChain,
     ) -> None:
         self.names = [host.name for host in hosts]
         self.regions = regions
         self.genesis = genesis
         self.lives = with_adoptions(read_block_timelines(hosts, genesis, regions), rules)
         self.forgers = forgers_of(self.lives)
-        links = read_links(hosts)
-        known = KnownBlocks(links, last_adopted(self.lives))
+        known = told.known.keeping(last_adopted(self.lives))
         lowest_tip = min((host.lowest_tip for host in hosts if host.lowest_tip is not None), default=None)
-        self.chain: MainChain = main_chain(self.lives, links, known, lowest_tip)
-        blocks = chain_blocks(self.lives, self.forgers, self.chain, known, genesis=genesis, rules=rules)
+        self.chain: MainChain = main_chain(self.lives, told.links, known, lowest_tip)
+        observed = observations(self.lives)
+        blocks = chain_blocks(self.lives, self.forgers, observed, self.chain, known, genesis=genesis, rules=rules)
         self.table = admitted(blocks, conditions, genesis, rules).with_columns(
             time_s=pl.col("slot") * genesis.slot_length_s
         )
         self._owners = propagation.peer_hosts({host.name: host.local_addresses for host in hosts})
-        self._observed = self._observations()
+        self._observed = self._of_the_chain(observed)
+        self._roles = self._count_roles()
 
     def bridged(self) -> list[tuple[int, str]]:
         """Number and hash of the chain's blocks whose forger no log names."""
-        unknown = self.table.filter(pl.col("host").is_null())
-        return list(zip(unknown["block_no"], unknown["block"], strict=True))
+        blocks = zip(self.table["block_no"], self.table["block"], self.table["host"], strict=True)
+        return [(number, block) for number, block, host in blocks if host is None]
 
-    def _observations(self) -> pl.DataFrame:
+    def _of_the_chain(self, observed: pl.DataFrame) -> pl.DataFrame:
         """Every observer's part in the blocks of the chain."""
-        chained = self.table.select("block", "accepted", "time_s", forger_region="region")
-        return observations(self.lives).join(chained, on="block", how="inner")
+        chained = self.table.lazy().select("block", "accepted", "time_s", forger_region="region")
+        return observed.lazy().join(chained, on="block", how="inner").collect()
 
     def samples(self) -> dict[str, pl.DataFrame]:
         """The samples of every population of blocks."""
-        forged = self._roles("forger")
-        chained, accepted = _count(self.table), _count(self.table.filter("accepted"))
+        adoptions, chained = pl.collect_all([self._adoptions(), propagation.chained_samples(self.table.lazy())])
         return {
-            "block": propagation.block_samples(self.table),
-            "block_peer": propagation.block_peer_samples(
-                propagation.with_links(self._observed, self.regions, self._owners)
-            ),
-            "block_region": propagation.block_region_samples(self._adoptions()),
-            "chained": propagation.chained_samples(self.table),
-            "host": propagation.host_samples(self.names, forged, chained, accepted),
+            **self.samples_of_blocks(),
+            "block_region": propagation.block_region_samples(adoptions),
+            "chained": chained,
         }
 
-    def _roles(self, role: str) -> Counter[str]:
-        """How many blocks each host has that role for."""
-        return _count(self.lives.select("host", "role").filter(pl.col("role") == role))
+    def samples_of_blocks(self) -> dict[str, pl.DataFrame]:
+        """The samples of the accepted blocks, of the observers' parts in them, and of their forgers."""
+        peers = propagation.with_links(self._observed, self.regions, self._owners)
+        made = [propagation.block_samples(self.table.lazy()), propagation.block_peer_samples(peers)]
+        block, block_peer = pl.collect_all(made)
+        chained, accepted = self._forged_of_the_chain()
+        host = propagation.host_samples(self.names, self._roles["forger"], chained, accepted)
+        return {"block": block, "block_peer": block_peer, "host": host}
 
-    def _adoptions(self) -> pl.DataFrame:
-        starts = self.table.filter("accepted").select("block", "time_s", start_ns="slot_start_ns")
-        frame = self.lives.select("block", "region", "adoption_ns").drop_nulls(["region", "adoption_ns"])
-        return frame.join(starts, on="block", how="inner").select(
-            "block", "region", "time_s", slot_to_adopted_s=seconds("adoption_ns", "start_ns")
+    def _count_roles(self) -> Mapping[str, Counter[str]]:
+        """How many blocks each host has each role for."""
+        counted = self.lives.lazy().group_by("role", "host").agg(count=pl.len()).collect()
+        roles: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for role, host, count in counted.iter_rows():
+            roles[role][host] = count
+        return roles
+
+    def _forged_of_the_chain(self) -> tuple[Counter[str], Counter[str]]:
+        """By forger, the blocks of the chain, and those of them that the filters admit."""
+        hosts, accepted = self.table["host"].to_list(), self.table["accepted"].to_list()
+        admitted = (host for host, is_accepted in zip(hosts, accepted, strict=True) if is_accepted)
+        return Counter(hosts), Counter(admitted)
+
+    def _adoptions(self) -> pl.LazyFrame:
+        starts = self.table.lazy().filter("accepted").select("block", "time_s", start_ns="slot_start_ns")
+        frame = self.lives.lazy().select("block", "region", "adoption_ns").drop_nulls(["region", "adoption_ns"])
+        return (
+            frame.join(starts, on="block", how="inner")
+            .select("block", "region", "time_s", slot_to_adopted_s=seconds("adoption_ns", "start_ns"))
+            .sort("time_s", "block", "region", "slot_to_adopted_s")
         )
 
     def observation_counts(self) -> dict[str, int]:
@@ -297,7 +332,7 @@ class Blocks:
 
     def events(self) -> pl.DataFrame:
         """The life of every block on every host, with what became of the block."""
-        chained = self.table.select("block", "accepted", "rejected_because", on_chain=pl.lit(value=True))
+        chained = self.table.lazy().select("block", "accepted", "rejected_because", on_chain=pl.lit(value=True))
         tip = self.chain.tip.block if self.chain.tip else None
         reason = (
             pl.when(pl.col("block") == pl.lit(tip, dtype=pl.String))
@@ -306,7 +341,7 @@ class Blocks:
         )
         front = ["block", "block_no", "slot", "slot_start_ns", "host", "region", "role", "error"]
         frame = propagation.with_fetched_host(self.lives.drop("adoption_ns", "chain_delta"), self._owners)
-        made = frame.join(chained, on="block", how="left")
+        made = frame.lazy().join(chained, on="block", how="left")
         return (
             made.with_columns(
                 pl.col("host").cast(pl.String),
@@ -321,13 +356,13 @@ class Blocks:
                 pl.exclude(*front, "on_chain", "accepted", "rejected_because"),
             )
             .sort("block_no", "block", "host", nulls_last=True)
+            .collect()
         )
 
     def host_results(self, slots: Sequence[HostSlots]) -> list[HostResult]:
         """Host by host."""
-        forged = self._roles("forger")
-        chained, accepted = _count(self.table), _count(self.table.filter("accepted"))
-        errors = self._roles("error")
+        forged, errors = self._roles["forger"], self._roles["error"]
+        chained, accepted = self._forged_of_the_chain()
         of_host = {host.name: host for host in slots}
         hosts = []
         for name in self.names:
@@ -349,32 +384,28 @@ class Blocks:
         return hosts
 
 
-def _count(frame: pl.DataFrame) -> Counter[str]:
-    return Counter(frame["host"].to_list())
-
-
 def read_block_timelines(hosts: Sequence[HostTrace], genesis: Genesis, regions: Mapping[str, str]) -> pl.DataFrame:
     """What every host knew of every block, the hosts one after the other, with their regions and the slots' starts."""
     names = pl.Enum([host.name for host in hosts])
     slot_ns = round(genesis.slot_length_s * NS)
     frames = [
-        read_block_table(host.lives, host.name).with_columns(
+        scan_block_table(host.lives, host.name).with_columns(
             pl.lit(host.name, dtype=names).alias("host"),
             pl.lit(regions.get(host.name), dtype=pl.String).alias("region"),
             slot_start_ns=genesis.system_start_ns + pl.col("slot") * slot_ns,
         )
         for host in hosts
     ]
-    return pl.concat(frames)
+    return pl.concat(frames).collect()
 
 
 def read_links(hosts: Sequence[HostTrace]) -> pl.DataFrame:
     """What every host's lines tell of the chain, the hosts one after the other."""
     names = pl.Enum([host.name for host in hosts])
     messages = [
-        read_links_table(host.links, host.name).with_columns(host=pl.lit(host.name, dtype=names)) for host in hosts
+        scan_links_table(host.links, host.name).with_columns(host=pl.lit(host.name, dtype=names)) for host in hosts
     ]
-    return pl.concat(messages)
+    return pl.concat(messages).collect()
 
 
 def catalogue_for(catalogue: Catalogue, rules: Rules, hosts: int) -> Catalogue:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -42,12 +43,20 @@ def block_work(
         One row per host of ``hosts``: `host` and ``METRICS``, f64, null where too few blocks or samples tell it.
     """
     adopted = (
-        data_frame.filter(pl.col("role") == "observer", pl.col("adoption_ns").is_not_null())
-        .with_columns(slot=(pl.col("adoption_ns") - genesis.system_start_ns) // genesis.slot_length_ns)
-        .group_by(pl.col("host").cast(pl.String), "slot")
-        .agg(adopted=pl.len())
+        data_frame.lazy()
+        .filter(pl.col("role") == "observer", pl.col("adoption_ns").is_not_null())
+        .group_by(
+            pl.col("host").cast(pl.String),
+            slot=(pl.col("adoption_ns") - genesis.system_start_ns) // genesis.slot_length_ns,
+        )
+        .agg(adopted=pl.len().cast(pl.Int64))
+        .collect()
+        .partition_by("host", as_dict=True, include_key=False)
     )
-    rows = [{"host": host.name, **_work_of(_slots(host, conditions, adopted), genesis.slot_length_s)} for host in hosts]
+    rows = []
+    for host in hosts:
+        slots = _slots(host, conditions, adopted.get((host.name,)))
+        rows.append({"host": host.name, **_work_of(slots, genesis.slot_length_s)})
     return pl.DataFrame(rows, schema={"host": pl.String, **dict.fromkeys(METRICS, pl.Float64)})
 
 
@@ -75,40 +84,58 @@ def work_per_event(values: FloatArray, events: FloatArray) -> FloatArray | None:
     return effects
 
 
-def _slots(host: HostSlots, conditions: Sequence[FilterCondition], adopted: pl.DataFrame) -> pl.DataFrame:
-    """Every slot from the host's first to its last, with what happened in it; no figure where no sample is its own."""
+@dataclass(frozen=True)
+class _Slots:
+    """Every slot from a host's first to its last.
+
+    Attributes:
+        events: shape (slots, kinds), how many of ``EVENTS`` began in each.
+        values: by column of ``FIGURES``, shape (slots,); NaN where no sample is the slot's own.
+    """
+
+    events: FloatArray
+    values: Mapping[str, FloatArray]
+
+
+def _slots(host: HostSlots, conditions: Sequence[FilterCondition], adopted: pl.DataFrame | None) -> _Slots:
+    """What happened in the slots of a host; of several records of a slot the last one counts.
+
+    Args:
+        adopted: how many blocks of others it `adopted` in which `slot`; None where there is none.
+    """
+    own = slot_test(conditions) & pl.col("sampled")
+    figures = [column for column, _ in FIGURES.values()]
     records = (
         pl.scan_parquet(host.path)
-        .with_columns(kept=slot_test(conditions))
-        .select("slot", "kept", "sampled", "forges", *(column for column, _ in FIGURES.values()))
+        .select("slot", pl.col("forges").fill_null(0), *(pl.when(own).then(name).alias(name) for name in figures))
         .collect()
     )
-    if records.is_empty():
-        return records.with_columns(adopted=pl.lit(0))
-    figures = [column for column, _ in FIGURES.values()]
-    return (
-        records.select(slot=pl.int_range(pl.col("slot").min(), pl.col("slot").max() + 1))
-        .join(records.unique("slot", keep="last"), on="slot", how="left")
-        .join(adopted.filter(host=host.name).drop("host"), on="slot", how="left")
-        .sort("slot")
-        .with_columns(
-            pl.col("forges", "adopted").fill_null(0),
-            *(pl.when(pl.col("kept") & pl.col("sampled")).then(figure).alias(figure) for figure in figures),
-        )
-    )
+    slot = records.get_column("slot").to_numpy()
+    first = int(slot.min()) if len(slot) else 0
+    place = slot - first
+    count = int(place.max(initial=-1)) + 1
+    events = np.zeros((count, len(EVENTS)))
+    events[place, 0] = records.get_column("forges").to_numpy()
+    if adopted is not None:
+        at = adopted.get_column("slot").to_numpy() - first
+        within = (at >= 0) & (at < count)
+        events[at[within], 1] = adopted.get_column("adopted").to_numpy()[within]
+    values = {name: np.full(count, np.nan) for name in figures}
+    for name, column in values.items():
+        column[place] = records.get_column(name).cast(pl.Float64).to_numpy()
+    return _Slots(events, values)
 
 
-def _work_of(slots: pl.DataFrame, slot_length_s: float) -> Mapping[str, float | None]:
+def _work_of(slots: _Slots, slot_length_s: float) -> Mapping[str, float | None]:
     results: dict[str, float | None] = dict.fromkeys(METRICS)
-    counts = slots.select("forges", "adopted").to_numpy().astype(np.float64)
-    messages = [kind for kind in range(len(EVENTS)) if counts[:, kind].sum() >= LEAST_BLOCKS]
+    messages = [kind for kind in range(len(EVENTS)) if slots.events[:, kind].sum() >= LEAST_BLOCKS]
     if not messages:
         return results
     for name, (column, factor) in FIGURES.items():
-        values = slots[column].cast(pl.Float64).to_numpy()
+        values = slots.values[column]
         if np.isfinite(values).mean() < LEAST_SAMPLED:
             continue
-        work = work_per_event(values, counts[:, messages])
+        work = work_per_event(values, slots.events[:, messages])
         if work is not None:
             for kind, amount in zip(messages, work * factor * slot_length_s, strict=True):
                 results[name.format(EVENTS[kind])] = float(amount)

@@ -6,6 +6,7 @@ hosts' order) and `slot_start_ns`. Times are ns since 1970-01-01 UTC, deltas are
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -48,14 +49,25 @@ OBSERVED = (
 
 def seconds(later: str | pl.Expr, earlier: str | pl.Expr) -> pl.Expr:
     """The seconds between two times in ns, as the double nearest to the exact quotient."""
-    first = pl.col(earlier) if isinstance(earlier, str) else earlier
-    last = pl.col(later) if isinstance(later, str) else later
-    return (last - first).map_batches(_in_seconds, return_dtype=pl.Float64)
+    return (_column(later) - _column(earlier)).map_batches(_in_seconds, return_dtype=pl.Float64)
+
+
+def with_seconds(frame: pl.DataFrame, **spans: tuple[str | pl.Expr, str | pl.Expr]) -> pl.DataFrame:
+    """Add the seconds between many pairs of times, the later one first, as `seconds` gives each.
+
+    In one query: a call of Python from within it waits for the interpreter, each of them anew.
+    """
+    differences = frame.select(**{name: _column(later) - _column(earlier) for name, (later, earlier) in spans.items()})
+    return frame.hstack([_in_seconds(difference) for difference in differences])
+
+
+def _column(of: str | pl.Expr) -> pl.Expr:
+    return pl.col(of) if isinstance(of, str) else of
 
 
 def _in_seconds(nanoseconds: pl.Series) -> pl.Series:
     # Polars multiplies by the reciprocal instead, which is off by the last bit in two cases of five.
-    return pl.Series(nanoseconds.name, nanoseconds.cast(pl.Float64).to_numpy() / NS).fill_nan(None)
+    return pl.Series(nanoseconds.name, nanoseconds.cast(pl.Float64).to_numpy() / NS, nan_to_null=True)
 
 
 def with_adoptions(data_frame: pl.DataFrame, rules: Rules) -> pl.DataFrame:
@@ -84,15 +96,18 @@ def with_adoptions(data_frame: pl.DataFrame, rules: Rules) -> pl.DataFrame:
 def forgers_of(data_frame: pl.DataFrame) -> pl.DataFrame:
     """The forger's row of every block whose forger is known; of several the first host's."""
     return (
-        data_frame.filter(pl.col("role") == "forger")
+        data_frame.lazy()
+        .filter(pl.col("role") == "forger")
         .sort("host", "block")
         .unique("block", keep="first", maintain_order=True)
+        .collect()
     )
 
 
 def chain_blocks(
     data_frame: pl.DataFrame,
     forgers: pl.DataFrame,
+    observed: pl.DataFrame,
     chain: MainChain,
     known: KnownBlocks,
     *,
@@ -105,15 +120,21 @@ def chain_blocks(
 
     Args:
         data_frame: with adoptions.
+        forgers: as `forgers_of` leaves them.
+        observed: as `observations` leaves them.
     """
     order = _order(chain, known, genesis)
-    blocks = _with_forgers(order, forgers).with_columns(*forge_timings(rules))
-    blocks = blocks.with_columns(block_battles=_battles(data_frame, blocks))
-    order = order.select("place", "block")
-    blocks = blocks.join(_observed(data_frame, order), on="place", how="left", maintain_order="left").with_columns(
-        pl.col("observations", "adopted_observations", "observed_negatives", "observed_non_negatives").fill_null(0)
+    blocks = with_forge_timings(_with_forgers(order, forgers.lazy()).collect(), rules)
+    places = blocks.lazy().select("place", "block", "block_no")
+    frame = (
+        blocks.lazy()
+        .join(_battles(data_frame, places), on="place", how="left", maintain_order="left")
+        .join(_observed(observed, places), on="place", how="left", maintain_order="left")
+        .with_columns(
+            pl.col("observations", "adopted_observations", "observed_negatives", "observed_non_negatives").fill_null(0)
+        )
     )
-    blocks = with_slot_places(_with_adoption(data_frame, blocks), genesis)
+    blocks = with_slot_places(_with_adoption(data_frame, frame.collect()), genesis)
     forged = [pl.col(name) for name in FORGE_TIMINGS]
     return blocks.with_columns(
         negatives=pl.sum_horizontal(*(timing < 0 for timing in forged)) + pl.col("observed_negatives"),
@@ -121,18 +142,18 @@ def chain_blocks(
     )
 
 
-def _order(chain: MainChain, known: KnownBlocks, genesis: Genesis) -> pl.DataFrame:
+def _order(chain: MainChain, known: KnownBlocks, genesis: Genesis) -> pl.LazyFrame:
     """The chain's blocks with what is known of each whoever forged it."""
     made = {"block": chain.blocks, "block_no": chain.heights}
-    order = pl.DataFrame(made, schema={"block": pl.String, "block_no": pl.Int64}).with_row_index("place")
-    frame = known.table.select("block", "slot", "size_bytes")
+    order = pl.LazyFrame(made, schema={"block": pl.String, "block_no": pl.Int64}).with_row_index("place")
+    frame = known.table.lazy().select("block", "slot", "size_bytes")
     slot_ns = round(genesis.slot_length_s * NS)
     return order.join(frame, on="block", how="left", maintain_order="left").with_columns(
         slot_start_ns=genesis.system_start_ns + pl.col("slot") * slot_ns
     )
 
 
-def _with_forgers(order: pl.DataFrame, forgers: pl.DataFrame) -> pl.DataFrame:
+def _with_forgers(order: pl.LazyFrame, forgers: pl.LazyFrame) -> pl.LazyFrame:
     """Add the forgers' rows; what the forger tells of its block goes before what others tell."""
     shared = ("block_no", "slot", "size_bytes", "slot_start_ns")
     blocks = order.join(forgers, on="block", how="left", maintain_order="left", suffix="_forger")
@@ -141,34 +162,34 @@ def _with_forgers(order: pl.DataFrame, forgers: pl.DataFrame) -> pl.DataFrame:
     return blocks.with_columns(**own).drop(f"{name}_forger" for name in shared)
 
 
-def _battles(data_frame: pl.DataFrame, blocks: pl.DataFrame) -> pl.Series:
-    """Per block how many others stand at its height."""
-    heights = data_frame.filter(pl.col("role") != "error").select("block_no", beside="block").unique()
-    beside = blocks.select("place", "block", "block_no").join(heights, on="block_no", how="left")
-    others = beside.group_by("place").agg(count=(pl.col("beside") != pl.col("block")).sum().cast(pl.Int64))
-    return others.sort("place")["count"]
+def _battles(data_frame: pl.DataFrame, blocks: pl.LazyFrame) -> pl.LazyFrame:
+    """Per place in the chain how many other blocks stand at its height (`block_battles`)."""
+    heights = data_frame.lazy().filter(pl.col("role") != "error").select("block_no", beside="block").unique()
+    beside = blocks.join(heights, on="block_no", how="left")
+    return beside.group_by("place").agg(block_battles=(pl.col("beside") != pl.col("block")).sum().cast(pl.Int64))
 
 
-def forge_timings(rules: Rules) -> list[pl.Expr]:
-    """What a forger did, each step from the one before, and the whole from slot start to announcement."""
-    reported = {
-        "forge_started_s": seconds("started_ns", "slot_start_ns"),
-        "forge_block_context_s": seconds("block_context_ns", "started_ns"),
-        "forge_ledger_state_s": seconds("ledger_state_ns", "block_context_ns"),
-        "forge_ledger_view_s": seconds("ledger_view_ns", "ledger_state_ns"),
-        "forge_leadership_s": seconds("leadership_ns", pl.coalesce("ledger_view_ns", "started_ns")),
-        "forge_ticked_s": seconds("ticked_ns", "leadership_ns"),
-        "forge_snapshot_s": seconds("snapshot_ns", "ticked_ns"),
-        "forge_forged_s": seconds("forged_ns", pl.coalesce("snapshot_ns", "leadership_ns")),
-        "forge_announced_s": seconds("announced_ns", "forged_ns"),
-        "forge_sending_s": seconds("sent_ns", "forged_ns"),
-        "forge_self_adopted_s": seconds("adoption_ns", "forged_ns"),
-        "slot_to_announced_s": seconds("announced_ns", "slot_start_ns"),
-    }
-    if rules.published:
-        substitute = pl.when(pl.col("host").is_not_null()).then(SUBSTITUTE_S)
-        reported |= {name: reported[name].fill_null(substitute) for name in SUBSTITUTED}
-    return [expression.alias(name) for name, expression in reported.items()]
+def with_forge_timings(blocks: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+    """Add what a forger did, each step from the one before, and the whole from slot start to announcement."""
+    timed = with_seconds(
+        blocks,
+        forge_started_s=("started_ns", "slot_start_ns"),
+        forge_block_context_s=("block_context_ns", "started_ns"),
+        forge_ledger_state_s=("ledger_state_ns", "block_context_ns"),
+        forge_ledger_view_s=("ledger_view_ns", "ledger_state_ns"),
+        forge_leadership_s=("leadership_ns", pl.coalesce("ledger_view_ns", "started_ns")),
+        forge_ticked_s=("ticked_ns", "leadership_ns"),
+        forge_snapshot_s=("snapshot_ns", "ticked_ns"),
+        forge_forged_s=("forged_ns", pl.coalesce("snapshot_ns", "leadership_ns")),
+        forge_announced_s=("announced_ns", "forged_ns"),
+        forge_sending_s=("sent_ns", "forged_ns"),
+        forge_self_adopted_s=("adoption_ns", "forged_ns"),
+        slot_to_announced_s=("announced_ns", "slot_start_ns"),
+    )
+    if not rules.published:
+        return timed
+    substitute = pl.when(pl.col("host").is_not_null()).then(SUBSTITUTE_S)
+    return timed.with_columns(pl.col(*SUBSTITUTED).fill_null(substitute))
 
 
 def observations(data_frame: pl.DataFrame) -> pl.DataFrame:
@@ -180,23 +201,22 @@ def observations(data_frame: pl.DataFrame) -> pl.DataFrame:
     Args:
         data_frame: with adoptions.
     """
-    frame = (
-        data_frame.select(OBSERVED)
-        .filter(pl.col("role") == "observer")
-        .with_columns(
-            peer_notice_s=seconds("noticed_ns", "slot_start_ns"),
-            peer_request_s=seconds("requested_ns", "noticed_ns"),
-            peer_fetch_s=seconds("fetched_ns", "requested_ns"),
-            peer_announced_s=seconds("announced_ns", "fetched_ns"),
-            peer_sending_s=seconds("sent_ns", "fetched_ns"),
-            peer_adopted_s=seconds("adoption_ns", "fetched_ns"),
-            slot_to_fetched_s=seconds("fetched_ns", "slot_start_ns"),
-            slot_to_adopted_s=seconds("adoption_ns", "slot_start_ns"),
-            seen=pl.all_horizontal(pl.col("noticed_ns", "requested_ns", "fetched_ns").is_not_null()),
-        )
+    frame = with_seconds(
+        data_frame.lazy().select(OBSERVED).filter(pl.col("role") == "observer").collect(),
+        peer_notice_s=("noticed_ns", "slot_start_ns"),
+        peer_request_s=("requested_ns", "noticed_ns"),
+        peer_fetch_s=("fetched_ns", "requested_ns"),
+        peer_announced_s=("announced_ns", "fetched_ns"),
+        peer_sending_s=("sent_ns", "fetched_ns"),
+        peer_adopted_s=("adoption_ns", "fetched_ns"),
+        slot_to_fetched_s=("fetched_ns", "slot_start_ns"),
+        slot_to_adopted_s=("adoption_ns", "slot_start_ns"),
     )
     critical = pl.all_horizontal((pl.col(*CRITICAL) >= 0).fill_null(value=False))
-    return frame.with_columns(valid=critical & (pl.col("chain_delta") == 1))
+    return frame.with_columns(
+        seen=pl.all_horizontal(pl.col("noticed_ns", "requested_ns", "fetched_ns").is_not_null()),
+        valid=critical & (pl.col("chain_delta") == 1),
+    )
 
 
 def observation_classes(observed: pl.DataFrame) -> dict[str, int]:
@@ -216,15 +236,15 @@ def observation_classes(observed: pl.DataFrame) -> dict[str, int]:
         .then(pl.lit("several blocks at once"))
         .otherwise(pl.lit("a negative time"))
     )
-    counted = observed.group_by(kind=kind).agg(count=pl.len()).sort("kind")
+    counted = observed.lazy().group_by(kind=kind).agg(count=pl.len()).sort("kind").collect()
     return dict(zip(counted["kind"], counted["count"], strict=True))
 
 
-def _observed(data_frame: pl.DataFrame, order: pl.DataFrame) -> pl.DataFrame:
+def _observed(observed: pl.DataFrame, blocks: pl.LazyFrame) -> pl.LazyFrame:
     """Per place in the chain, what its observations come to; blocks without any are absent."""
     timings = [pl.col(name) for name in PEER_TIMINGS]
     valid = pl.col("valid")
-    seen = observations(data_frame).filter("seen").join(order, on="block", how="inner")
+    seen = observed.lazy().filter("seen").join(blocks.select("place", "block"), on="block", how="inner")
     return seen.group_by("place").agg(
         observations=pl.len(),
         adopted_observations=pl.col("adoption_ns").is_not_null().sum(),
@@ -237,17 +257,19 @@ def _observed(data_frame: pl.DataFrame, order: pl.DataFrame) -> pl.DataFrame:
 
 def _with_adoption(data_frame: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame:
     """Add `adopters` and, from slot start, the times at which the shares of them had adopted."""
-    starts = blocks.select("block", "place", start_ns="slot_start_ns")
+    starts = blocks.lazy().select("block", "place", start_ns="slot_start_ns")
     adopted = (
-        data_frame.select("block", "adoption_ns")
+        data_frame.lazy()
+        .select("block", "adoption_ns")
         .filter(pl.col("adoption_ns").is_not_null())
         .join(starts, on="block", how="inner")
         .select("place", adopted_s=seconds("adoption_ns", "start_ns"))
         .sort("place", "adopted_s")
+        .collect()
     )
     counts = np.bincount(adopted["place"].to_numpy(), minlength=blocks.height)
     columns = centiles(adopted["adopted_s"].to_numpy(), counts, FRACTIONS)
-    named = {name: pl.Series(columns[:, number]).fill_nan(None) for number, name in enumerate(ADOPTION)}
+    named = {name: pl.Series(columns[:, number], nan_to_null=True) for number, name in enumerate(ADOPTION)}
     return blocks.with_columns(adopters=pl.Series(counts, dtype=pl.Int64), **named)
 
 
@@ -290,9 +312,8 @@ def admitted(
         [pl.when(test).then(pl.lit(name)) for name, test in failed.items()], separator="; ", ignore_nulls=True
     )
     # An unknown size is no answer to a condition, but makes the block incomplete.
-    return blocks.with_columns(
-        rejected_because=pl.when(pl.any_horizontal(*failed.values())).then(reasons)
-    ).with_columns(accepted=pl.col("rejected_because").is_null())
+    because = pl.when(pl.any_horizontal(*failed.values())).then(reasons)
+    return blocks.with_columns(rejected_because=because, accepted=because.is_null())
 
 
 def _without_forger(conditions: Sequence[FilterCondition]) -> dict[str, pl.Expr]:
@@ -305,6 +326,6 @@ def _without_forger(conditions: Sequence[FilterCondition]) -> dict[str, pl.Expr]
 
 def rejections(blocks: pl.DataFrame, conditions: Sequence[FilterCondition]) -> dict[str, int]:
     """Per reason the rejected blocks that it speaks against; a block counts once for each of its reasons."""
-    column = blocks["rejected_because"].drop_nulls().str.split("; ").explode()
-    counted = {name: int((column == name).sum()) for name in [INCOMPLETE, UNREPORTED, SIZELESS, *map(str, conditions)]}
-    return {name: count for name, count in counted.items() if count or name not in (UNREPORTED, SIZELESS)}
+    counted = Counter(reason for text in blocks["rejected_because"] if text for reason in text.split("; "))
+    named = [INCOMPLETE, UNREPORTED, SIZELESS, *map(str, conditions)]
+    return {name: counted[name] for name in named if counted[name] or name not in (UNREPORTED, SIZELESS)}

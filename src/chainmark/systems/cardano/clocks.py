@@ -50,8 +50,8 @@ def contradictions(data_frame: pl.DataFrame, forgers: pl.DataFrame) -> list[Cont
         data_frame: one row per host and block: `host`, `block`, `role`, `noticed_ns`.
         forgers: one row per block: `host`, `block`, `forged_ns`.
     """
-    frame = data_frame.select("block", "noticed_ns", "role", observer=pl.col("host").cast(pl.String))
-    made = forgers.select("block", "forged_ns", forger=pl.col("host").cast(pl.String))
+    frame = data_frame.lazy().select("block", "noticed_ns", "role", observer=pl.col("host").cast(pl.String))
+    made = forgers.lazy().select("block", "forged_ns", forger=pl.col("host").cast(pl.String))
     early = (
         frame.filter(pl.col("role") == "observer")
         .join(made, on="block", how="inner")
@@ -59,6 +59,7 @@ def contradictions(data_frame: pl.DataFrame, forgers: pl.DataFrame) -> list[Cont
         .group_by("forger", "observer")
         .agg(by_ns=(pl.col("forged_ns") - pl.col("noticed_ns")).max())
         .sort("forger", "observer")
+        .collect()
     )
     return [Contradiction(forger, observer, by_ns / 1e9) for forger, observer, by_ns in early.iter_rows()]
 

@@ -207,5 +207,5 @@ def with_slot_places(frame: pl.DataFrame, genesis: Genesis) -> pl.DataFrame:
     return frame.with_columns(
         epoch=pl.col("slot") // genesis.epoch_slots,
         epoch_slot=place,
-        safe_interval=pl.Series(interval, dtype=pl.Float64).fill_nan(None).cast(pl.Int64),
+        safe_interval=pl.Series(interval, dtype=pl.Float64, nan_to_null=True).cast(pl.Int64),
     )

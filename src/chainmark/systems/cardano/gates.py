@@ -192,7 +192,9 @@ def _restarts(judged: GateInputs, findings: GateFindings) -> None:
 
 def silences(slots: Path) -> list[tuple[int, int]]:
     """First and last slot of every run of at least :data:`SILENCE_SLOTS` slots of which no line told."""
-    gaps = pl.read_parquet(slots, columns=["slot", "is_gap"]).filter("is_gap").get_column("slot")
+    gaps = pl.scan_parquet(slots).filter("is_gap").select("slot").collect().get_column("slot")
+    if gaps.is_empty():
+        return []
     runs = gaps.to_frame().group_by((gaps - pl.arange(len(gaps), eager=True)).alias("run"))
     spans = runs.agg(pl.col("slot").min().alias("first"), pl.col("slot").max().alias("last")).sort("first")
     return [(first, last) for _, first, last in spans.iter_rows() if last - first + 1 >= SILENCE_SLOTS]

@@ -25,7 +25,7 @@ from chainmark.store.files import hash_file
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.cardano import facts, gates
 from chainmark.systems.cardano.accounting import HostSummary
-from chainmark.systems.cardano.analyse import AnalysisResult, analyse, catalogue_for
+from chainmark.systems.cardano.analyse import AnalysisResult, ToldChain, analyse, catalogue_for
 from chainmark.systems.cardano.checks import check_any, check_heads, check_one_network, check_read, genesis_hint
 from chainmark.systems.cardano.decoding import Excluded, Reading, count_excluded, decode
 from chainmark.systems.cardano.documents import (
@@ -143,7 +143,9 @@ def _ingest(
         check_read(summaries, documents.genesis)
         lonely = check_one_network({trace.name: trace.lives for trace in traces})
         excluded = count_excluded(cluster, reading, order.threads, progress, order.machines)
-        analysis = analyse(traces, documents.genesis, conditions, rules, documents.regions, run=run, progress=progress)
+        told = ToldChain(traces)
+        genesis, regions = documents.genesis, documents.regions
+        analysis = analyse(traces, genesis, conditions, rules, regions, told=told, run=run, progress=progress)
         if analysis.imbalances:
             raise InternalError(f"the blocks were not all counted: {analysis.imbalances[0]}")
         slots = {trace.name: trace.slots for trace in traces}
@@ -164,7 +166,7 @@ def _ingest(
             cluster=cluster,
         )
         progress.stage("computing the figures by the published rules")
-        keep_published(run, published, known, catalogue)
+        keep_published(run, published, told, known, catalogue)
     notes = [*contradictions, *_cluster_notes(order, cluster, documents, analysis, excluded), *names]
     notes += [*documents.notes, *node_notes]
     findings.warnings[:0] = notes if conditions else [*notes, "no filters: the warm-up is analysed too"]

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 
 import polars as pl
 
@@ -69,27 +71,45 @@ class KnownBlocks:
         expressions = [
             pl.col(name).drop_nulls().mode(maintain_order=True).first() for name in ("block_no", "slot", "size_bytes")
         ]
-        self.table = links.group_by("block", maintain_order=True).agg(*expressions, witnesses=pl.len())
         # No chain is longer than its slots: such a number was misread.
         sound = (pl.col("block_no") <= pl.col("slot")).fill_null(value=True)
-        self.table = self.table.with_columns(block_no=pl.when(sound).then("block_no"))
-        misread = _misread(self.table)
-        self.table = self.table.with_columns(block_no=pl.when(~pl.col("block").is_in(misread)).then("block_no"))
-        numbered = self.table.drop_nulls("block_no")
-        self._numbers: dict[str, int] = dict(zip(numbered["block"], numbered["block_no"], strict=True))
+        self.table = (
+            links.lazy()
+            .group_by("block", maintain_order=True)
+            .agg(*expressions, witnesses=pl.len())
+            .with_columns(block_no=pl.when(sound).then("block_no"))
+            .collect()
+        )
+        if misread := _misread(self.table):
+            self.table = self.table.with_columns(block_no=pl.when(~pl.col("block").is_in(misread)).then("block_no"))
+        numbers = zip(self.table["block"], self.table["block_no"], strict=True)
+        self._numbers: dict[str, int] = {block: number for block, number in numbers if number is not None}
         self._parents = _parents(links)
-        self._by_number = self._most_adopted(numbered, kept)
-        self._heights = sorted(self._by_number)
+        self._heights = sorted(set(self._numbers.values()))
+        self._kept = kept
 
-    @staticmethod
-    def _most_adopted(numbered: pl.DataFrame, data_frame: pl.DataFrame | None) -> dict[int, str]:
+    def keeping(self, kept: pl.DataFrame) -> KnownBlocks:
+        """The same blocks by what other rules say the hosts adopted last, one row per host and height."""
+        known = copy(self)
+        known._kept = kept
+        known.__dict__.pop("_by_number", None)
+        return known
+
+    @cached_property
+    def _by_number(self) -> dict[int, str]:
         """Per height the block that most hosts kept there: the loser of a battle is known to as many."""
-        keepers = pl.DataFrame(schema={"block": pl.String, "keepers": pl.UInt32})
-        if data_frame is not None:
-            keepers = data_frame.group_by("block").agg(keepers=pl.len())
-        best = numbered.join(keepers, on="block", how="left").with_columns(pl.col("keepers").fill_null(0))
-        best = best.sort("block_no", "keepers", "witnesses", "block", descending=[False, True, True, False])
-        best = best.unique("block_no", keep="first", maintain_order=True)
+        keepers = pl.LazyFrame(schema={"block": pl.String, "keepers": pl.UInt32})
+        if self._kept is not None:
+            keepers = self._kept.lazy().group_by("block").agg(keepers=pl.len())
+        best = (
+            self.table.lazy()
+            .drop_nulls("block_no")
+            .join(keepers, on="block", how="left")
+            .with_columns(pl.col("keepers").fill_null(0))
+            .sort("block_no", "keepers", "witnesses", "block", descending=[False, True, True, False])
+            .unique("block_no", keep="first", maintain_order=True)
+            .collect()
+        )
         return dict(zip(best["block_no"], best["block"], strict=True))
 
     @property
@@ -124,9 +144,7 @@ class KnownBlocks:
 
 def _misread(table: pl.DataFrame) -> list[str]:
     """Blocks whose numbers cannot be right: no chain grows by more than its slots, and those around them agree."""
-    ordered = (
-        table.drop_nulls(["block_no", "slot"]).sort("slot", "block_no", "block").select("block", "block_no", "slot")
-    )
+    ordered = table.lazy().select("block", "block_no", "slot").drop_nulls(["block_no", "slot"])
 
     def follows(later: int, earlier: int) -> pl.Expr:
         """Whether the block so many places further on may stand where it does; null beyond the ends."""
@@ -137,15 +155,15 @@ def _misread(table: pl.DataFrame) -> list[str]:
     first = follows(2, 1) & ~follows(1, 0) & follows(0, -1).is_null()
     last = follows(-1, -2) & ~follows(0, -1) & follows(1, 0).is_null()
     wrong = pl.any_horizontal(expression.fill_null(value=False) for expression in (between, first, last))
-    return ordered.filter(wrong)["block"].to_list()
+    return ordered.sort("slot", "block_no", "block").filter(wrong).collect()["block"].to_list()
 
 
 def _parents(links: pl.DataFrame) -> dict[str, list[tuple[int, str]]]:
     """Per block what it may stand on, the surest first; of equal evidence what most hosts tell."""
-    frame = links.drop_nulls("parent").group_by("block", "parent_evidence", "parent").agg(hosts=pl.len())
+    frame = links.lazy().drop_nulls("parent").group_by("block", "parent_evidence", "parent").agg(hosts=pl.len())
     order = frame.sort("block", "parent_evidence", "hosts", "parent", descending=[False, False, True, False])
     results: dict[str, list[tuple[int, str]]] = {}
-    for block, evidence, parent, _ in order.select("block", "parent_evidence", "parent", "hosts").iter_rows():
+    for block, evidence, parent, _ in order.collect().iter_rows():
         results.setdefault(block, []).append((evidence, parent))
     return results
 
@@ -156,9 +174,15 @@ def last_adopted(data_frame: pl.DataFrame) -> pl.DataFrame:
     Args:
         data_frame: one row per host and block: `block`, `block_no`, `host`, `adopted_ns`, `switched_ns`.
     """
-    adopted = data_frame.select("host", "block", "block_no", at_ns=pl.max_horizontal("adopted_ns", "switched_ns"))
-    adopted = adopted.drop_nulls(["block_no", "at_ns"]).sort("host", "block_no", "at_ns", "block")
-    return adopted.unique(["host", "block_no"], keep="last", maintain_order=True).select("host", "block_no", "block")
+    return (
+        data_frame.lazy()
+        .select("host", "block", "block_no", at_ns=pl.max_horizontal("adopted_ns", "switched_ns"))
+        .drop_nulls(["block_no", "at_ns"])
+        .sort("host", "block_no", "at_ns", "block")
+        .unique(["host", "block_no"], keep="last", maintain_order=True)
+        .select("host", "block_no", "block")
+        .collect()
+    )
 
 
 def main_chain(data_frame: pl.DataFrame, links: pl.DataFrame, known: KnownBlocks, lowest_tip: int | None) -> MainChain:
@@ -173,15 +197,18 @@ def main_chain(data_frame: pl.DataFrame, links: pl.DataFrame, known: KnownBlocks
         known: made of them.
         lowest_tip: the lowest number of a tip that any forge loop found; -1 is the chain's beginning.
     """
-    entries = data_frame.select("block", "block_no", "host", "role").filter(pl.col("role") != "error")
-    frame = links.select("block", "block_no", "host", role=pl.lit("observer"))
-    candidates = pl.concat([entries, frame]).drop_nulls("block_no")
-    candidates = candidates.join(known.table.drop_nulls("block_no"), on=["block", "block_no"], how="semi")
-    if candidates.is_empty():
-        return MainChain(None, [], [], None)
+    entries = data_frame.lazy().select("block", "block_no", "host", "role").filter(pl.col("role") != "error")
+    frame = links.lazy().select("block", "block_no", "host", role=pl.lit("observer"))
+    candidates = (
+        pl.concat([entries, frame])
+        .drop_nulls("block_no")
+        .join(known.table.lazy().drop_nulls("block_no"), on=["block", "block_no"], how="semi")
+    )
     highest = candidates.filter(pl.col("block_no") == pl.col("block_no").max())
-    best = highest.sort(pl.col("role") != "forger", "host", "block").row(0, named=True)
-    tip = Tip(best["block"], best["block_no"], best["host"])
+    best = highest.sort(pl.col("role") != "forger", "host", "block").head(1).collect()
+    if best.is_empty():
+        return MainChain(None, [], [], None)
+    tip = Tip(best["block"][0], best["block_no"][0], best["host"][0])
     lows = [known.lowest, None if lowest_tip is None else lowest_tip + 1]
     first = min(low for low in lows if low is not None)
     walked = [(block, number) for block, number in known.down_from(tip.block, tip.block_no) if number >= first]

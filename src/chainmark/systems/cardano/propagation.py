@@ -36,13 +36,13 @@ def host_of(address: str, owners: Mapping[str, str]) -> str | None:
 
 def with_fetched_host(data_frame: pl.DataFrame, owners: Mapping[str, str]) -> pl.DataFrame:
     """Add `fetched_host`: whose address `fetched_from` is."""
-    addresses = data_frame["fetched_from"].drop_nulls().unique().to_list()
+    addresses = [address for address in data_frame["fetched_from"].unique().to_list() if address is not None]
     known = {address: host for address in addresses if (host := host_of(address, owners)) is not None}
     column = data_frame["fetched_from"].replace_strict(known, default=None, return_dtype=pl.String)
     return data_frame.with_columns(fetched_host=column)
 
 
-def with_links(observed: pl.DataFrame, regions: Mapping[str, str], owners: Mapping[str, str]) -> pl.DataFrame:
+def with_links(observed: pl.DataFrame, regions: Mapping[str, str], owners: Mapping[str, str]) -> pl.LazyFrame:
     """Add `route` and `link`, both "FROM→TO" by regions.
 
     A route leads from the block's forger to the host, over however many others; a link from the peer that the host
@@ -51,19 +51,23 @@ def with_links(observed: pl.DataFrame, regions: Mapping[str, str], owners: Mappi
     Args:
         observed: with `region` of the host, `forger_region` and `fetched_from`.
     """
-    addresses = observed["fetched_from"].drop_nulls().unique().sort()
+    addresses = sorted(address for address in observed["fetched_from"].unique().to_list() if address is not None)
     hosts = [host_of(address, owners) or "" for address in addresses]
-    peers = pl.DataFrame(
+    peers = pl.LazyFrame(
         {"fetched_from": addresses, "peer_region": [regions.get(host) for host in hosts]},
         schema={"fetched_from": pl.String, "peer_region": pl.String},
     )
-    return observed.join(peers, on="fetched_from", how="left").with_columns(
-        route=pl.col("forger_region") + "→" + pl.col("region"),
-        link=pl.col("peer_region") + "→" + pl.col("region"),
+    return (
+        observed.lazy()
+        .join(peers, on="fetched_from", how="left")
+        .with_columns(
+            route=pl.col("forger_region") + "→" + pl.col("region"),
+            link=pl.col("peer_region") + "→" + pl.col("region"),
+        )
     )
 
 
-def block_samples(blocks: pl.DataFrame) -> pl.DataFrame:
+def block_samples(blocks: pl.LazyFrame) -> pl.LazyFrame:
     """One row per accepted block."""
     names = [*ADOPTION, "peer_notice_first_s", "peer_fetch_first_s", *FORGE_TIMINGS]
     return (
@@ -81,7 +85,7 @@ def block_samples(blocks: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def block_peer_samples(observed: pl.DataFrame) -> pl.DataFrame:
+def block_peer_samples(observed: pl.LazyFrame) -> pl.LazyFrame:
     """One row per accepted block and host with a valid observation of it."""
     return (
         observed.filter(pl.col("accepted") & pl.col("valid"))
@@ -103,18 +107,16 @@ def block_region_samples(adoptions: pl.DataFrame) -> pl.DataFrame:
     """One row per accepted block and region in which a host adopted it.
 
     Args:
-        adoptions: of accepted blocks: `block`, `region`, `time_s`, `slot_to_adopted_s`.
+        adoptions: of accepted blocks: `block`, `region`, `time_s`, `slot_to_adopted_s`, by time and in this order.
     """
-    ordered = adoptions.sort("time_s", "block", "region", "slot_to_adopted_s")
-    groups = ordered.group_by("block", "region", "time_s", maintain_order=True).agg(adopters=pl.len())
-    columns = centiles(
-        ordered["slot_to_adopted_s"].to_numpy(), groups["adopters"].to_numpy().astype(np.int64), REGION_FRACTIONS
-    )
-    named = {name: pl.Series(columns[:, number]) for number, name in enumerate(REGION_ADOPTION)}
-    return groups.drop("adopters").with_columns(**named)
+    groups = adoptions.group_by("block", "region", "time_s", maintain_order=True).agg(adopters=pl.len())
+    counts = groups.drop_in_place("adopters").to_numpy().astype(np.int64)
+    columns = centiles(adoptions["slot_to_adopted_s"].to_numpy(), counts, REGION_FRACTIONS)
+    named = [pl.Series(name, columns[:, number]) for number, name in enumerate(REGION_ADOPTION)]
+    return groups.hstack(named)
 
 
-def chained_samples(blocks: pl.DataFrame) -> pl.DataFrame:
+def chained_samples(blocks: pl.LazyFrame) -> pl.LazyFrame:
     """One row per block of the main chain whose slot is known, admitted or not.
 
     Intervals lead from one forging to the next, by the forgers' clocks.

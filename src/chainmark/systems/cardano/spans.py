@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
+from chainmark.stats.centiles import BoolArray, IntArray
 from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.filters import FilterCondition, slot_test
 from chainmark.systems.cardano.rules import Rules
@@ -27,7 +29,7 @@ def span_samples(
     hosts: Sequence[HostSlots], conditions: Sequence[FilterCondition], genesis: Genesis, rules: Rules
 ) -> pl.DataFrame:
     """One row per span of a host, `slot` being its first one."""
-    frames = [pl.DataFrame(schema=SCHEMA)]
+    frames = []
     for host in hosts:
         frame = (
             pl.scan_parquet(host.path)
@@ -36,16 +38,10 @@ def span_samples(
             .collect()
         )
         spans = published_spans(frame) if rules.published else measured_spans(frame, genesis.epoch_slots)
-        frames.append(
-            spans.select(
-                pl.lit(host.name).alias("host"),
-                "slot",
-                (pl.col("slot") * genesis.slot_length_s).alias("time_s"),
-                pl.col("cpu_span_slots").cast(pl.Float64),
-                pl.col("cpu_span_epoch_slots").cast(pl.Float64),
-            )
-        )
-    return pl.concat(frames).sort("time_s", "host")
+        columns = {name: spans.get_column(name) for name in ("slot", "cpu_span_slots", "cpu_span_epoch_slots")}
+        times = spans.get_column("slot").to_numpy() * genesis.slot_length_s
+        frames.append(pl.DataFrame({"host": [host.name] * spans.height, "time_s": times, **columns}, SCHEMA))
+    return pl.concat(frames or [pl.DataFrame(schema=SCHEMA)]).sort("time_s", "host")
 
 
 def measured_spans(data_frame: pl.DataFrame, epoch_slots: int) -> pl.DataFrame:
@@ -58,21 +54,38 @@ def measured_spans(data_frame: pl.DataFrame, epoch_slots: int) -> pl.DataFrame:
     Args:
         data_frame: ascending `slot`, `cpu_percent` (null: not measured), `sampled`.
     """
-    broken = (pl.col("slot").diff() != 1) | (pl.col("sampled") & pl.col("cpu_percent").is_null())
-    measured = data_frame.with_columns(part=broken.fill_null(value=False).cum_sum()).filter(
-        pl.col("cpu_percent").is_not_null()
-    )
-    busy = pl.col("cpu_percent") >= BUSY_PERCENT
-    spans = (
-        measured.with_columns(run=pl.struct("part", busy=busy).rle_id())
-        .filter(busy)
-        .group_by("run", maintain_order=True)
-        .agg(slot=pl.col("slot").first(), last=pl.col("slot").last())
-    )
+    usage = data_frame.get_column("cpu_percent").to_numpy()
+    known = np.isfinite(usage)
+    slot = data_frame.get_column("slot").to_numpy()
+    broken = data_frame.get_column("sampled").to_numpy() & ~known
+    broken[1:] |= np.diff(slot) != 1
+    part = np.cumsum(broken)[known]
+    begins, ends = _runs(usage[known] >= BUSY_PERCENT, part)
+    first, last = slot[known][begins], slot[known][ends]
     # The last slot with that place in an epoch before the span's end.
-    boundary = pl.col("last") - 1 - (pl.col("last") - 1 - BOUNDARY_SLOT) % epoch_slots
-    return spans.with_columns(cpu_span_slots=pl.col("last") - pl.col("slot") + 1).with_columns(
-        cpu_span_epoch_slots=pl.when(pl.col("slot") < boundary).then("cpu_span_slots")
+    boundary = last - 1 - (last - 1 - BOUNDARY_SLOT) % epoch_slots
+    return _spans(first, last - first + 1, first < boundary, last - first + 1)
+
+
+def _runs(busy: BoolArray, part: IntArray) -> tuple[IntArray, IntArray]:
+    """The places of the first and the last of all busy rows that follow each other in one part."""
+    changes = np.flatnonzero((np.diff(busy) != 0) | (np.diff(part) != 0)) + 1
+    begins = np.append(0, changes)[: len(busy)]
+    ends = np.append(changes, len(busy))[: len(busy)] - 1
+    return begins[busy[begins]], ends[busy[begins]]
+
+
+def _spans(slot: IntArray, length: IntArray, at_boundary: BoolArray, epoch_length: IntArray) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "slot": slot,
+            "cpu_span_slots": length,
+            "cpu_span_epoch_slots": [
+                value if is_at else None
+                for value, is_at in zip(epoch_length.tolist(), at_boundary.tolist(), strict=True)
+            ],
+        },
+        schema=dict.fromkeys(("slot", "cpu_span_slots", "cpu_span_epoch_slots"), pl.Int64),
     )
 
 
@@ -84,24 +97,12 @@ def published_spans(data_frame: pl.DataFrame) -> pl.DataFrame:
     Args:
         data_frame: ascending `slot`, `epoch_slot`, `cpu_percent`, `has_resources`.
     """
-    busy = ~pl.col("has_resources") | (pl.col("cpu_percent") >= BUSY_PERCENT)
-    spans = (
-        data_frame.with_columns(busy=busy, run=busy.rle_id())
-        .filter("busy")
-        .group_by("run", maintain_order=True)
-        .agg(
-            slot=pl.col("slot").first(),
-            last=pl.col("slot").last(),
-            straddles=(pl.col("epoch_slot").first() < BOUNDARY_SLOT) & (pl.col("epoch_slot").last() > BOUNDARY_SLOT),
-            records=pl.len(),
-        )
-        .select(
-            "slot",
-            cpu_span_slots=pl.col("last") - pl.col("slot"),
-            cpu_span_epoch_slots=pl.when("straddles").then("records"),
-        )
-    )
-    if spans.is_empty():
+    slot, epoch_slot = (data_frame.get_column(name).to_numpy() for name in ("slot", "epoch_slot"))
+    busy = ~data_frame.get_column("has_resources").to_numpy()
+    busy |= data_frame.get_column("cpu_percent").to_numpy() >= BUSY_PERCENT
+    begins, ends = _runs(busy, np.zeros(len(busy), dtype=np.int64))
+    if len(begins) == 0:
         nothing = pl.lit(None, dtype=pl.Int64)
         return data_frame.head(1).select("slot", cpu_span_slots=nothing, cpu_span_epoch_slots=nothing)
-    return spans
+    straddles = (epoch_slot[begins] < BOUNDARY_SLOT) & (epoch_slot[ends] > BOUNDARY_SLOT)
+    return _spans(slot[begins], slot[ends] - slot[begins], straddles, ends - begins + 1)

@@ -7,24 +7,24 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chainmark.compare.sides import SelectedRuns
-from chainmark.compare.split import Parted
 from chainmark.core.catalogue import Catalogue, load_catalogue
-from chainmark.core.comparison import Followed
 from chainmark.core.errors import ChainmarkError
-from chainmark.core.progress import Progress
 from chainmark.lab.profiles import check_profile
-from chainmark.lab.protocols import Imported, ImportRequest
-from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticRequest
-from chainmark.report.blocks import Table
-from chainmark.report.document import Document
 from chainmark.store.files import write_bytes
-from chainmark.store.runs import SealedRun, UnfinishedRun
-from chainmark.systems.capabilities import FollowRequest, ModelRequest, ModelSource, PublishedFile
 from chainmark.systems.cardano.published.results import ReportStyle
 
 # Most of what this system can do is needed by one command: it is loaded when it is asked for.
 if TYPE_CHECKING:
+    from chainmark.compare.sides import SelectedRuns
+    from chainmark.compare.split import Parted
+    from chainmark.core.comparison import Followed
+    from chainmark.core.progress import Progress
+    from chainmark.lab.protocols import Imported, ImportRequest
+    from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticRequest
+    from chainmark.report.blocks import Table
+    from chainmark.report.document import Document
+    from chainmark.store.runs import SealedRun, UnfinishedRun
+    from chainmark.systems.capabilities import FollowRequest, ModelRequest, ModelSource, PublishedFile
     from chainmark.systems.cardano.profile import CardanoProfile
     from chainmark.systems.cardano.published.part import CardanoPart
 

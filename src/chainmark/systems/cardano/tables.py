@@ -77,26 +77,24 @@ LIFE_EVENTS: Schema = {
 }
 
 
-def read_block_table(path: Path, host: str) -> pl.DataFrame:
+def scan_block_table(path: Path, host: str) -> pl.LazyFrame:
     """The blocks that a host knew.
 
     Raises:
         InternalError: the decoder writes other columns than are read here.
     """
-    table = pl.read_parquet(path)
-    check_schema(f"blocks that {host} knew", table.schema, LIVES)
-    return table
+    check_schema(f"blocks that {host} knew", pl.read_parquet_schema(path), LIVES)
+    return pl.scan_parquet(path)
 
 
-def read_links_table(path: Path, host: str) -> pl.DataFrame:
+def scan_links_table(path: Path, host: str) -> pl.LazyFrame:
     """What a host's lines tell of the chain.
 
     Raises:
         InternalError: the decoder writes other columns than are read here.
     """
-    table = pl.read_parquet(path)
-    check_schema(f"links of the chain by {host}", table.schema, LINKS)
-    return table
+    check_schema(f"links of the chain by {host}", pl.read_parquet_schema(path), LINKS)
+    return pl.scan_parquet(path)
 
 
 def check_slots_table(path: Path, host: str) -> None:

@@ -71,7 +71,7 @@ def _blocks(hosts: Hosts, filters: Sequence[str] = (), rules: Rules = RIGHT) -> 
     lives = _lives(hosts, rules)
     conditions = parse_conditions(filters, [], len(hosts))
     chain, known = _walked(hosts, lives)
-    blocks = chain_blocks(lives, forgers_of(lives), chain, known, genesis=GENESIS, rules=rules)
+    blocks = chain_blocks(lives, forgers_of(lives), observations(lives), chain, known, genesis=GENESIS, rules=rules)
     return admitted(blocks, conditions, GENESIS, rules)
 
 
@@ -204,7 +204,9 @@ def test_a_gap_is_bridged_to_the_block_that_won_the_battle() -> None:
     hosts = {"a": rows, "b": list(rows)}
     lives = _lives(hosts)
     links = _links(hosts).with_columns(parent=pl.lit(None, pl.String), parent_evidence=pl.lit(None, pl.Int32))
-    walked = main_chain(lives, links, KnownBlocks(links, last_adopted(lives)), None)
+    known = KnownBlocks(links)
+    assert main_chain(lives, links, known, None).blocks == [key(0), key(1), key(2, "a"), key(3)]
+    walked = main_chain(lives, links, known.keeping(last_adopted(lives)), None)
     assert walked.blocks == [key(0), key(1), key(2, "b"), key(3)]
 
 
@@ -434,7 +436,7 @@ def test_a_troubled_cluster_gives_what_plain_loops_give(seed: int, filters: list
     assert chain.blocks == [block.block for block in expected.blocks]
     assert (chain.tip and (chain.tip.block, chain.tip.host)) == expected.tip
     assert (chain.first_height, chain.heights_passed) == (expected.first_height, expected.heights_passed)
-    made = chain_blocks(lives, forgers_of(lives), chain, known, genesis=GENESIS, rules=rules)
+    made = chain_blocks(lives, forgers_of(lives), observations(lives), chain, known, genesis=GENESIS, rules=rules)
     blocks = admitted(made, conditions, GENESIS, rules)
     valid = observations(lives).filter("valid")
     for row, block in zip(blocks.iter_rows(named=True), expected.blocks, strict=True):

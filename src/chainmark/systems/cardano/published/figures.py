@@ -10,14 +10,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from chainmark.compare.inputs import KeepsFigures
 from chainmark.core.distribution import STANDARD_CENTILES
 from chainmark.stats.centiles import FloatArray, centile_index, centiles
 from chainmark.store.schema import Schema, check_schema
+
+if TYPE_CHECKING:  # an import compares nothing
+    from chainmark.compare.inputs import KeepsFigures
 
 FIGURES, FACTS = "published", "published_facts"  # what the run calls the two tables
 FIGURES_SCHEMA: Schema = {

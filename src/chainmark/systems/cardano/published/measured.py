@@ -13,7 +13,7 @@ from chainmark.stats.threads import worker_threads
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.cardano import facts
 from chainmark.systems.cardano.accounting import LineCounts
-from chainmark.systems.cardano.analyse import Blocks, HostTrace
+from chainmark.systems.cardano.analyse import Blocks, HostTrace, ToldChain
 from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.filters import FilterCondition, slot_test
 from chainmark.systems.cardano.published.figures import (
@@ -32,38 +32,41 @@ from chainmark.systems.cardano.slots import HostSlots, metrics_of, survey
 from chainmark.systems.cardano.spans import span_samples
 
 PUBLISHED = Rules(published=True)
-_BLOCKS = ("block", "block_peer", "host")
 # What the published analysis keeps and shows in no report: its name by our metric's, and by the decoder's column.
 _UNSHOWN = {"block_io_percent": "CentiBlkIO", "utxo_entries": "cdfUtxo"}
 _COLUMNS = {"leads": "cdfLeads", "threads": "Threads"}
 
 
-def keep_published(run: UnfinishedRun, hosts: Sequence[HostTrace], known: facts.Subjects, catalogue: Catalogue) -> None:
+def keep_published(
+    run: UnfinishedRun, hosts: Sequence[HostTrace], told: ToldChain, known: facts.Subjects, catalogue: Catalogue
+) -> None:
     """Write the figures by the published rules into the run.
 
     Args:
         run: that the hosts are of.
         hosts: as decoded by the published rules.
+        told: what their lines tell of the chain.
         known: what the run is known by under its own rules.
         catalogue: how the published analysis calls the metrics.
     """
-    published_figures = measured_figures(hosts, known, catalogue)
+    published_figures = measured_figures(hosts, told, known, catalogue)
     run.write_figures(FIGURES, published_figures.frame(), FIGURES_SCHEMA)
     run.write_figures(FACTS, published_figures.facts_frame(), FACTS_SCHEMA)
 
 
-def measured_figures(hosts: Sequence[HostTrace], known: facts.Subjects, catalogue: Catalogue) -> PublishedFigures:
+def measured_figures(
+    hosts: Sequence[HostTrace], told: ToldChain, known: facts.Subjects, catalogue: Catalogue
+) -> PublishedFigures:
     """The same, without a run to write them into."""
     genesis, conditions = known.genesis, known.conditions
     ordered = sorted(hosts, key=lambda host: host.name)
-    blocks = Blocks(ordered, genesis, conditions, PUBLISHED, {})
+    blocks = Blocks(ordered, genesis, conditions, PUBLISHED, {}, told=told)
     slots = [survey(host.name, host.slots, conditions) for host in ordered if host.slots is not None]
     host_slots = [host for host in slots if host.kept]
     names = {metric.id: metric.published_id or _UNSHOWN.get(metric.id, "") for metric in catalogue.metrics}
     figures: dict[str, Figure] = {}
-    for population, frame in blocks.samples().items():
-        if population in _BLOCKS:
-            figures |= {names[column]: _cdf(frame[column]) for column in frame.columns if names.get(column)}
+    for frame in blocks.samples_of_blocks().values():
+        figures |= {names[column]: _cdf(frame[column]) for column in frame.columns if names.get(column)}
     if host_slots:
         figures |= _over_hosts(host_slots, conditions, genesis, names)
     chain = _Domain(
@@ -84,25 +87,26 @@ def measured_figures(hosts: Sequence[HostTrace], known: facts.Subjects, catalogu
 
 
 def _cdf(samples: pl.Series) -> Cdf:
-    return cdf_of(samples.drop_nulls().cast(pl.Float64).to_numpy())
+    known = samples.drop_nulls() if samples.null_count() else samples
+    return cdf_of(known.cast(pl.Float64).to_numpy())
 
 
 def _over_hosts(
     hosts: Sequence[HostSlots], conditions: Sequence[FilterCondition], genesis: Genesis, names: Mapping[str, str]
 ) -> dict[str, Figure]:
     """Every figure of slots, and of the spans among them."""
-    spans = span_samples(hosts, conditions, genesis, PUBLISHED)
+    spans = span_samples(hosts, conditions, genesis, PUBLISHED).partition_by("host", as_dict=True, include_key=False)
 
     def of_host(host: HostSlots) -> dict[str, Cdf]:
         wanted = {names[metric]: value for metric, value in metrics_of(host, PUBLISHED).items() if names.get(metric)}
         wanted |= {name: pl.col(column) for column, name in _COLUMNS.items()}
         frame = pl.scan_parquet(host.path).filter(slot_test(conditions)).select(**wanted).collect()
-        own = spans.filter(pl.col("host") == host.name)
+        own = spans[(host.name,)]  # a host without a span has a row, too
         result = {name: _cdf(frame[name]) for name in wanted}
         result["cdfHostSlots"] = cdf_of([(host.last or 0) - (host.first or 0)])
         return result | {names[metric]: _cdf(own[metric]) for metric in own.columns if names.get(metric)}
 
-    with worker_threads() as pool:
+    with worker_threads(max(host.kept for host in hosts)) as pool:
         reported = dict(zip([host.name for host in hosts], pool.map(of_host, hosts), strict=True))
     first = next(iter(reported.values()))
     return {name: OverHosts({host: figures[name] for host, figures in reported.items()}) for name in first}
