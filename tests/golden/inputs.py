@@ -35,11 +35,11 @@ from chainmark.systems.cardano.published.document import published_document
 from chainmark.systems.cardano.published.joined import compare_published
 from chainmark.systems.cardano.published.results import PublishedReport, ReportStyle
 from chainmark.systems.cardano.published.text import worded
-from chainmark.systems.cardano.trails.document import trail_document
-from chainmark.systems.cardano.trails.follower import Follower
-from chainmark.systems.cardano.trails.tails import tails_of
-from chainmark.systems.cardano.trails.trace import BlockTrace
-from chainmark.systems.cardano.trails.trail import trails_of
+from chainmark.systems.trails.document import trail_document
+from chainmark.systems.trails.follower import Follower
+from chainmark.systems.trails.tails import tails_of
+from chainmark.systems.trails.trace import Trace
+from chainmark.systems.trails.trail import trails_of
 from chainmark.systems.cardano.verified.document import verification_document
 from chainmark.systems.cometbft.saturation.document import SaturationReport
 from chainmark.systems.cometbft.saturation.evaluation import saturation_report
@@ -119,7 +119,7 @@ def followed() -> Comparison:
 
 
 @cache
-def story(name: str) -> BlockTrace:
+def story(name: str) -> Trace:
     """The life of one block; ``b3`` has a rival, ``b4`` a host that does not tell of a stage."""
     run, _ = _followable()
     return Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).story(key_of(name))

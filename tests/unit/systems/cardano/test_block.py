@@ -9,7 +9,7 @@ import pytest
 
 from chainmark.core.errors import UsageError
 from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.cardano.trails.trace import BlockTrace
+from chainmark.systems.trails.trace import Trace
 
 from tests.unit.cli.commands import chainmark
 from tests.unit.store.trail_runs import SLOW, Lives, key_of, sealed, trail, write_logs
@@ -35,9 +35,9 @@ def own_store(run: SealedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHAINMARK_STORE", str(run.path.parents[1]))
 
 
-def told(*arguments: str) -> BlockTrace:
+def told(*arguments: str) -> Trace:
     """The story on stdout."""
-    return BlockTrace.model_validate_json(chainmark(*arguments, "--json").stdout)
+    return Trace.model_validate_json(chainmark(*arguments, "--json").stdout)
 
 
 def test_a_block_is_shown_by_height_and_by_hash(run: SealedRun) -> None:
@@ -96,7 +96,7 @@ def test_every_rendering_is_written_with_the_lines(lives: Lives, tmp_path: Path)
     assert (tmp_path / "b.pdf").read_bytes().startswith(b"%PDF")
     assert f'{{"what":"forged","block":"{key_of("b2")}"}}' in (tmp_path / "b.md").read_text()
     assert "&#34;what&#34;:&#34;forged&#34;" in (tmp_path / "b.html").read_text()
-    assert BlockTrace.model_validate_json((tmp_path / "b.json").read_text()).log_lines
+    assert Trace.model_validate_json((tmp_path / "b.json").read_text()).log_lines
 
 
 @pytest.mark.parametrize(

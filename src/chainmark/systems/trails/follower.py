@@ -15,15 +15,15 @@ from chainmark.core import units
 from chainmark.core.caveats import caveats_of
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import Fact, Manifest
-from chainmark.systems.cardano.trails.trace import (
-    BlockTrace,
+from chainmark.systems.trails.trace import (
+    Trace,
     MissingStage,
     Neighbour,
     TracePlace,
     follow_command,
     short_key,
 )
-from chainmark.systems.cardano.trails.trail import Trail
+from chainmark.systems.trails.trail import Trail
 
 _NS_PER_S = 1_000_000_000
 _MOST_DIGITS = 18  # of a number that a column of 64 bits can hold
@@ -86,11 +86,11 @@ class Follower:
             )
         return result[0]
 
-    def story(self, key: str) -> BlockTrace:
+    def story(self, key: str) -> Trace:
         """The story of a thing that is there."""
         return self.stories([key])[key]
 
-    def stories(self, keys: Iterable[str]) -> dict[str, BlockTrace]:
+    def stories(self, keys: Iterable[str]) -> dict[str, Trace]:
         """The stories of those of the keys that are there, in two readings of the events however many they are."""
         wanted = sorted(set(keys))
         where = pl.col(self._trail.key).is_in(wanted)
@@ -180,7 +180,7 @@ class Follower:
             self._everywhere = sorted(self._events.select(self._trail.place).unique().collect().to_series().to_list())
         return self._everywhere
 
-    def _trace(self, key: str, by_key: Mapping[str, Sequence[Row]]) -> BlockTrace:
+    def _trace(self, key: str, by_key: Mapping[str, Sequence[Row]]) -> Trace:
         trail, rows = self._trail, by_key[key]
         number = _first(rows, self._number_column)
         base_ns, base_label = self._base(rows)
@@ -195,7 +195,7 @@ class Follower:
             other for other in by_key if other != key and number is not None and number == self._number(by_key[other])
         ]
         manifest = self._manifest
-        return BlockTrace(
+        return Trace(
             run_id=manifest.run_id,
             subject=f"{manifest.subject.name} {manifest.subject.version}",
             trail_id=trail.id,

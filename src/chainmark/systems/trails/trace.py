@@ -106,7 +106,7 @@ class RegionMap(BaseModel):
     unknown: int = 0
 
 
-class BlockTrace(BaseModel):
+class Trace(BaseModel):
     """One thing's way through a run.
 
     Attributes:

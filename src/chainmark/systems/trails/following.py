@@ -10,16 +10,16 @@ from chainmark.store.log_lines import find_log, read_lines
 from chainmark.store.runs import SealedRun
 from chainmark.systems.capabilities import FollowRequest
 from chainmark.systems.cardano.network import known_network
-from chainmark.systems.cardano.trails.follower import Follower
-from chainmark.systems.cardano.trails.regions import region_map
-from chainmark.systems.cardano.trails.trace import BlockTrace, LogLine, TracePlace
-from chainmark.systems.cardano.trails.trail import Trail, trails_of
+from chainmark.systems.trails.follower import Follower
+from chainmark.systems.trails.regions import region_map
+from chainmark.systems.trails.trace import Trace, LogLine, TracePlace
+from chainmark.systems.trails.trail import Trail, trails_of
 
 _SLOWEST = 3
 _LISTED = 3
 
 
-def follow(run: SealedRun, order: FollowRequest) -> BlockTrace:
+def follow(run: SealedRun, order: FollowRequest) -> Trace:
     """The story of one thing of a run.
 
     Raises:
@@ -53,7 +53,7 @@ def _trail(run: SealedRun, trail_id: str) -> Trail:
     raise UsageError(f"run `{run.run_id}` has no trail `{trail_id}`", f"it has {known}")
 
 
-def _asked(trace: BlockTrace, hosts: Sequence[str]) -> list[TracePlace]:
+def _asked(trace: Trace, hosts: Sequence[str]) -> list[TracePlace]:
     known = {place.place: place for place in trace.places}
     for host in hosts:
         if host in trace.absent:
@@ -63,13 +63,13 @@ def _asked(trace: BlockTrace, hosts: Sequence[str]) -> list[TracePlace]:
     return [place for place in trace.places if place.place in hosts]
 
 
-def _known_hint(trace: BlockTrace) -> str:
+def _known_hint(trace: Trace) -> str:
     names = sorted(place.place for place in trace.places)
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return f"{trace.name} is known to {', '.join(names[:_LISTED])}{more}"
 
 
-def _telling(trace: BlockTrace) -> list[TracePlace]:
+def _telling(trace: Trace) -> list[TracePlace]:
     """The places whose lines say most: those in a role of their own, and the last ones to get to the end."""
     roles = [place.role for place in trace.places]
     ended = [place for place in trace.places if place.seconds[trace.end] is not None]
@@ -79,7 +79,7 @@ def _telling(trace: BlockTrace) -> list[TracePlace]:
     ]  # fmt: skip
 
 
-def _log_lines(trace: BlockTrace, places: Sequence[TracePlace], folder: Path) -> list[LogLine]:
+def _log_lines(trace: Trace, places: Sequence[TracePlace], folder: Path) -> list[LogLine]:
     """The lines of those places, read from the files and checked to be of this thing."""
     wanted = [
         (place, stage, trace.files[file], line)
@@ -105,7 +105,7 @@ def _log_lines(trace: BlockTrace, places: Sequence[TracePlace], folder: Path) ->
     return log_lines
 
 
-def _line_text(trace: BlockTrace, line: int, texts: dict[int, str] | None) -> tuple[str, str]:
+def _line_text(trace: Trace, line: int, texts: dict[int, str] | None) -> tuple[str, str]:
     """A line of a file, and why it is not what it was, if so; no texts: the file is not there."""
     if texts is None:
         return "", "this file is not there"

@@ -9,9 +9,9 @@ from chainmark.core.verdict import Verdict, shown
 from chainmark.core.wording import cut, first_sentence, some_of
 from chainmark.report.blocks import Block, Column, Listing, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
-from chainmark.systems.cardano.trails.regions import regions_section
-from chainmark.systems.cardano.trails.timeline import Times, log_place, reported_stages, timeline_chart, times_of
-from chainmark.systems.cardano.trails.trace import BlockTrace, Neighbour, short_key
+from chainmark.systems.trails.regions import regions_section
+from chainmark.systems.trails.timeline import Times, log_place, reported_stages, timeline_chart, times_of
+from chainmark.systems.trails.trace import Trace, Neighbour, short_key
 
 UNSTATED = "not logged"
 _LONGEST = "max"
@@ -19,7 +19,7 @@ _LONG_FACT = 32  # what a table has room for; what is longer is told below it
 _NAMED = 8
 
 
-def trail_document(trace: BlockTrace) -> Document:
+def trail_document(trace: Trace) -> Document:
     """Lay out a story."""
     listing: list[Block] = [_listing(trace)] if trace.log_lines else []
     sections = [
@@ -43,7 +43,7 @@ def trail_document(trace: BlockTrace) -> Document:
     )
 
 
-def sentence(trace: BlockTrace) -> str:
+def sentence(trace: Trace) -> str:
     """Who was last, by how much, what took longest there, and which log line to read."""
     axis = times_of(trace)
     end = trace.stages[trace.end]
@@ -74,7 +74,7 @@ def sentence(trace: BlockTrace) -> str:
     return first_sentence(text, waited, next_step=read)
 
 
-def facts_table(trace: BlockTrace) -> Table:
+def facts_table(trace: Trace) -> Table:
     """What is known of the thing."""
     facts = [(fact.label, fact.value) for fact in trace.facts]
     if trace.number is not None:
@@ -86,7 +86,7 @@ def facts_table(trace: BlockTrace) -> Table:
     return Table("facts", f"The {trace.label}", words("", ""), short, notes=long)
 
 
-def _usual_table(trace: BlockTrace) -> list[Table]:
+def _usual_table(trace: Trace) -> list[Table]:
     """When the half of the places had told each stage, beside the median of all such things."""
     axis = times_of(trace)
     rows = []
@@ -104,7 +104,7 @@ def _usual_table(trace: BlockTrace) -> list[Table]:
     return [Table("usual", f"Against the median {trace.label}, {axis.title}", columns, rows, [note])]
 
 
-def places_table(trace: BlockTrace, id_: str = "places", *, sortable: bool = True) -> Table:
+def places_table(trace: Trace, id_: str = "places", *, sortable: bool = True) -> Table:
     """Every stage's time at every place, with the time since the stage before."""
     axis = times_of(trace)
     stages = reported_stages(trace)
@@ -129,7 +129,7 @@ def places_table(trace: BlockTrace, id_: str = "places", *, sortable: bool = Tru
     return Table(id_, f"{axis.title}", columns, rows, notes, sortable=sortable, tails="times since the stage before")
 
 
-def _time(trace: BlockTrace, axis: Times, index: int, stage: int, *, is_silent: bool) -> TableCell:
+def _time(trace: Trace, axis: Times, index: int, stage: int, *, is_silent: bool) -> TableCell:
     place = trace.places[index]
     second, step = place.seconds[stage], place.steps[stage]
     if second is None:
@@ -139,7 +139,7 @@ def _time(trace: BlockTrace, axis: Times, index: int, stage: int, *, is_silent: 
     return TableCell(axis.text(second), tail, emphasis="caution" if slowest else "plain")
 
 
-def _log_tables(trace: BlockTrace) -> list[Table]:
+def _log_tables(trace: Trace) -> list[Table]:
     """The lines of every file, stage by stage."""
     stages = reported_stages(trace)
     rows = []
@@ -158,7 +158,7 @@ def _log_tables(trace: BlockTrace) -> list[Table]:
     return [Table("logs", "Line of each stage, in the folder that was imported", columns, rows, sortable=True)]
 
 
-def _listing(trace: BlockTrace) -> Listing:
+def _listing(trace: Trace) -> Listing:
     entries = []
     for line in trace.log_lines:
         problem = f": {line.problem}" if line.problem else ""
@@ -167,7 +167,7 @@ def _listing(trace: BlockTrace) -> Listing:
     return Listing("lines", "The lines", entries)
 
 
-def missing(trace: BlockTrace) -> list[str]:
+def missing(trace: Trace) -> list[str]:
     """What the story lacks, who else has its number, and how to see it again."""
     notes = []
     places = f"{trace.place_label}s"
@@ -183,7 +183,7 @@ def missing(trace: BlockTrace) -> list[str]:
     return [*notes, f"To see it again: {trace.command}"]
 
 
-def _rival(trace: BlockTrace, other: Neighbour) -> str:
+def _rival(trace: Trace, other: Neighbour) -> str:
     facts = ", ".join(f"{fact.label} {fact.value}" for fact in other.facts)
     known = f"known to {units.plural(other.places, trace.place_label)}"
     number = f"{trace.number_label or 'number'} {trace.number}"

@@ -10,11 +10,11 @@ from chainmark.compare.sides import SelectedRuns
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.metric import Better, Metric, Population
 from chainmark.stats.description import TAIL_SAMPLES
-from chainmark.systems.cardano.trails.followed import Tails
-from chainmark.systems.cardano.trails.follower import Follower
-from chainmark.systems.cardano.trails.results import Tail, TailSample
-from chainmark.systems.cardano.trails.trace import BlockTrace, follow_command
-from chainmark.systems.cardano.trails.trail import Trail, trails_of
+from chainmark.systems.trails.followed import Tails
+from chainmark.systems.trails.follower import Follower
+from chainmark.systems.trails.results import Tail, TailSample
+from chainmark.systems.trails.trace import Trace, follow_command
+from chainmark.systems.trails.trail import Trail, trails_of
 
 MOST_STORIES = 12  # of a comparison: one of a cluster of 52 hosts takes 20 kB
 
@@ -60,7 +60,7 @@ def tails_of(sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Tails | Non
         return None
     followers = _followers(tails)
     chosen = _chosen(tails)
-    stories: list[BlockTrace] = []
+    stories: list[Trace] = []
     place_of: dict[tuple[str, str, str], int] = {}
     for (run_id, trail_id), follower in followers.items():
         reported = follower.stories([key for run, trail, key in chosen if (run, trail) == (run_id, trail_id)])
