@@ -48,6 +48,7 @@ from chainmark.serve.workloads import Card, GatingFigure, Workload, card_of, wor
 from chainmark.store.live import live_searches
 from chainmark.store.runs import SealedRun
 from chainmark.systems.base import load_system, system_names
+from chainmark.systems.capabilities import FollowableSystem
 
 Asked = Mapping[str, Sequence[str]]
 _CARDS = 24  # on the first page: the workloads that were measured last
@@ -363,24 +364,32 @@ class Site:
 
     # ---- what happened to one sample --------------------------------------------------------------------------------
     def follow(self, asked: Asked) -> Page:
-        """The life of one block, or of anything else that a run's catalogue has a trail of."""
+        """The life of one block, or of anything else that can be followed in a run; without a key, the slowest."""
         run_id, key, trail = (next(iter(asked.get(name, ())), "") for name in ("run", "key", "trail"))
-        self.sealed(run_id)
-        document = self._document(("follow", run_id, trail, key), lambda: self._followed(run_id, key, trail or "block"))
-        above = self._trails(run_id) + part("chosen", [("The run", f"/runs/{quote(run_id)}")])
-        return Page(document, "Runs", above + replay(document.charts()))
+        trail = trail or next(iter(self._followable(self.sealed(run_id))), "block")
+        document = self._document(("follow", run_id, trail, key), lambda: self._followed(run_id, key or None, trail))
+        links = [("The run", f"/runs/{quote(run_id)}")]
+        above = self._trails(run_id) + part("chosen", links)
+        return Page(document, "Runs", above + (replay(document.charts()) if key else Markup()))
 
-    def _followed(self, run_id: str, key: str, trail: str) -> Document:
+    def _followed(self, run_id: str, key: str | None, trail: str) -> Document:
         """With the log lines, from the first folder that has them."""
-        for folder in self._logs:
+        for folder in self._logs if key else ():
             with suppress(ChainmarkError):
                 return block(run_id, key, trail=trail, lines=folder, store=self.store)
         return block(run_id, key, trail=trail, store=self.store)
 
     def _trails(self, run_id: str) -> Markup:
-        """The form that asks for one of the things that the run's catalogue has trails of."""
-        trails = [str(trail.get("id", "")) for trail in self.store.run(run_id).catalogue.trails]
+        """The form that asks for one of the things that can be followed in a run, and the way to the slowest."""
+        trails = self._followable(self.store.run(run_id))
         return part("trail_form", run_id, trails) if trails else Markup()
+
+    @staticmethod
+    def _followable(run: SealedRun) -> Sequence[str]:
+        """What can be followed in a run; nothing where its system is not installed."""
+        name = run.manifest.subject.system
+        system = load_system(name) if name in system_names() else None
+        return system.followed(run) if isinstance(system, FollowableSystem) else []
 
     # ---- what the metrics are ---------------------------------------------------------------------------------------
     def metrics(self, asked: Asked) -> Page:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from chainmark.core import units
-from chainmark.core.catalogue import Catalogue
+from chainmark.core.catalogue import Catalogue, FollowedBy
 from chainmark.core.distribution import STANDARD_CENTILES
 from chainmark.core.metric import Better, Metric, MetricChart, Population
 from chainmark.stats.bootstrap import generator
@@ -44,6 +44,7 @@ DIGITS = 6  # of a coordinate: more than a screen or a page can show
 _BANDS = "bands"  # what resamples are drawn for
 _TAIL = (0.999, 1.0)
 _LARGE_ROWS = 1_000_000  # of a population: its metrics are described one after another, to hold the columns of one
+_KEY = "key of the thing"
 _FEW_ROWS = 512  # looked at first: most tails are of different things
 
 
@@ -143,7 +144,12 @@ class _Rows:
     """The rows of a population, and what all its metrics share."""
 
     def __init__(
-        self, ordered: OrderedSamples, population: Population, source: SampleSource, followed_by: list[str], seed: int
+        self,
+        ordered: OrderedSamples,
+        population: Population,
+        source: SampleSource,
+        followed_by: FollowedBy | None,
+        seed: int,
     ) -> None:
         self._ordered = ordered
         self._population = population
@@ -212,14 +218,17 @@ class _Rows:
         return {key: means_of(column, values) for key, column in self._coded.items()}
 
     def _tail(self, metric: Metric) -> list[Extreme]:
-        frame = self._source.samples(self._population.id, [*self._followed_by, metric.id])
-        keys = [name for name in self._followed_by if name in frame.columns]
-        if not keys or keys[0] != self._followed_by[0]:
+        followed = self._followed_by
+        if followed is None:
             return []
-        rows = _tail_rows(frame, keys, metric.id, lowest=metric.better is Better.HIGHER)
+        places = [] if followed.place is None else [followed.place]
+        frame = self._source.samples(self._population.id, [*followed.key, *places, metric.id])
+        if any(name not in frame.columns for name in followed.key):
+            return []
+        places = [name for name in places if name in frame.columns]
+        rows = _tail_rows(frame, followed.key, places, metric.id, lowest=metric.better is Better.HIGHER)
         return [
-            Extreme(row[keys[0]], row[keys[1]] if len(keys) > 1 else "", units.rounded(row[metric.id], DIGITS))
-            for row in rows
+            Extreme(row[_KEY], row[places[0]] if places else "", units.rounded(row[metric.id], DIGITS)) for row in rows
         ]
 
 
@@ -232,10 +241,17 @@ def _moments(ascending: FloatArray) -> tuple[float, float]:
     return mean, float(squares.sum())
 
 
-def _tail_rows(frame: pl.DataFrame, keys: Sequence[str], column: str, *, lowest: bool) -> list[dict[str, Any]]:
-    """The most extreme rows, each of another first key; equal ones in the order of the keys."""
+def joined_key(columns: Sequence[str], name: str) -> pl.Expr:
+    """What names a thing, as one text: "3", or "0-1234" of several columns."""
+    return pl.concat_str([pl.col(column).cast(pl.String) for column in columns], separator="-").alias(name)
+
+
+def _tail_rows(
+    frame: pl.DataFrame, key: Sequence[str], places: Sequence[str], column: str, *, lowest: bool
+) -> list[dict[str, Any]]:
+    """The most extreme rows, each of another thing; equal ones in the order of the keys, then of the places."""
     value = pl.col(column).cast(pl.Float64)
-    sound = frame.select(*keys, value).filter(value.is_finite())
+    sound = frame.select(*key, *places, value).filter(value.is_finite())
     results: list[dict[str, Any]] = []
     for rows in (_FEW_ROWS, sound.height):
         outermost = sound
@@ -245,9 +261,9 @@ def _tail_rows(frame: pl.DataFrame, keys: Sequence[str], column: str, *, lowest:
             outermost = sound.filter(pl.col(column) <= edge if lowest else pl.col(column) >= edge)
         results = (
             outermost.lazy()
-            .select(*(pl.col(name).cast(pl.String) for name in keys), column)
-            .sort([column, *keys], descending=[not lowest, *(False for _ in keys)])
-            .unique(keys[0], keep="first", maintain_order=True)
+            .select(joined_key(key, _KEY), *(pl.col(name).cast(pl.String) for name in places), column)
+            .sort([column, _KEY, *places], descending=[not lowest, False, *(False for _ in places)])
+            .unique(_KEY, keep="first", maintain_order=True)
             .head(TAIL_SAMPLES)
             .collect()
             .to_dicts()

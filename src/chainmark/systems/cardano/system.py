@@ -150,12 +150,19 @@ class Cardano:
 
         return evidence_document(evidence(documents, order, progress, self.catalogue()))
 
+    def followed(self, run: SealedRun) -> Sequence[str]:
+        """Blocks, where the run was made from logs."""
+        from chainmark.systems.trails.trail import trails_of
+
+        return [trail.id for trail in trails_of(run.catalogue)]
+
     def follow(self, run: SealedRun, order: FollowRequest) -> Document:
         """What every host did with one block."""
-        from chainmark.systems.trails.document import trail_document
-        from chainmark.systems.trails.following import follow
+        from chainmark.systems.cardano.network import known_network
+        from chainmark.systems.trails.following import followed
 
-        return trail_document(follow(run, order))
+        known = known_network(run)
+        return followed(run, order, trips=known.round_trips if known else [])
 
     def tails(self, sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Followed | None:
         """The blocks in the tails of a comparison, and the lives of some of them."""

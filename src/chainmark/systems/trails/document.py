@@ -11,9 +11,9 @@ from chainmark.report.blocks import Block, Column, Listing, Section, Table, Tabl
 from chainmark.report.document import Document
 from chainmark.systems.trails.regions import regions_section
 from chainmark.systems.trails.timeline import Times, log_place, reported_stages, timeline_chart, times_of
-from chainmark.systems.trails.trace import Trace, Neighbour, short_key
+from chainmark.systems.trails.trace import Neighbour, Trace, follow_command, short_key
 
-UNSTATED = "not logged"
+UNSTATED, NOT_REACHED, NOT_OBSERVED = "not logged", "not reached", "not observed"
 _LONGEST = "max"
 _LONG_FACT = 32  # what a table has room for; what is longer is told below it
 _NAMED = 8
@@ -22,10 +22,15 @@ _NAMED = 8
 def trail_document(trace: Trace) -> Document:
     """Lay out a story."""
     listing: list[Block] = [_listing(trace)] if trace.log_lines else []
+    if trace.place_label:
+        stages: list[Block] = [*_usual_table(trace)]
+        places: list[Block] = [places_table(trace)]
+    else:
+        stages, places = [stages_table(trace)], []
     sections = [
-        Section("whole", "What happened", [facts_table(trace), timeline_chart(trace), *_usual_table(trace)]),
+        Section("whole", "What happened", [facts_table(trace), timeline_chart(trace), *stages]),
         regions_section(trace),
-        Section("places", f"{trace.place_label.capitalize()} by {trace.place_label}", [places_table(trace)]),
+        Section("places", f"{trace.place_label.capitalize()} by {trace.place_label}", places),
         Section("logs", "Where the logs say so", _log_tables(trace)),
         Section("lines", "Lines of the logs", listing),
     ]
@@ -45,6 +50,8 @@ def trail_document(trace: Trace) -> Document:
 
 def sentence(trace: Trace) -> str:
     """Who was last, by how much, what took longest there, and which log line to read."""
+    if not trace.place_label:
+        return _whole_sentence(trace)
     axis = times_of(trace)
     end = trace.stages[trace.end]
     reached = [
@@ -72,6 +79,63 @@ def sentence(trace: Trace) -> str:
     read = f"read {line}" if line else f"see its log around “{trace.stages[stage]}”"
     waited = f"it waited longest, {axis.with_unit(longest)}, for “{trace.stages[stage]}”"
     return first_sentence(text, waited, next_step=read)
+
+
+def _whole_sentence(trace: Trace) -> str:
+    """Of a thing without places: when it got to the end, or to which stage it got, and what took longest."""
+    axis, place, usual = times_of(trace), trace.places[0], usual_of(trace, trace.last)
+    second = place.seconds[trace.last] or 0.0
+    when = f"{axis.with_unit(second)} after its {trace.base_label}"
+    if not trace.is_done or trace.last < len(trace.stages) - 1:
+        return first_sentence(
+            f"{trace.name} ended as “{trace.outcome}”; it got to “{trace.stages[trace.last]}”, {when}"
+        )
+    beside = "" if usual is None else f", {difference(axis, second - usual)} the median {trace.label}"
+    waited = waited_for(trace)
+    longest = f"it waited longest, {axis.with_unit(waited[0])}, for “{trace.stages[waited[1]]}”" if waited else ""
+    return first_sentence(f"{trace.name} was {trace.stages[trace.last]} {when}{beside}", longest)
+
+
+def usual_of(trace: Trace, stage: int) -> float | None:
+    """The median of a stage over all such things; None where it is not known."""
+    return trace.usual_s[stage] if stage < len(trace.usual_s) else None
+
+
+def difference(axis: Times, seconds: float) -> str:
+    """How much later or sooner than another time."""
+    return f"{axis.with_unit(abs(seconds))} {'later' if seconds >= 0.0 else 'sooner'} than"
+
+
+def waited_for(trace: Trace) -> tuple[float, int] | None:
+    """The longest step of a thing without places, s, and its stage; None where no step took time."""
+    steps = [(step, stage) for stage, step in enumerate(trace.places[0].steps) if step is not None and step > 0.0]
+    return max(steps, default=None)
+
+
+def stages_table(trace: Trace, id_: str = "stages") -> Table:
+    """Every stage of a thing without places, beside the median of all such things."""
+    # A step of some µs is seen next to one of seconds.
+    axis = Times(units.DisplayUnit("ms", 1e3), 3, f"ms after {trace.base_label}")
+    place, longest = trace.places[0], waited_for(trace)
+    rows = []
+    for stage, second in enumerate(place.seconds):
+        usual = usual_of(trace, stage)
+        apart = None if second is None or usual is None else second - usual
+        absent = TableCell(NOT_REACHED if stage > trace.last else NOT_OBSERVED, emphasis="caution")
+        is_longest = longest is not None and stage == longest[1]
+        rows.append(
+            row_of(
+                trace.stages[stage],
+                absent if second is None else axis.text(second),
+                TableCell(axis.text(place.steps[stage]), emphasis="caution" if is_longest else "plain"),
+                axis.text(usual),
+                axis.text(apart, signed=True),
+            )
+        )
+    columns = [*words("stage"), *map(Column, (f"this {trace.label}", "since the stage before",
+               f"median {trace.label}", "difference"))]  # fmt: skip
+    note = f"Medians over the {trace.label}s {trace.counted_label or 'of the run'}." if trace.usual_s else ""
+    return Table(id_, f"Stages, {axis.title}", columns, rows, [note] if note else [])
 
 
 def facts_table(trace: Trace) -> Table:
@@ -180,6 +244,8 @@ def missing(trace: Trace) -> list[str]:
         for item in trace.untold
     ]
     notes += [_rival(trace, other) for other in trace.neighbours]
+    if not trace.place_label:
+        notes.append(f"The slowest of the run: {follow_command(trace.trail_id, trace.run_id)}")
     return [*notes, f"To see it again: {trace.command}"]
 
 

@@ -26,7 +26,7 @@ from chainmark.report.blocks import (
     words,
 )
 from chainmark.report.phrases import Phrase, Phrases
-from chainmark.systems.trails.document import missing, places_table, sentence
+from chainmark.systems.trails.document import missing, places_table, sentence, stages_table
 from chainmark.systems.trails.results import Tail, TailSample
 from chainmark.systems.trails.timeline import timeline_chart
 from chainmark.systems.trails.trace import Trace, short_key
@@ -143,7 +143,7 @@ def _life(trace: Trace, anchor: str) -> Details:
     blocks: list[Block] = [
         Remarks(f"{anchor}-told", "", [sentence(trace), facts]),
         figure,
-        places_table(trace, f"{anchor}-places"),
+        places_table(trace, f"{anchor}-places") if trace.place_label else stages_table(trace, f"{anchor}-stages"),
         Remarks(f"{anchor}-notes", "", missing(trace)),
     ]
     return Details(anchor, f"Life of {trace.name}, {trace.subject}", blocks, media=HTML)

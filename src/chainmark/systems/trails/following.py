@@ -2,35 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import polars as pl
+
+from chainmark.core.caveats import caveats_of
 from chainmark.core.errors import UsageError
+from chainmark.report.document import Document
 from chainmark.store.log_lines import find_log, read_lines
 from chainmark.store.runs import SealedRun
 from chainmark.systems.capabilities import FollowRequest
-from chainmark.systems.cardano.network import known_network
+from chainmark.systems.trails.document import trail_document
 from chainmark.systems.trails.follower import Follower
-from chainmark.systems.trails.regions import region_map
-from chainmark.systems.trails.trace import Trace, LogLine, TracePlace
+from chainmark.systems.trails.regions import RoundTrip, region_map
+from chainmark.systems.trails.slowest import slowest_document
+from chainmark.systems.trails.trace import LogLine, SlowestTraces, Trace, TracePlace, follow_command
 from chainmark.systems.trails.trail import Trail, trails_of
 
 _SLOWEST = 3
 _LISTED = 3
 
+EventsOf = Callable[[SealedRun, Trail], pl.LazyFrame | None]
+"""The rows of a trail, of one run; None where it has none."""
 
-def follow(run: SealedRun, order: FollowRequest) -> Trace:
-    """The story of one thing of a run.
+
+def sealed_events(run: SealedRun, trail: Trail) -> pl.LazyFrame | None:
+    """The events as they were sealed."""
+    return run.scan_events(trail.events)
+
+
+def followed(
+    run: SealedRun,
+    order: FollowRequest,
+    *,
+    trails: Sequence[Trail] | None = None,
+    events_of: EventsOf = sealed_events,
+    trips: Sequence[RoundTrip] = (),
+) -> Document:
+    """The story of one thing of a run, or its slowest things, as a document.
+
+    Args:
+        run: it is of.
+        order: what is asked for.
+        trails: that the run has; None: those of its catalogue.
+        events_of: gives the rows of a trail.
+        trips: round trips between the regions of its hosts.
 
     Raises:
         UsageError: there is no such thing, host or file, or the run keeps nothing that could be followed.
     """
-    trail = _trail(run, order.trail)
-    follower = Follower(run.scan_events(trail.events), trail, run.manifest)
-    story = follower.story(follower.find(order.key))
-    regions, senders = (follower.of_places(story.key, column) for column in (trail.region, trail.sender))
-    known = known_network(run)
-    story.region_map, story.no_map = region_map(story, regions, senders, known.round_trips if known else [])
+    trail = _trail(run, trails_of(run.catalogue) if trails is None else trails, order.trail)
+    events = events_of(run, trail)
+    if events is None:
+        raise _nothing_kept(run, trail.id)
+    follower = Follower(events, trail, run.manifest)
+    if order.key is None:
+        return slowest_document(_slowest(run, trail, follower, order.most))
+    return trail_document(_story(trail, follower, order, trips))
+
+
+def _slowest(run: SealedRun, trail: Trail, follower: Follower, most: int) -> SlowestTraces:
+    slowest, others = follower.slowest(most), follower.others(most)
+    stories = follower.stories([*slowest, *others])
+    usual = follower.usual_s()
+    for story in stories.values():
+        story.usual_s = usual
+    total, counted = follower.size()
+    return SlowestTraces(
+        run_id=run.run_id,
+        subject=follower.subject,
+        trail_id=trail.id,
+        label=trail.label,
+        total=total,
+        counted=counted,
+        counted_label=trail.main_label,
+        outcomes=follower.outcomes(),
+        done=trail.done,
+        slowest=[stories[key] for key in slowest],
+        others=[stories[key] for key in others],
+        listed=[trail.facts[column] for column in trail.listed if column in trail.facts],
+        command=follow_command(trail.id, run.run_id),
+        caveats=caveats_of([run.manifest]),
+    )
+
+
+def _story(trail: Trail, follower: Follower, order: FollowRequest, trips: Sequence[RoundTrip]) -> Trace:
+    story = follower.story(follower.find(order.key or ""))
+    if trail.place is not None:
+        regions, senders = (follower.of_places(story.key, column) for column in (trail.region, trail.sender))
+        story.region_map, story.no_map = region_map(story, regions, senders, trips)
     story.usual_s = follower.usual_s()
     asked = _asked(story, order.hosts)
     story.shown = [place.place for place in asked]
@@ -39,21 +100,26 @@ def follow(run: SealedRun, order: FollowRequest) -> Trace:
     return story
 
 
-def _trail(run: SealedRun, trail_id: str) -> Trail:
-    trails = trails_of(run.catalogue)
+def _trail(run: SealedRun, trails: Sequence[Trail], trail_id: str) -> Trail:
     trail = next((trail for trail in trails if trail.id == trail_id), None)
     if trail is not None:
         return trail
     if not trails:
-        raise UsageError(
-            f"run `{run.run_id}` keeps nothing by which a {trail_id} could be followed",
-            "its system's catalogue has no trails; `chainmark runs show` lists its metrics",
-        )
-    known = ", ".join(f"`chainmark trail {run.run_id} {trail.id} KEY`" for trail in trails)
+        raise _nothing_kept(run, trail_id)
+    known = ", ".join(f"`{follow_command(trail.id, run.run_id, 'KEY')}`" for trail in trails)
     raise UsageError(f"run `{run.run_id}` has no trail `{trail_id}`", f"it has {known}")
 
 
+def _nothing_kept(run: SealedRun, trail_id: str) -> UsageError:
+    return UsageError(
+        f"run `{run.run_id}` keeps nothing by which a {trail_id} could be followed",
+        "its system's catalogue has no trails; `chainmark runs show` lists its metrics",
+    )
+
+
 def _asked(trace: Trace, hosts: Sequence[str]) -> list[TracePlace]:
+    if hosts and not trace.place_label:
+        raise UsageError(f"a {trace.label} has no hosts of its own", "leave `--host` out")
     known = {place.place: place for place in trace.places}
     for host in hosts:
         if host in trace.absent:

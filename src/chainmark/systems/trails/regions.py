@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from statistics import median
+from typing import Protocol
 
 import numpy as np
 
@@ -13,8 +14,7 @@ from chainmark.core import units
 from chainmark.report.blocks import Block, Column, Section, Table, TableCell, row_of, words
 from chainmark.report.chart import QUIET, Axis, Chart, Layer, columns_of
 from chainmark.systems.trails.timeline import times_of
-from chainmark.systems.trails.trace import Trace, RegionHop, RegionMap, RegionOfMap
-from chainmark.systems.cardano.trips import MeasuredTrip
+from chainmark.systems.trails.trace import RegionHop, RegionMap, RegionOfMap, Trace
 
 _NAMED_HOPS = 12  # on the map: more would lie over one another; the table has all
 _SIDE = 0.05  # how far a hop lies beside the straight line, so that the way back is seen, too
@@ -23,8 +23,24 @@ _ROOM, _WIDE = 1.5, 1.7  # names stand beside the outermost
 Point = tuple[float, float]
 
 
+class RoundTrip(Protocol):
+    """A measured or stated round trip between two regions."""
+
+    @property
+    def a(self) -> str:
+        """One of them."""
+
+    @property
+    def b(self) -> str:
+        """The other."""
+
+    @property
+    def mean_s(self) -> float:
+        """How long it takes."""
+
+
 def region_map(
-    trace: Trace, regions: Mapping[str, str], senders: Mapping[str, str], trips: Sequence[MeasuredTrip]
+    trace: Trace, regions: Mapping[str, str], senders: Mapping[str, str], trips: Sequence[RoundTrip]
 ) -> tuple[RegionMap | None, str]:
     """The hops of a story, or why there are none.
 

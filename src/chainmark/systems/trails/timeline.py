@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chainmark.core import units
 from chainmark.report.chart import QUIET, Axis, Chart, Layer, LegendSeries, Limit, Tooltip, columns_of
-from chainmark.systems.trails.trace import Trace
+from chainmark.systems.trails.trace import Trace, TracePlace
 
 MARKS_DATA, SPANS_DATA = "marks", "spans"
 _ROW_PX = 15
@@ -68,6 +68,12 @@ def log_place(trace: Trace, place: int, stage: int) -> str:
 
 def timeline_chart(trace: Trace) -> Chart:
     """The chart for every rendering; on paper a page of places at a time."""
+    note = f"0 is {trace.base_label}."
+    if trace.place_label:
+        order = f"{units.plural(len(trace.rows), trace.place_label)} in the order of “{trace.stages[trace.end]}”"
+        note = f"0 is {trace.base_label}; {order}."
+    else:
+        trace = _beside_median(trace)
     labels, axis = place_labels(trace), times_of(trace)
     factor, shown = axis.unit.factor, trace.rows
     form = f",.{axis.decimals}f"
@@ -102,8 +108,7 @@ def timeline_chart(trace: Trace) -> Chart:
         data={MARKS_DATA: columns, SPANS_DATA: columns_of(spans)},
         series={"stage": LegendSeries(trace.stages, told=[trace.stages[stage] for stage in reported_stages(trace)])},
         limits=[Limit(0.0, along="x", colour=QUIET, dash=(3, 3))],
-        note=f"0 is {trace.base_label}; {units.plural(len(shown), trace.place_label)} in the order of "
-        f"“{trace.stages[trace.end]}”.",
+        note=note,
         wide=True,
         row=_ROW_PX,
         zoom=True,
@@ -112,6 +117,16 @@ def timeline_chart(trace: Trace) -> Chart:
         on_terminal=True,
         beside={labels[index]: axis.text(trace.places[index].seconds[trace.end]) for index in shown},
     )
+
+
+def _beside_median(trace: Trace) -> Trace:
+    """What has no places as a lane with its name, and the median of all such things as another one."""
+    own = trace.places[0].model_copy(update={"place": trace.name})
+    lanes = [own]
+    if any(second is not None for second in trace.usual_s):
+        usual = TracePlace(place=f"median {trace.label}", seconds=trace.usual_s, steps=[None] * len(trace.stages))
+        lanes.append(usual)
+    return trace.model_copy(update={"places": lanes, "place_label": trace.label})
 
 
 def reported_stages(trace: Trace) -> Sequence[int]:

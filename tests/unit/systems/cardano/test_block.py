@@ -106,7 +106,7 @@ def test_every_rendering_is_written_with_the_lines(lives: Lives, tmp_path: Path)
         (("block", "v1", "2", "--host", "node-77"), "has no host `node-77`", "is known to node-0"),
         (("block", "v1", "5", "--host", f"node-{HOSTS - 1}"), "has no event of block 5", "is known to"),
         (("block", "v1", "2", "--lines", "nowhere"), "`nowhere` has no file `node-", "imported from"),
-        (("trail", "v1", "parcel", "2"), "has no trail `parcel`", "chainmark trail"),
+        (("trail", "v1", "parcel", "2"), "has no trail `parcel`", "chainmark block"),
         (("block", "v7", "2"), "no run matches `v7`", "runs list"),
     ],
 )

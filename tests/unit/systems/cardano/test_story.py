@@ -18,7 +18,7 @@ from chainmark.store.runs import Store
 from chainmark.systems.trails.document import trail_document
 from chainmark.systems.trails.follower import Follower
 from chainmark.systems.trails.timeline import MARKS_DATA, SPANS_DATA, timeline_chart
-from chainmark.systems.trails.trace import Trace, LogLine
+from chainmark.systems.trails.trace import LogLine, Trace
 from chainmark.systems.trails.trail import trails_of
 
 from tests.unit.report.browser import page_without_complaints
