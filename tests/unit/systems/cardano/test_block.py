@@ -9,7 +9,7 @@ import pytest
 
 from chainmark.core.errors import UsageError
 from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.trails.trace import Trace
+from chainmark.systems.trails.trace import SlowestTraces, Trace
 
 from tests.unit.cli.commands import chainmark
 from tests.unit.store.trail_runs import SLOW, Lives, key_of, sealed, trail, write_logs
@@ -48,6 +48,18 @@ def test_a_block_is_shown_by_height_and_by_hash(run: SealedRun) -> None:
         assert f"node-{host}/log.json" in text
     assert told("block", run.run_id, key_of("rival")[:8]).key == key_of("rival")
     assert told("trail", "v1", "block", "3") == told("block", "v1", "3")
+
+
+def test_without_a_block_the_slowest_are_listed_with_the_host_that_was_last(run: SealedRun) -> None:
+    story = told("block", "v1", "3")
+    listed = SlowestTraces.model_validate_json(chainmark("block", "v1", "--slowest", "20", "--json").stdout)
+    ends = {trace.number: max(place.seconds[trace.end] or 0.0 for place in trace.places) for trace in listed.slowest}
+    assert len(ends) == 8  # those on the main chain
+    assert list(ends.values()) == sorted(ends.values(), reverse=True)
+    assert ends[3] == max(place.seconds[story.end] or 0.0 for place in story.places)
+    text = " ".join(chainmark("block", "v1").stdout.split())
+    assert f"chainmark block {run.run_id}" in text
+    assert f"{SLOW} fetched" in text
 
 
 @pytest.mark.parametrize("container", ["plain", "gzip", "zstd"])
