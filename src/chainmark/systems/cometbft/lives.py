@@ -7,11 +7,12 @@ from collections.abc import Mapping
 import polars as pl
 
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.errors import InvalidRunError
 from chainmark.core.manifest import Manifest
 from chainmark.store.runs import SealedRun
 from chainmark.systems.cometbft.analyse import NS
 from chainmark.systems.cometbft.answers import ACCEPTED, REJECTED, UNSENT
-from chainmark.systems.cometbft.ingest import PENDING_OR_LOST
+from chainmark.systems.cometbft.ingest import PENDING_OR_LOST, TRANSACTION_SCHEMA
 from chainmark.systems.trails.trail import Trail, trails_of
 
 EVENTS, POPULATION = "transactions", "transaction"
@@ -21,13 +22,12 @@ _KEYS = ["connection", "sequence"]
 
 def trails(run: SealedRun, catalogue: Catalogue) -> list[Trail]:
     """How the transactions of a run are followed: as its catalogue has it, or as that of today for an older run."""
-    own = trails_of(run.catalogue) or trails_of(catalogue)
-    return own if _has(run, EVENTS) else []
+    return (trails_of(run.catalogue) or trails_of(catalogue)) if _are_recorded(run) else []
 
 
 def transaction_lives(run: SealedRun, trail: Trail) -> pl.LazyFrame | None:
     """One row per transaction: the columns that the catalogue's trail names; None where the run has none."""
-    if not _has(run, trail.events):
+    if not _are_recorded(run):
         return None
     transactions = run.scan_events(trail.events)
     blocks = run.scan_events("blocks") if _has(run, "blocks") else None
@@ -40,6 +40,16 @@ def transaction_lives(run: SealedRun, trail: Trail) -> pl.LazyFrame | None:
     digest = pl.when(~pl.col("answer").is_in(UNSENT)).then(pl.col("hash").bin.encode("hex").str.to_uppercase())
     lives = in_blocks.with_columns(digest.alias("hash"), outcome=outcome)
     return _in_window(run, lives)
+
+
+def _are_recorded(run: SealedRun) -> bool:
+    """Whether the run has the load generator's records; runs of published tables have rows of another kind."""
+    if not _has(run, EVENTS):
+        return False
+    try:
+        return set(TRANSACTION_SCHEMA) <= set(run.scan_events(EVENTS).collect_schema().names())
+    except InvalidRunError:
+        return True  # whoever asks for one of them is told what is damaged
 
 
 def _has(run: SealedRun, events: str) -> bool:

@@ -15,7 +15,7 @@ from chainmark.store.runs import SealedRun
 from chainmark.systems.capabilities import FollowRequest
 from chainmark.systems.trails.document import trail_document
 from chainmark.systems.trails.follower import Follower
-from chainmark.systems.trails.regions import RoundTrip, region_map
+from chainmark.systems.trails.regions import RegionTrip, region_map
 from chainmark.systems.trails.slowest import slowest_document
 from chainmark.systems.trails.trace import LogLine, SlowestTraces, Trace, TracePlace, follow_command
 from chainmark.systems.trails.trail import Trail, trails_of
@@ -38,7 +38,7 @@ def followed(
     *,
     trails: Sequence[Trail] | None = None,
     events_of: EventsOf = sealed_events,
-    trips: Sequence[RoundTrip] = (),
+    trips: Sequence[RegionTrip] = (),
 ) -> Document:
     """The story of one thing of a run, or its slowest things, as a document.
 
@@ -87,7 +87,7 @@ def _slowest(run: SealedRun, trail: Trail, follower: Follower, most: int) -> Slo
     )
 
 
-def _story(trail: Trail, follower: Follower, order: FollowRequest, trips: Sequence[RoundTrip]) -> Trace:
+def _story(trail: Trail, follower: Follower, order: FollowRequest, trips: Sequence[RegionTrip]) -> Trace:
     story = follower.story(follower.find(order.key or ""))
     if trail.place is not None:
         regions, senders = (follower.of_places(story.key, column) for column in (trail.region, trail.sender))

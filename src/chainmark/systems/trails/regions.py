@@ -23,7 +23,7 @@ _ROOM, _WIDE = 1.5, 1.7  # names stand beside the outermost
 Point = tuple[float, float]
 
 
-class RoundTrip(Protocol):
+class RegionTrip(Protocol):
     """A measured or stated round trip between two regions."""
 
     @property
@@ -40,7 +40,7 @@ class RoundTrip(Protocol):
 
 
 def region_map(
-    trace: Trace, regions: Mapping[str, str], senders: Mapping[str, str], trips: Sequence[RoundTrip]
+    trace: Trace, regions: Mapping[str, str], senders: Mapping[str, str], trips: Sequence[RegionTrip]
 ) -> tuple[RegionMap | None, str]:
     """The hops of a story, or why there are none.
 
