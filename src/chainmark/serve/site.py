@@ -336,6 +336,7 @@ class Site:
         document = self._document(("series", run_id, metric, *span), lambda: series_document(run, metric, *span))
         how = computed_address(run.catalogue.system, metric, "", [run_id])
         links = [("The run", f"/runs/{quote(run_id)}"), ("How was this computed?", how)]
+        links += [(f"Slowest {name}s", _slowest_address(run_id, name)) for name in self._followable(run)]
         form = part("series_form", run_id, metric, document.result, span != (None, None))
         return Page(document, "Runs", part("chosen", links) + form)
 
@@ -382,14 +383,16 @@ class Site:
     def _trails(self, run_id: str) -> Markup:
         """The form that asks for one of the things that can be followed in a run, and the way to the slowest."""
         trails = self._followable(self.store.run(run_id))
-        return part("trail_form", run_id, trails) if trails else Markup()
+        slowest = [(f"Slowest {name}s", _slowest_address(run_id, name)) for name in trails]
+        return part("trail_form", run_id, trails, slowest) if trails else Markup()
 
     @staticmethod
     def _followable(run: SealedRun) -> Sequence[str]:
-        """What can be followed in a run; nothing where its system is not installed."""
-        name = run.manifest.subject.system
-        system = load_system(name) if name in system_names() else None
-        return system.followed(run) if isinstance(system, FollowableSystem) else []
+        """What can be followed in a run; nothing where its system is not installed, or reads its catalogue no more."""
+        with suppress(ChainmarkError, ValueError):
+            system = load_system(run.manifest.subject.system)
+            return system.followed(run) if isinstance(system, FollowableSystem) else []
+        return []
 
     # ---- what the metrics are ---------------------------------------------------------------------------------------
     def metrics(self, asked: Asked) -> Page:
@@ -422,6 +425,10 @@ class Site:
             return document
         joined = Caveats.joined([document.caveats, caveats])
         return replace(document, result=document.result.model_copy(update={"caveats": joined}))
+
+
+def _slowest_address(run_id: str, trail: str) -> str:
+    return pages.addressed("/follow", {"run": [run_id], "trail": [trail]})
 
 
 def _dictionary_links(system: str, metric: str) -> list[tuple[str, str]]:

@@ -153,7 +153,11 @@ class Follower:
         base, end = self._known(self._trail.base), self._usual_end()
         if base is None or end is None:
             return []
-        took = self._counted().group_by(self._key).agg((pl.col(end).max() - pl.col(base).min()).alias(_TOOK))
+        if self._trail.place is None:
+            took = self._counted().select(self._key, (pl.col(end) - pl.col(base)).alias(_TOOK))
+        else:
+            by_key = self._counted().group_by(self._key)
+            took = by_key.agg((pl.col(end).max() - pl.col(base).min()).alias(_TOOK))
         known = took.filter(pl.col(_TOOK).is_not_null()).sort(_TOOK, self._key, descending=[True, False])
         return list(known.head(most).collect()[self._key])
 
@@ -169,16 +173,19 @@ class Follower:
         """How many things ended how, the usual end first; nothing where the run does not say."""
         if (outcome := self._known(self._trail.outcome)) is None:
             return {}
-        counts = dict(self._events.group_by(outcome).len().collect().rows())
+        counts = dict(self._events.group_by(outcome).agg(self._things()).collect().rows())
         return dict(sorted(counts.items(), key=lambda item: (item[0] != self._trail.done, -item[1], item[0])))
 
     def size(self) -> tuple[int, int]:
         """How many things there are, and how many of them count."""
         total, counted = (
-            int(events.select(pl.col(self._key).n_unique()).collect().item())
-            for events in (self._events, self._counted())
+            int(events.select(self._things()).collect().item()) for events in (self._events, self._counted())
         )
         return total, counted
+
+    def _things(self) -> pl.Expr:
+        """How many things there are among rows."""
+        return pl.len() if self._trail.place is None else pl.col(self._key).n_unique()
 
     def _counted(self) -> pl.LazyFrame:
         """The events of the things that count."""
