@@ -79,6 +79,29 @@ def transaction(
     return block(run, key, trail="transaction", slowest=slowest, store=store)
 
 
+def request(
+    run: RunReference,
+    key: str | None = None,
+    *,
+    slowest: int = 10,
+    store: Store | Path | str | None = None,
+) -> Document:
+    """Show the life of one request of a load test: when it was due, sent, answered with a first byte, and finished.
+
+    The slowest requests of every step are stored.
+
+    Args:
+        run: the run, by its id, a beginning of it, or a version with one run.
+        key: the step's number and the request's rank in it, as "3-1"; None: the slowest requests of the run are listed.
+        slowest: how many are listed.
+        store: where the run is.
+
+    Raises:
+        UsageError: there is no such request, or the run does not have the slowest ones.
+    """
+    return block(run, key, trail="request", slowest=slowest, store=store)
+
+
 def host(
     run: RunReference,
     *,

@@ -60,6 +60,10 @@ COMMANDS = {
         "block:transaction",
         "Show the timeline of one transaction: due, sent, answered, in a block; without one, list the slowest.",
     ),
+    "request": (
+        "block:request",
+        "Show the timeline of a slow request of a load test: due, sent, first byte, finished; without one, list them.",
+    ),
     "trail": (
         "block:trail",
         "Show the timeline of any object that the run's catalogue can trace, as `chainmark block` does for blocks.",

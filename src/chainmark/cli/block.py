@@ -1,4 +1,4 @@
-"""`chainmark block`, `transaction` and `trail`: from a sample to what happened, and to the log lines that say so."""
+"""`chainmark block`, `transaction`, `request` and `trail`: from a sample to what happened to it."""
 
 from __future__ import annotations
 
@@ -61,6 +61,26 @@ def transaction(
     Example: `chainmark transaction cometbft-demo-v1.0.1-2026 0-1234 --html transaction.html`
     """
     output.finish(cm.transaction(run, key, slowest=slowest))
+
+
+@shows_result
+def request(
+    run: Run,
+    key: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[STEP-RANK]", help="Number of the step and rank within it, e.g. `3-1`. Default: list the slowest."
+        ),
+    ] = None,
+    slowest: Slowest = 10,
+    *,
+    output: Output,
+) -> None:
+    """Show the timeline of a slow request of a load test: due, sent, first byte, finished; without one, list them.
+
+    Example: `chainmark request http-api-1.4.2-2026 3-1 --html request.html`
+    """
+    output.finish(cm.request(run, key, slowest=slowest))
 
 
 @shows_result

@@ -129,7 +129,7 @@ class Follower:
         Empty where there are fewer than three, or nothing is known that the times could be counted from.
         """
         base = self._known(self._trail.base)
-        if base is None:
+        if base is None or self._trail.only_slowest:
             return []
         stages = [stage.time for stage in self._trail.stages]
         messages = [name for name in stages if name in self._columns]

@@ -39,6 +39,7 @@ def followed(
     trails: Sequence[Trail] | None = None,
     events_of: EventsOf = sealed_events,
     trips: Sequence[RegionTrip] = (),
+    total: int | None = None,
 ) -> Document:
     """The story of one thing of a run, or its slowest things, as a document.
 
@@ -48,6 +49,7 @@ def followed(
         trails: that the run has; None: those of its catalogue.
         events_of: gives the rows of a trail.
         trips: round trips between the regions of its hosts.
+        total: how many things the run had, where the rows are of the slowest alone.
 
     Raises:
         UsageError: there is no such thing, host or file, or the run keeps nothing that could be followed.
@@ -58,26 +60,26 @@ def followed(
         raise _nothing_kept(run, trail.id)
     follower = Follower(events, trail, run.manifest)
     if order.key is None:
-        return slowest_document(_slowest(run, trail, follower, order.most))
+        return slowest_document(_slowest(run, trail, follower, order.most, total))
     return trail_document(_story(trail, follower, order, trips))
 
 
-def _slowest(run: SealedRun, trail: Trail, follower: Follower, most: int) -> SlowestTraces:
-    slowest, others = follower.slowest(most), follower.others(most)
+def _slowest(run: SealedRun, trail: Trail, follower: Follower, most: int, total: int | None) -> SlowestTraces:
+    slowest, others = follower.slowest(most), [] if trail.only_slowest else follower.others(most)
     stories = follower.stories([*slowest, *others])
     usual = follower.usual_s()
     for story in stories.values():
         story.usual_s = usual
-    total, counted = follower.size()
+    size, counted = follower.size() if total is None else (total, total)
     return SlowestTraces(
         run_id=run.run_id,
         subject=follower.subject,
         trail_id=trail.id,
         label=trail.label,
-        total=total,
+        total=size,
         counted=counted,
         counted_label=trail.main_label,
-        outcomes=follower.outcomes(),
+        outcomes={} if trail.only_slowest else follower.outcomes(),
         done=trail.done,
         slowest=[stories[key] for key in slowest],
         others=[stories[key] for key in others],

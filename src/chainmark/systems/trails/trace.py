@@ -11,7 +11,7 @@ from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.manifest import Fact
 
 SCHEMA_VERSION = 2
-_OWN_COMMANDS = ("block", "transaction")
+_OWN_COMMANDS = ("block", "transaction", "request")
 
 
 class TracePlace(BaseModel):

@@ -45,6 +45,7 @@ class Trail(BaseModel):
         role: a column that says what the place did: "forger", "observer".
         region: the column of the place's region; ``sender`` that of the place from which it got the thing.
         outcome: a column that says how a thing ended; ``done`` is what it says of those that got to the end.
+        only_slowest: the rows are of the slowest things alone, so that no median is known.
         base: the column of the time that all others are shown against; ``base_label`` says what it is.
         facts: further columns that say something of the thing or of the place, with their labels.
         listed: those of the facts' columns that a list of things shows.
@@ -70,6 +71,7 @@ class Trail(BaseModel):
     sender: str | None = None
     outcome: str | None = Field(default=None, exclude_if=lambda value: value is None)
     done: str = Field(default="", exclude_if=lambda value: not value)
+    only_slowest: bool = Field(default=False, exclude_if=lambda value: not value)
     base: str
     base_label: str
     facts: dict[str, str] = {}
