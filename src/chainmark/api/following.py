@@ -98,6 +98,12 @@ def request(
 
     Raises:
         UsageError: there is no such request, or the run does not have the slowest ones.
+
+    Example:
+        >>> run = cm.load(profile, url).runs[0]
+        >>> slowest = cm.request(run.id).result.slowest[0]
+        >>> cm.request(run.id, slowest.key).result.stages
+        ['due', 'sent', 'first byte', 'finished']
     """
     return block(run, key, trail="request", slowest=slowest, store=store)
 

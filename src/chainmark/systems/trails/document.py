@@ -113,29 +113,33 @@ def waited_for(trace: Trace) -> tuple[float, int] | None:
 
 
 def stages_table(trace: Trace, id_: str = "stages") -> Table:
-    """Every stage of a thing without places, beside the median of all such things."""
+    """Every stage of a thing without places, beside the median of all such things where that is known."""
     # A step of some µs is seen next to one of seconds.
     axis = Times(units.DisplayUnit("ms", 1e3), 3, f"ms after {trace.base_label}")
     place, longest = trace.places[0], waited_for(trace)
     rows = []
     for stage, second in enumerate(place.seconds):
-        usual = usual_of(trace, stage)
-        apart = None if second is None or usual is None else second - usual
         absent = TableCell(NOT_REACHED if stage > trace.last else NOT_OBSERVED, emphasis="caution")
         is_longest = longest is not None and stage == longest[1]
-        rows.append(
-            row_of(
-                trace.stages[stage],
-                absent if second is None else axis.text(second),
-                TableCell(axis.text(place.steps[stage]), emphasis="caution" if is_longest else "plain"),
-                axis.text(usual),
-                axis.text(apart, signed=True),
-            )
-        )
-    columns = [*words("stage"), *map(Column, (f"this {trace.label}", "since the stage before",
-               f"median {trace.label}", "difference"))]  # fmt: skip
-    note = f"Medians over the {trace.label}s {trace.counted_label or 'of the run'}." if trace.usual_s else ""
-    return Table(id_, f"Stages, {axis.title}", columns, rows, [note] if note else [])
+        own = [
+            TableCell(trace.stages[stage]),
+            absent if second is None else TableCell(axis.text(second)),
+            TableCell(axis.text(place.steps[stage]), emphasis="caution" if is_longest else "plain"),
+        ]
+        rows.append(TableRow([*own, *map(TableCell, _beside_usual(trace, axis, stage))]))
+    headings = [f"this {trace.label}", "since the stage before"]
+    headings += [f"median {trace.label}", "difference"] if trace.usual_s else []
+    notes = [f"Medians over the {trace.label}s {trace.counted_label or 'of the run'}."] if trace.usual_s else []
+    return Table(id_, f"Stages, {axis.title}", [*words("stage"), *map(Column, headings)], rows, notes)
+
+
+def _beside_usual(trace: Trace, axis: Times, stage: int) -> list[str]:
+    """The median of a stage over all such things, and how far this one is from it; nothing where no median is known."""
+    if not trace.usual_s:
+        return []
+    second, usual = trace.places[0].seconds[stage], usual_of(trace, stage)
+    apart = None if second is None or usual is None else second - usual
+    return [axis.text(usual), axis.text(apart, signed=True)]
 
 
 def facts_table(trace: Trace) -> Table:

@@ -92,11 +92,12 @@ def _listed(result: SlowestTraces, trace: Trace) -> list[TableCell]:
 
 def _slowest_table(result: SlowestTraces) -> Table:
     axis, first = _axis(result), result.slowest[0]
+    is_beside = any(_usual(trace) is not None for trace in result.slowest)
     rows = []
     for trace in result.slowest:
         end, usual = _end(trace), _usual(trace)
         longest = _longest(trace)
-        apart = [] if first.place_label else ["" if usual is None else axis.text(end - usual, signed=True)]
+        apart = [axis.text(None if usual is None else end - usual, signed=True)] if is_beside else []
         waited = ["", ""] if longest is None else [trace.stages[longest[1]], axis.text(longest[0])]
         place = [trace.places[longest[2]].place if longest else ""] if trace.place_label else []
         texts = [axis.text(end), *apart, *place, *waited]
@@ -104,7 +105,7 @@ def _slowest_table(result: SlowestTraces) -> Table:
     columns = [
         *words(result.label),
         Column(f"{first.stages[_stage(first)]}, {axis.title} after {first.base_label}"),
-        *([] if first.place_label else [Column(f"against the median, {axis.title}")]),
+        *([Column(f"against the median, {axis.title}")] if is_beside else []),
         *words(*([first.place_label] if first.place_label else []), "waited longest for"),
         Column(f"waited, {axis.title}"),
         *words(*result.listed),
