@@ -145,7 +145,7 @@ struct Slowest {
 
 impl Slowest {
     fn new(most: usize) -> Self {
-        Self { most, requests: BinaryHeap::with_capacity(most) }
+        Self { most, requests: BinaryHeap::new() }
     }
 
     fn add(&mut self, ended: &Ended, class: u8) {

@@ -190,21 +190,19 @@ fn the_slowest_requests_are_told_with_their_stages_or_nobody_could_say_what_took
     });
     let requests: Vec<_> = ["/", "/", "/", "/slow", "/", "/cut"].iter().map(|path| post(path, json!({}))).collect();
     let mut order = order(&server.url, open(60.0, 32), requests);
-    (order["max_slowest"], order["threads"]) = (json!(8), json!(2));
+    (order["max_slowest"], order["threads"]) = (json!(24), json!(2));
     let result = run(&order);
-    assert_eq!(result.books.due, 24);
-    // Four of each; whatever else the machine delayed is quicker.
-    let slow: Vec<_> = result.slowest[..4].iter().map(|one| (one.request, one.status, one.class)).collect();
-    assert_eq!(slow, [(3, Some(200), 0); 4]);
+    assert_eq!((result.books.due, result.slowest.len()), (24, 24));
     assert!(result.slowest.windows(2).all(|two| two[0].latency_ns >= two[1].latency_ns));
-    assert_eq!(result.slowest.len(), 8);
-    for one in &result.slowest[..4] {
+    let of = |request| result.slowest.iter().filter(move |one| one.request == request);
+    assert_eq!((of(3).count(), of(5).count()), (4, 4));
+    for one in of(3) {
         let first_byte_ns = one.first_byte_ns.unwrap();
-        assert!(one.due_ns <= one.sent_ns && first_byte_ns - one.sent_ns >= 60_000_000, "{one:?}");
-        assert!(one.end_ns - first_byte_ns >= 30_000_000, "{one:?}");
+        assert!(one.due_ns <= one.sent_ns && first_byte_ns <= one.end_ns, "{one:?}");
+        assert!(first_byte_ns - one.sent_ns >= 60_000_000, "{one:?}");
+        assert_eq!((one.status, one.class, one.end_ns - one.due_ns), (Some(200), 0, one.latency_ns));
     }
-    let cut: Vec<_> = result.slowest.iter().filter(|one| one.request == 5).collect();
-    assert!(cut.iter().all(|one| one.first_byte_ns.is_none() && one.status.is_none() && one.class > 0), "{cut:?}");
+    assert!(of(5).all(|one| one.first_byte_ns.is_none() && one.status.is_none() && one.class > 0));
 
     order["max_slowest"] = json!(0);
     assert!(run(&order).slowest.is_empty());
