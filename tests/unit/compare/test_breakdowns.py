@@ -142,7 +142,7 @@ def test_the_tail_is_the_same_whether_all_rows_are_sorted_or_the_outermost(
         found = []
         for few in (1, 8, 10_000):
             monkeypatch.setattr(description, "_FEW_ROWS", few)
-            found.append(description._tail_rows(frame, ["key"], "value", lowest=better == "higher"))
+            found.append(description._tail_rows(frame, ["key"], [], "value", lowest=better == "higher"))
         assert found[0] == found[1] == found[2]
         assert len(found[0]) == min(things, TAIL_SAMPLES)
 
