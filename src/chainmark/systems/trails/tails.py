@@ -95,10 +95,17 @@ def _tail(metric: Metric, population: Population, side: SelectedRuns) -> _FoundT
 def _samples(run: LoadedRun, metric: Metric, population: Population) -> list[_Found]:
     """A run's most extreme samples, each of another thing."""
     trail = _trail_of(run, metric)
-    if trail is None:
+    if trail is None or _are_alike(run, metric):
         return []
     tail = run.tail(metric, population)
     return [_Found(run, trail, extreme.key, extreme.place, extreme.value) for extreme in tail]
+
+
+def _are_alike(run: LoadedRun, metric: Metric) -> bool:
+    """Whether all samples have one value, so that none is extreme: the share of a run that committed everything."""
+    summary = run.summary(metric.id)
+    whole = summary.distribution if summary else None
+    return whole is not None and whole.min == whole.max
 
 
 def _followers(tails: Sequence[_FoundTail], events_of: EventsOf) -> dict[tuple[str, str], Follower]:
@@ -108,9 +115,9 @@ def _followers(tails: Sequence[_FoundTail], events_of: EventsOf) -> dict[tuple[s
         for sample in tail.samples:
             which = (sample.run.run_id, sample.trail.id)
             run = sample.run.data
-            is_kept = which not in followers and isinstance(run, SealedRun)
-            events = events_of(run, sample.trail) if is_kept else None
-            if events is not None:
+            if which in followers or not isinstance(run, SealedRun):
+                continue
+            if (events := events_of(run, sample.trail)) is not None:
                 followers[which] = Follower(events, sample.trail, sample.run.manifest)
     return followers
 

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import chainmark as cm
+from chainmark.core.comparison import Comparison
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import HostFacts, Manifest, Status, Subject
 from chainmark.core.progress import Silent
@@ -183,8 +184,11 @@ def _sealed_as_today(run: SealedRun, store: Store) -> SealedRun:
 
 def test_a_comparison_and_the_dashboard_lead_to_the_slowest(store: Path, tmp_path: Path) -> None:
     new = [_sealed_as_today(run, Store(tmp_path)) for run in _pair(store)]
-    tails = cm.compare(*(run.run_id for run in new), store=tmp_path).result.followed
+    comparison = cm.compare(*(run.run_id for run in new), store=tmp_path).result
+    assert isinstance(comparison, Comparison)
+    tails = comparison.followed
     assert isinstance(tails, Tails)
+    assert "tx_committed_share" not in {tail.metric_id for tail in tails.tails}, "all were committed: none is extreme"
     slowest = _listed(new[1], 1).slowest[0]
     tail = next(tail for tail in tails.tails if tail.metric_id == "tx_latency_s" and tail.side == "candidate")
     assert (tail.samples[0].key, tail.samples[0].command) == (slowest.key, slowest.command)
