@@ -39,11 +39,11 @@ REQUESTS = Trail(
         "status": "HTTP status",
         "load": "load of the step",
         "phase": "phase of the step",
-        "p50_s": "median latency of the step, s",
+        "p50_ms": "median latency of the step, ms",
         "due": "requests due in the step",
         "failed": "failed in the step",
     },
-    listed=["endpoint", "load", "p50_s", "outcome"],
+    listed=["endpoint", "load", "p50_ms", "outcome"],
     stages=[
         TrailStage(id="due", label="due", time="due_ns"),
         TrailStage(id="sent", label="sent", time="sent_ns"),
@@ -84,7 +84,7 @@ def request_lives(run: SealedRun, trail: Trail) -> pl.LazyFrame | None:
     whole = pl.when(level == level.round()).then(level.cast(pl.Int64).cast(pl.String)).otherwise(level.cast(pl.String))
     unit = pl.when(is_rate).then(pl.lit("requests per second")).otherwise(pl.lit("clients"))
     steps = run.scan_events("steps").select(
-        "step", "phase", "p50_s", "due", "failed", load=pl.format("{} {}", whole, unit)
+        "step", "phase", "due", "failed", p50_ms=(1e3 * pl.col("p50_s")).round(3), load=pl.format("{} {}", whole, unit)
     )
     right = pl.col("class") == RIGHT
     return (
