@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from chainmark.api.comparing import compare
     from chainmark.api.context import Cancellation
     from chainmark.api.experimenting import aa, aa_of_history, experiment
-    from chainmark.api.following import block, host
+    from chainmark.api.following import block, host, request, transaction
     from chainmark.api.history import annotate, history, note, notes, pin, unnote
     from chainmark.api.learning import margins
     from chainmark.api.loading import LoadResult, check_corpus, corpus, load
@@ -109,10 +109,12 @@ __all__ = [
     "release",
     "remove_run",
     "remove_unfinished",
+    "request",
     "run",
     "runs",
     "saturation",
     "synth",
+    "transaction",
     "unnote",
     "verify_against",
 ]
@@ -122,7 +124,7 @@ _HOMES = {
     "chainmark.api.clusters": ["cluster_check"],
     "chainmark.api.comparing": ["compare"],
     "chainmark.api.context": ["Cancellation"],
-    "chainmark.api.following": ["block", "host"],
+    "chainmark.api.following": ["block", "host", "request", "transaction"],
     "chainmark.api.history": ["annotate", "history", "note", "notes", "pin", "unnote"],
     "chainmark.api.learning": ["margins"],
     "chainmark.api.loading": ["LoadResult", "check_corpus", "corpus", "load"],

@@ -35,14 +35,14 @@ from chainmark.systems.cardano.published.document import published_document
 from chainmark.systems.cardano.published.joined import compare_published
 from chainmark.systems.cardano.published.results import PublishedReport, ReportStyle
 from chainmark.systems.cardano.published.text import worded
-from chainmark.systems.cardano.trails.document import trail_document
-from chainmark.systems.cardano.trails.follower import Follower
-from chainmark.systems.cardano.trails.tails import tails_of
-from chainmark.systems.cardano.trails.trace import BlockTrace
-from chainmark.systems.cardano.trails.trail import trails_of
 from chainmark.systems.cardano.verified.document import verification_document
 from chainmark.systems.cometbft.saturation.document import SaturationReport
 from chainmark.systems.cometbft.saturation.evaluation import saturation_report
+from chainmark.systems.trails.document import trail_document
+from chainmark.systems.trails.follower import Follower
+from chainmark.systems.trails.tails import tails_of
+from chainmark.systems.trails.trace import Trace
+from chainmark.systems.trails.trail import trails_of
 
 from tests.golden.fixed_store import FixedStore
 from tests.unit.compare import published_runs, qa_runs, release_histories
@@ -119,10 +119,18 @@ def followed() -> Comparison:
 
 
 @cache
-def story(name: str) -> BlockTrace:
+def story(name: str) -> Trace:
     """The life of one block; ``b3`` has a rival, ``b4`` a host that does not tell of a stage."""
     run, _ = _followable()
     return Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest).story(key_of(name))
+
+
+@cache
+def transactions(key: str | None = None) -> Document:
+    """The slowest transactions of a shipped run, or one of them."""
+    store = Path(tempfile.mkdtemp(prefix="golden-"))
+    run = cm.import_samples(store)[0]
+    return cm.transaction(run.id, key, slowest=3, store=store)
 
 
 def versions() -> list[list[SyntheticRun]]:
@@ -288,6 +296,8 @@ DOCUMENTS: dict[str, Callable[[], Document]] = {
     **{name: partial(_laid_out, make) for name, make in RESULTS.items()},
     "block": partial(_laid_out, partial(story, "b4"), trail_document),
     "block-rival": partial(_laid_out, partial(story, "b3"), trail_document),
+    "transaction": partial(transactions, "0-1020"),
+    "transactions": transactions,
     "published-typst": partial(_laid_out, partial(published, ReportStyle.TYPST), published_document),
     "published-org": partial(_laid_out, partial(published, ReportStyle.ORG), published_document),
     "prediction": partial(_laid_out, prediction_samples.prediction, prediction_document),

@@ -23,8 +23,9 @@ from chainmark.core.errors import EnvironmentFailure, ExitCode, UsageError
 from chainmark.lab import loading
 from chainmark.lab.loading import fixed_levels_of
 from chainmark.store.runs import Store
+from chainmark.systems.trails.trace import SlowestTraces
 
-from tests.real.load_servers import Behaviour, LoadServer, Reply, always, nobody_listens, serving
+from tests.real.load_servers import Behaviour, LoadServer, Reply, always, every, nobody_listens, serving
 from tests.real.mesh_servers import MeshServer
 from tests.support import ATTEMPTS, Lab, wait_until
 from tests.unit.cli.commands import chainmark as command
@@ -86,6 +87,29 @@ def test_an_agreement_that_is_met(profile: Path, store: Store, tmp_path: Path) -
     assert "/work" in (tmp_path / "load.md").read_text(encoding="utf-8")
     (run,) = store.sealed()
     assert run.run_id in result.stderr
+
+
+def test_the_slowest_requests_are_listed_and_each_says_where_its_time_went(
+    profile: Path, store: Store, tmp_path: Path
+) -> None:
+    with serving(every(40, Reply(after_s=0.3))) as server:
+        _load(profile, server.url)
+    (run,) = store.sealed()
+    listed = SlowestTraces.model_validate_json(command("request", run.run_id, "--json").stdout)
+    assert listed.total == run.events("steps")["due"].sum()
+    slowest = listed.slowest[0]
+    due_s, sent_s, first_byte_s, finished_s = slowest.places[0].seconds
+    assert due_s == 0.0
+    assert sent_s is not None
+    assert first_byte_s is not None
+    assert finished_s is not None
+    assert first_byte_s - sent_s >= 0.3 > finished_s - first_byte_s  # the server thought, and its answer is short
+    facts = {fact.label: fact.value for fact in slowest.facts}
+    assert (facts["request"], facts["HTTP status"]) == ("GET /work", "200")
+    assert float(facts["median latency of the step, ms"]) < 300.0
+    told = " ".join(command("request", run.run_id, slowest.key).stdout.split())
+    assert f"request {slowest.key} was finished" in told
+    assert "for “first byte”" in told
 
 
 def test_a_capacity_that_was_asked_for_and_is_not_reached(profile: Path, tmp_path: Path) -> None:

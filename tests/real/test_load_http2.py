@@ -64,10 +64,12 @@ def test_a_rate_is_due_by_its_schedule_and_bodies_come_whole() -> None:
     post = {"method": "POST", "path": "/work", "headers": [["X-Api-Key", "abc"]], "body": body, "expect": RIGHT}
     mode = {"open": {"rate_per_s": 50.0, "connections": 8}}
     with serving_http2(Does.LARGE) as server:
-        result = _loaded(server, requests=[post], mode=mode, streams=8, duration_s=0.5)
+        result = _loaded(server, requests=[post], mode=mode, streams=8, duration_s=0.5, max_slowest=25)
     assert (result.books.due, result.books.ok, set(server.bodies)) == (25, 25, {len(body)})
     assert result.latency.n == 25
     assert result.bytes_in > 25 * 60_000
+    assert [slow.status for slow in result.slowest] == [200] * 25
+    assert all(slow.due_ns <= slow.sent_ns <= (slow.first_byte_ns or -1) <= slow.end_ns for slow in result.slowest)
     assert (server.headers["x-api-key"], server.headers[":path"]) == ("abc", "/work")
     assert server.headers["user-agent"].startswith("chainmark/")
 

@@ -1,4 +1,4 @@
-"""Following one thing of a run, such as a block, and what one host's log tells its operator."""
+"""Following one thing of a run, such as a block or a transaction, and what one host's log tells its operator."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ from chainmark.systems.capabilities import FollowRequest, followable, of_hosts
 
 def block(
     run: RunReference,
-    key: str | int,
+    key: str | int | None = None,
     *,
     trail: str = "block",
     hosts: Sequence[str] = (),
     lines: Path | str | None = None,
+    slowest: int = 10,
     store: Store | Path | str | None = None,
 ) -> Document:
     """Show the life of one block: when every host did what with it, and which log lines say so.
 
     Args:
         run: the run, by its id, a beginning of it, or a version with one run.
-        key: the block's hash, the beginning of it, or its height.
+        key: the block's hash, the beginning of it, or its height; None: the slowest blocks of the run are listed.
         trail: what to follow instead, as the run's catalogue calls it.
         hosts: show only these; none means all.
         lines: the folder that the run's logs were imported from, to print the lines themselves.
+        slowest: how many are listed.
         store: where the run is.
 
     Raises:
@@ -43,9 +45,67 @@ def block(
     """
     retained = store_at(store)
     sealed = open_run(run, retained).sealed
-    order = FollowRequest(str(key), trail, tuple(hosts), None if lines is None else Path(lines))
+    folder = None if lines is None else Path(lines)
+    order = FollowRequest(None if key is None else str(key), trail, tuple(hosts), folder, slowest)
     document = followable(load_system(sealed.manifest.subject.system)).follow(sealed, order)
     return noted(document, [sealed], retained)
+
+
+def transaction(
+    run: RunReference,
+    key: str | None = None,
+    *,
+    slowest: int = 10,
+    store: Store | Path | str | None = None,
+) -> Document:
+    """Show the life of one transaction: when it was due, sent, answered and in a block, against the run's median.
+
+    Args:
+        run: the run, by its id, a beginning of it, or a version with one run.
+        key: the transaction's connection and sequence number, as "0-1234", or the beginning of its hash; None: the
+            slowest transactions of the run are listed, with those that were not committed.
+        slowest: how many are listed.
+        store: where the run is.
+
+    Raises:
+        UsageError: there is no such transaction, or the run does not have each of them.
+
+    Example:
+        >>> (sample, *_) = cm.import_samples(folder / "transactions")
+        >>> slow = cm.transaction(sample.id, store=folder / "transactions").result.slowest[0]
+        >>> cm.transaction(sample.id, slow.key, store=folder / "transactions").result.outcome
+        'committed'
+    """
+    return block(run, key, trail="transaction", slowest=slowest, store=store)
+
+
+def request(
+    run: RunReference,
+    key: str | None = None,
+    *,
+    slowest: int = 10,
+    store: Store | Path | str | None = None,
+) -> Document:
+    """Show the life of one request of a load test: when it was due, sent, answered with a first byte, and finished.
+
+    The slowest requests of every step are stored.
+
+    Args:
+        run: the run, by its id, a beginning of it, or a version with one run.
+        key: the step's number and the request's rank in it, as "3-1"; None: the slowest requests of the run are listed.
+        slowest: how many are listed.
+        store: where the run is.
+
+    Raises:
+        UsageError: there is no such request, or the run does not have the slowest ones.
+
+    Example:
+        >>> run = cm.load(profile, url).runs[0]
+        >>> slowest = cm.request(run.id).result.slowest[0]
+        >>> cm.request(run.id, slowest.key).result.stages
+        ['due', 'sent', 'first byte', 'finished']
+    """
+    return block(run, key, trail="request", slowest=slowest, store=store)
 
 
 def host(

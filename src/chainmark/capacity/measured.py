@@ -150,6 +150,27 @@ class Records(_Measured):
     classes: bytes = Field(alias="class")
 
 
+class SlowRequest(_Measured):
+    """One of the slowest measured requests of a step, in nanoseconds from the step's begin.
+
+    Attributes:
+        latency_ns: from the due time to the end; what was never sent has none, and is not among them.
+        request: its place in the order.
+        first_byte_ns: when the first byte of an answer was seen (with HTTP/2 its head); None: none came.
+        status: of a complete answer.
+        number_of_class: a place in :data:`.engine.RECORD_CLASSES`.
+    """
+
+    latency_ns: int
+    due_ns: int
+    request: int
+    sent_ns: int
+    first_byte_ns: int | None
+    end_ns: int
+    status: int | None
+    number_of_class: int = Field(alias="class")
+
+
 class PartFigures(_Measured):
     """What became of the window's requests to one endpoint of a mix; ``latency`` of right answers, errors by kind."""
 
@@ -200,6 +221,7 @@ class Finished(_Measured):
         server: what the server calls itself in its answers.
         parts: of a mix, by its endpoints.
         records: of single requests, or None.
+        slowest: the slowest requests, the slowest first; as many as were asked for.
     """
 
     books: RequestCounts
@@ -227,3 +249,4 @@ class Finished(_Measured):
     parts: tuple[PartFigures, ...]
     records: Records | None
     records_left_out: int
+    slowest: tuple[SlowRequest, ...] = ()

@@ -213,6 +213,7 @@ class StepRequest:
     course: tuple[tuple[float, float], ...] = ()
     give_up: GiveUp | None = None
     max_records: int = 0
+    max_slowest: int = 0
     threads: int = 0
     seed: int = 1
 
@@ -246,7 +247,7 @@ class StepRequest:
             "proxy": proxy.to_order() if (proxy := self.target.access.way) else None,
         }
         same = ("warm_up_s", "duration_s", "drain_s", "timeout_s", "requests_per_connection", "max_records")
-        return json.dumps({**order, **{key: getattr(self, key) for key in (*same, "threads", "seed")}})
+        return json.dumps({**order, **{key: getattr(self, key) for key in (*same, "max_slowest", "threads", "seed")}})
 
     def _mode(self) -> dict[str, Any]:
         if self.level.kind is LevelKind.CLIENTS:

@@ -53,6 +53,8 @@ _TIMEOUT_SHORTEST_S = 10.0
 _WHO_ARE_YOU = 401
 # Steps that are run to their end, and of which single requests are kept.
 _RECORDED = frozenset({Phase.FIXED, Phase.RAMP, Phase.SPIKE})
+# Of every step, requests that are kept with their stages.
+SLOWEST = 20
 
 
 @dataclass(frozen=True)
@@ -363,6 +365,7 @@ class StepRunner:
             think_s=settings.think_s,
             course=ask.course.points if ask.course else (),
             max_records=settings.records if ask.phase in _RECORDED else 0,
+            max_slowest=SLOWEST,
             threads=settings.threads,
             seed=settings.seed + len(self.done),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -31,7 +31,7 @@ from chainmark.capacity.metrics import (
     parts_of,
     population_id,
 )
-from chainmark.capacity.model import Step
+from chainmark.capacity.model import Endpoint, Step
 from chainmark.capacity.recovering import result_of
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.core.load_report import StepFigures
@@ -48,6 +48,20 @@ ERROR_SCHEMA: Schema = {
     "detail": pl.String,
     "count": pl.Int64,
     "first_s": pl.Float64,
+}
+
+SLOWEST_SCHEMA: Schema = {
+    "step": pl.Int64,
+    "rank": pl.Int64,
+    "endpoint": pl.String,
+    "request": pl.Int64,
+    "asked": pl.String,
+    "due_ns": pl.Int64,
+    "sent_ns": pl.Int64,
+    "first_byte_ns": pl.Int64,
+    "end_ns": pl.Int64,
+    "status": pl.Int64,
+    "class": pl.String,
 }
 
 
@@ -142,6 +156,44 @@ def errors_frame(endpoint_results: Sequence[EndpointResult]) -> pl.DataFrame:
         for error in step.result.errors
     ]
     return pl.DataFrame(rows, schema=dict(ERROR_SCHEMA))
+
+
+def slowest_frame(endpoint_results: Sequence[EndpointResult], hidden: Callable[[str], str]) -> pl.DataFrame:
+    """One row for each of a step's slowest requests: what was asked, when it was at which stage, how it ended.
+
+    Args:
+        endpoint_results: of the run.
+        hidden: gives a text without what is secret.
+    """
+    rows = [
+        {
+            "step": number,
+            "rank": rank,
+            "endpoint": _endpoint_of(endpoint.endpoint, slow.request),
+            "request": slow.request,
+            "asked": hidden(_asked(endpoint.endpoint, slow.request)),
+            "due_ns": step.result.started_ns + slow.due_ns,
+            "sent_ns": step.result.started_ns + slow.sent_ns,
+            "first_byte_ns": None if slow.first_byte_ns is None else step.result.started_ns + slow.first_byte_ns,
+            "end_ns": step.result.started_ns + slow.end_ns,
+            "status": slow.status,
+            "class": RECORD_CLASSES[slow.number_of_class],
+        }
+        for number, endpoint, step in numbered(endpoint_results)
+        for rank, slow in enumerate(step.result.slowest, 1)
+    ]
+    return pl.DataFrame(rows, schema=dict(SLOWEST_SCHEMA))
+
+
+def _endpoint_of(endpoint: Endpoint, request: int) -> str:
+    """The endpoint that a request is of; of a mix, its part."""
+    own = (part.label for part, places in parts_of(endpoint) if request in places)
+    return next(own, endpoint.label)
+
+
+def _asked(endpoint: Endpoint, request: int) -> str:
+    asked = endpoint.requests[request]
+    return f"{asked.method} {asked.path}"
 
 
 def samples_of(endpoint_results: Sequence[EndpointResult]) -> dict[str, pl.DataFrame]:

@@ -56,6 +56,14 @@ COMMANDS = {
         "block:block",
         "Show the timeline of one block: when each host processed it, with the log lines.",
     ),
+    "transaction": (
+        "block:transaction",
+        "Show the timeline of one transaction: due, sent, answered, in a block; without one, list the slowest.",
+    ),
+    "request": (
+        "block:request",
+        "Show the timeline of a slow request of a load test: due, sent, first byte, finished; without one, list them.",
+    ),
     "trail": (
         "block:trail",
         "Show the timeline of any object that the run's catalogue can trace, as `chainmark block` does for blocks.",

@@ -1,4 +1,4 @@
-"""`chainmark block` and `chainmark trail`: from a sample to what happened, and to the log lines that say so."""
+"""`chainmark block`, `transaction`, `request` and `trail`: from a sample to what happened to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ import chainmark as cm
 from chainmark.cli.common import Output, shows_result
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run ID or a prefix of it, or a version that has one run.")]
-Key = Annotated[str, typer.Argument(metavar="HASH|HEIGHT", help="Block hash, a prefix of it, or the height.")]
+Key = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[HASH|HEIGHT]", help="Block hash, a prefix of it, or the height. Default: list the slowest."
+    ),
+]
+Slowest = Annotated[
+    int, typer.Option("--slowest", min=1, max=1000, metavar="N", help="Number of the slowest ones to list.")
+]
 Hosts = Annotated[
     list[str] | None, typer.Option("--host", metavar="HOST", help="Show only this host. May be repeated.")
 ]
@@ -24,12 +32,55 @@ Lines = Annotated[
 
 
 @shows_result
-def block(run: Run, key: Key, hosts: Hosts = None, lines: Lines = None, *, output: Output) -> None:
+def block(
+    run: Run, key: Key = None, hosts: Hosts = None, lines: Lines = None, slowest: Slowest = 10, *, output: Output
+) -> None:
     """Show the timeline of one block: when each host processed it, with the log lines.
 
     Example: `chainmark block cardano-value-10.6.2-2026 1234 --lines logs/ --html block-1234.html`
     """
-    output.finish(cm.block(run, key, hosts=hosts or [], lines=lines))
+    output.finish(cm.block(run, key, hosts=hosts or [], lines=lines, slowest=slowest))
+
+
+@shows_result
+def transaction(
+    run: Run,
+    key: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[CONNECTION-SEQUENCE|HASH]",
+            help="Connection and sequence number, e.g. `0-1234`, or a prefix of the hash. Default: list the slowest.",
+        ),
+    ] = None,
+    slowest: Slowest = 10,
+    *,
+    output: Output,
+) -> None:
+    """Show the timeline of one transaction: due, sent, answered, in a block; without one, list the slowest.
+
+    Example: `chainmark transaction cometbft-demo-v1.0.1-2026 0-1234 --html transaction.html`
+    """
+    output.finish(cm.transaction(run, key, slowest=slowest))
+
+
+@shows_result
+def request(
+    run: Run,
+    key: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[STEP-RANK]", help="Number of the step and rank within it, e.g. `3-1`. Default: list the slowest."
+        ),
+    ] = None,
+    slowest: Slowest = 10,
+    *,
+    output: Output,
+) -> None:
+    """Show the timeline of a slow request of a load test: due, sent, first byte, finished; without one, list them.
+
+    Example: `chainmark request http-api-1.4.2-2026 3-1 --html request.html`
+    """
+    output.finish(cm.request(run, key, slowest=slowest))
 
 
 @shows_result
@@ -38,9 +89,15 @@ def trail(
     trail_id: Annotated[
         str, typer.Argument(metavar="TRAIL", help="Type of object to trace, as named in the run's catalogue.")
     ],
-    key: Annotated[str, typer.Argument(metavar="KEY|NUMBER", help="Key of the object, a prefix of it, or its number.")],
+    key: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[KEY|NUMBER]", help="Key of the object, a prefix of it, or its number. Default: list the slowest."
+        ),
+    ] = None,
     hosts: Hosts = None,
     lines: Lines = None,
+    slowest: Slowest = 10,
     *,
     output: Output,
 ) -> None:
@@ -48,4 +105,4 @@ def trail(
 
     Example: `chainmark trail cardano-value-10.6.2-2026 block 1234`
     """
-    output.finish(cm.block(run, key, trail=trail_id, hosts=hosts or [], lines=lines))
+    output.finish(cm.block(run, key, trail=trail_id, hosts=hosts or [], lines=lines, slowest=slowest))

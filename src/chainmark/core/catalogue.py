@@ -29,6 +29,14 @@ class Bounds:
 WIDEST = 0.20  # what re-runs may widen a margin to, unless a team says otherwise
 
 
+@dataclass(frozen=True)
+class FollowedBy:
+    """The columns that together name a thing that is followed, and the one of its place; None: it has one place."""
+
+    key: tuple[str, ...]
+    place: str | None = None
+
+
 class Catalogue(BaseModel):
     """Every metric of one system, with what is needed to compute, judge, group and draw it.
 
@@ -77,13 +85,15 @@ class Catalogue(BaseModel):
                 raise ValueError(f"condition `{condition.id}` names the unknown metric `{stranger}`")
         return self
 
-    def followed_by(self, population_id: str) -> list[str]:
-        """The keys by which a population's samples can be followed: the thing, then its place; none if they cannot."""
+    def followed_by(self, population_id: str) -> FollowedBy | None:
+        """The keys by which a population's samples can be followed; None if they cannot."""
         for trail in self.trails:
             populations = trail.get("populations")
             if isinstance(populations, list) and population_id in populations:
-                return [str(trail[key]) for key in ("key", "place")]
-        return []
+                key, place = trail["key"], trail.get("place")
+                columns = tuple(map(str, key)) if isinstance(key, list) else (str(key),)
+                return FollowedBy(columns, None if place is None else str(place))
+        return None
 
     def metric(self, metric_id: str) -> Metric:
         """The metric of that id.

@@ -36,10 +36,12 @@ from chainmark.capacity.step import StepRunner
 from chainmark.capacity.tables import (
     ERROR_SCHEMA,
     SECOND_SCHEMA,
+    SLOWEST_SCHEMA,
     STEP_SCHEMA,
     errors_frame,
     samples_of,
     seconds_frame,
+    slowest_frame,
     steps_frame,
 )
 from chainmark.capacity.verdict import gone_text
@@ -209,6 +211,7 @@ class Tester:
         run.write_events("steps", steps_frame(endpoints), STEP_SCHEMA)
         run.write_events("seconds", seconds_frame(endpoints), SECOND_SCHEMA)
         run.write_events("errors", errors_frame(endpoints), ERROR_SCHEMA)
+        run.write_events("slowest", slowest_frame(endpoints, service.target.access.hide_in), SLOWEST_SCHEMA)
         if result.watched.sources:
             run.write_events("server", watch_frame(result.watched, endpoints), WATCH_SCHEMA)
         write_bytes(run.raw / REPORT, json_bytes(test.report))

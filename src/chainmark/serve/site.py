@@ -48,6 +48,7 @@ from chainmark.serve.workloads import Card, GatingFigure, Workload, card_of, wor
 from chainmark.store.live import live_searches
 from chainmark.store.runs import SealedRun
 from chainmark.systems.base import load_system, system_names
+from chainmark.systems.capabilities import FollowableSystem
 
 Asked = Mapping[str, Sequence[str]]
 _CARDS = 24  # on the first page: the workloads that were measured last
@@ -335,6 +336,7 @@ class Site:
         document = self._document(("series", run_id, metric, *span), lambda: series_document(run, metric, *span))
         how = computed_address(run.catalogue.system, metric, "", [run_id])
         links = [("The run", f"/runs/{quote(run_id)}"), ("How was this computed?", how)]
+        links += [(f"Slowest {name}s", _slowest_address(run_id, name)) for name in self._followable(run)]
         form = part("series_form", run_id, metric, document.result, span != (None, None))
         return Page(document, "Runs", part("chosen", links) + form)
 
@@ -363,24 +365,34 @@ class Site:
 
     # ---- what happened to one sample --------------------------------------------------------------------------------
     def follow(self, asked: Asked) -> Page:
-        """The life of one block, or of anything else that a run's catalogue has a trail of."""
+        """The life of one block, or of anything else that can be followed in a run; without a key, the slowest."""
         run_id, key, trail = (next(iter(asked.get(name, ())), "") for name in ("run", "key", "trail"))
-        self.sealed(run_id)
-        document = self._document(("follow", run_id, trail, key), lambda: self._followed(run_id, key, trail or "block"))
-        above = self._trails(run_id) + part("chosen", [("The run", f"/runs/{quote(run_id)}")])
-        return Page(document, "Runs", above + replay(document.charts()))
+        trail = trail or next(iter(self._followable(self.sealed(run_id))), "block")
+        document = self._document(("follow", run_id, trail, key), lambda: self._followed(run_id, key or None, trail))
+        links = [("The run", f"/runs/{quote(run_id)}")]
+        above = self._trails(run_id) + part("chosen", links)
+        return Page(document, "Runs", above + (replay(document.charts()) if key else Markup()))
 
-    def _followed(self, run_id: str, key: str, trail: str) -> Document:
+    def _followed(self, run_id: str, key: str | None, trail: str) -> Document:
         """With the log lines, from the first folder that has them."""
-        for folder in self._logs:
+        for folder in self._logs if key else ():
             with suppress(ChainmarkError):
                 return block(run_id, key, trail=trail, lines=folder, store=self.store)
         return block(run_id, key, trail=trail, store=self.store)
 
     def _trails(self, run_id: str) -> Markup:
-        """The form that asks for one of the things that the run's catalogue has trails of."""
-        trails = [str(trail.get("id", "")) for trail in self.store.run(run_id).catalogue.trails]
-        return part("trail_form", run_id, trails) if trails else Markup()
+        """The form that asks for one of the things that can be followed in a run, and the way to the slowest."""
+        trails = self._followable(self.store.run(run_id))
+        slowest = [(f"Slowest {name}s", _slowest_address(run_id, name)) for name in trails]
+        return part("trail_form", run_id, trails, slowest) if trails else Markup()
+
+    @staticmethod
+    def _followable(run: SealedRun) -> Sequence[str]:
+        """What can be followed in a run; nothing where its system is not installed, or reads its catalogue no more."""
+        with suppress(ChainmarkError, ValueError):
+            system = load_system(run.manifest.subject.system)
+            return system.followed(run) if isinstance(system, FollowableSystem) else []
+        return []
 
     # ---- what the metrics are ---------------------------------------------------------------------------------------
     def metrics(self, asked: Asked) -> Page:
@@ -413,6 +425,10 @@ class Site:
             return document
         joined = Caveats.joined([document.caveats, caveats])
         return replace(document, result=document.result.model_copy(update={"caveats": joined}))
+
+
+def _slowest_address(run_id: str, trail: str) -> str:
+    return pages.addressed("/follow", {"run": [run_id], "trail": [trail]})
 
 
 def _dictionary_links(system: str, metric: str) -> list[tuple[str, str]]:

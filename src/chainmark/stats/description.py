@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from chainmark.core import units
-from chainmark.core.catalogue import Catalogue
+from chainmark.core.catalogue import Catalogue, FollowedBy
 from chainmark.core.distribution import STANDARD_CENTILES
 from chainmark.core.metric import Better, Metric, MetricChart, Population
 from chainmark.stats.bootstrap import generator
@@ -45,6 +45,7 @@ DIGITS = 6  # of a coordinate: more than a screen or a page can show
 _BANDS = "bands"  # what resamples are drawn for
 _TAIL = (0.999, 1.0)
 _LARGE_ROWS = 1_000_000  # of a population: its metrics are described one after another, to hold the columns of one
+_KEY = "key of the thing"
 _FEW_ROWS = 512  # looked at first: most tails are of different things
 
 
@@ -145,7 +146,12 @@ class _Rows:
     """The rows of a population, and what all its metrics share."""
 
     def __init__(
-        self, ordered: OrderedSamples, population: Population, source: SampleSource, followed_by: list[str], seed: int
+        self,
+        ordered: OrderedSamples,
+        population: Population,
+        source: SampleSource,
+        followed_by: FollowedBy | None,
+        seed: int,
     ) -> None:
         self._ordered = ordered
         self._population = population
@@ -217,6 +223,7 @@ class _Rows:
             "tail": self._tail(values, lowest=metric.better is Better.HIGHER),
         }
 
+<<<<<<< HEAD
     def _tail(self, values: FloatArray, *, lowest: bool) -> list[Extreme]:
         if not self._followed_by:
             return []
@@ -224,6 +231,20 @@ class _Rows:
         return [
             Extreme(thing.at(row), places[0].at(row) if places else "", units.rounded(float(values[row]), DIGITS))
             for row in _tail_rows(values, self._followed_by, lowest=lowest)
+=======
+    def _tail(self, metric: Metric) -> list[Extreme]:
+        followed = self._followed_by
+        if followed is None:
+            return []
+        places = [] if followed.place is None else [followed.place]
+        frame = self._source.samples(self._population.id, [*followed.key, *places, metric.id])
+        if any(name not in frame.columns for name in followed.key):
+            return []
+        places = [name for name in places if name in frame.columns]
+        rows = _tail_rows(frame, followed.key, places, metric.id, lowest=metric.better is Better.HIGHER)
+        return [
+            Extreme(row[_KEY], row[places[0]] if places else "", units.rounded(row[metric.id], DIGITS)) for row in rows
+>>>>>>> tx19
         ]
 
 
@@ -236,6 +257,7 @@ def _moments(ascending: FloatArray) -> tuple[float, float]:
     return mean, float(squares.sum())
 
 
+<<<<<<< HEAD
 def _tail_rows(values: FloatArray, keys: Sequence[Coded], *, lowest: bool) -> list[int]:
     """The most extreme rows, each of another first key; equal ones in the order of the keys.
 
@@ -252,6 +274,35 @@ def _tail_rows(values: FloatArray, keys: Sequence[Coded], *, lowest: bool) -> li
         if rows < len(outermost):  # and all that are as extreme
             places = np.flatnonzero(distances <= np.partition(distances, rows - 1)[rows - 1])
         results = _first_of_each(distances[places], [_ranks(key, places) for key in keys], places)
+=======
+def joined_key(columns: Sequence[str], name: str) -> pl.Expr:
+    """What names a thing, as one text: "3", or "0-1234" of several columns."""
+    return pl.concat_str([pl.col(column).cast(pl.String) for column in columns], separator="-").alias(name)
+
+
+def _tail_rows(
+    frame: pl.DataFrame, key: Sequence[str], places: Sequence[str], column: str, *, lowest: bool
+) -> list[dict[str, Any]]:
+    """The most extreme rows, each of another thing; equal ones in the order of the keys, then of the places."""
+    value = pl.col(column).cast(pl.Float64)
+    sound = frame.select(*key, *places, value).filter(value.is_finite())
+    results: list[dict[str, Any]] = []
+    for rows in (_FEW_ROWS, sound.height):
+        outermost = sound
+        if rows < sound.height:  # and all that are as extreme
+            values = sound.get_column(column)
+            edge = values.bottom_k(rows).max() if lowest else values.top_k(rows).min()
+            outermost = sound.filter(pl.col(column) <= edge if lowest else pl.col(column) >= edge)
+        results = (
+            outermost.lazy()
+            .select(joined_key(key, _KEY), *(pl.col(name).cast(pl.String) for name in places), column)
+            .sort([column, _KEY, *places], descending=[not lowest, False, *(False for _ in places)])
+            .unique(_KEY, keep="first", maintain_order=True)
+            .head(TAIL_SAMPLES)
+            .collect()
+            .to_dicts()
+        )
+>>>>>>> tx19
         if len(results) == TAIL_SAMPLES:
             break
     return results

@@ -254,6 +254,10 @@ class SealedRun:
         """The samples of one population: its keys, then one column per metric; or those of the columns that it has."""
         return self._read_frame("samples", population_id, columns)
 
+    def keeps(self, file: str) -> bool:
+        """Whether a file was sealed with the run: "events/blocks.parquet"."""
+        return file in self._seal
+
     def scan_samples(self, population_id: str) -> pl.LazyFrame:
         """The samples of one population, of which only what is asked for is read."""
         return self._scan_frame("samples", population_id)

@@ -190,24 +190,29 @@ class FollowRequest:
     """What is to be followed through a run, and what is to be shown of it.
 
     Attributes:
-        key: names the thing, or is the beginning of its name, or its number.
+        key: names the thing, or is the beginning of its name, or its number; None: the slowest are listed.
         trail: what it is, as the run's catalogue calls it.
         hosts: to show; none means all.
         lines: the folder that the run's logs were imported from, to show the lines themselves.
+        most: how many of the slowest.
     """
 
-    key: str
+    key: str | None
     trail: str
     hosts: tuple[str, ...] = ()
     lines: Path | None = None
+    most: int = 10
 
 
 @runtime_checkable
 class FollowableSystem(System, Protocol):
-    """A system that can follow a sample of its runs to what happened: a block through all hosts."""
+    """A system that can follow a sample of its runs to what happened: a block through all hosts, a transaction."""
+
+    def followed(self, run: SealedRun) -> Sequence[str]:
+        """What can be followed in a run, as its catalogue calls it."""
 
     def follow(self, run: SealedRun, order: FollowRequest) -> Document:
-        """What every host did with one thing of a run.
+        """What every host did with one thing of a run; without a key, the slowest things.
 
         Raises:
             UsageError: there is no such thing, host or file, or the run keeps nothing that could be followed.

@@ -29,7 +29,7 @@ from tests.unit.systems.cometbft.test_published_tables import spaced
 from tests.unit.systems.mesh.test_mesh_published import PAGE
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "use-from-a-notebook.md"
-ELSEWHERE = {*examples.NEED_NODES, *examples.NEED_A_SERVER, *examples.NEED_A_CLUSTER, "load", "load_plan"}
+ELSEWHERE = {*examples.NEED_NODES, *examples.NEED_A_SERVER, *examples.NEED_A_CLUSTER, "load", "load_plan", "request"}
 PROFILE = """
 system = "http"
 sla = { p99_s = 5.0 }
@@ -138,6 +138,7 @@ def test_the_example_of_a_load_test_is_true(tmp_path: Path, url: str, monkeypatc
     profile = tmp_path / "work.toml"
     profile.write_text(PROFILE, encoding="utf-8")
     examples.execute("load", profile=profile, url=url)
+    examples.execute("request", profile=profile, url=url)
     plan = tmp_path / "plan.toml"
     scenarios = '[[scenario]]\nid = "quick"\n[[scenario]]\nid = "slow"\n'
     plan.write_text(f'system = "http"\nprofile = "{profile}"\n{scenarios}', encoding="utf-8")

@@ -35,7 +35,7 @@ def test_the_order_has_exactly_the_engine_s_members() -> None:
     told = json.loads(order(give_up=GiveUp(1.0, 30, 20)).to_json())
     members = (
         "url headers protocol streams request_coding requests order mode course warm_up_s duration_s drain_s timeout_s "
-        "requests_per_connection error_pointers give_up max_records tls proxy threads seed parts"
+        "requests_per_connection error_pointers give_up max_records max_slowest tls proxy threads seed parts"
     )
     assert " ".join(sorted(told)) == " ".join(sorted(members.split()))
     assert set(told["requests"][0]) == {"method", "path", "headers", "body", "repeatable", "expect"}

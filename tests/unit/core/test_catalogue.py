@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue, ValidationError
 
-from chainmark.core.catalogue import Catalogue, load_catalogue
+from chainmark.core.catalogue import Catalogue, FollowedBy, load_catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.metric import Metric, MetricGroup, Population, SharedFact
 
@@ -137,15 +137,15 @@ def test_samples_are_followed_by_the_trail_of_their_population() -> None:
         {"populations": ["block"], "key": "height", "place": "host", "events": "blocks"},
     ]
     whole = _catalogue(makes_incomparable=[]).model_copy(update={"trails": trails})
-    assert whole.followed_by("block") == ["height", "host"]
-    assert whole.followed_by("joiner") == ["node", "join"]
-    assert whole.followed_by("request") == []
+    assert whole.followed_by("block") == FollowedBy(("height",), "host")
+    assert whole.followed_by("joiner") == FollowedBy(("node",), "join")
+    assert whole.followed_by("request") is None
     part = whole.sampled({"block": ["key", "interval_s"]})
-    assert part.followed_by("block") == ["height", "host"]
-    assert part.followed_by("joiner") == []
+    assert part.followed_by("block") == FollowedBy(("height",), "host")
+    assert part.followed_by("joiner") is None
     assert part.trails[1] == trails[1], "the system reads all of it"
     nowhere = whole.model_copy(update={"trails": [{"key": "height", "place": "host"}]})
-    assert nowhere.followed_by("block") == nowhere.sampled({"block": ["interval_s"]}).followed_by("block") == []
+    assert nowhere.followed_by("block") is nowhere.sampled({"block": ["interval_s"]}).followed_by("block") is None
 
 
 def test_metrics_are_listed_by_table_then_order_then_name() -> None:
@@ -201,7 +201,7 @@ def test_a_catalogue_is_read_with_all_its_parts(tmp_path: Path) -> None:
     assert [one.id for one in found.tables] == ["blocks"]
     assert [one.id for one in found.metrics] == ["interval_s"]
     assert found.conditions[0].explanation == "It matters, µs by µs."
-    assert found.followed_by("block") == ["height", "host"]
+    assert found.followed_by("block") == FollowedBy(("height",), "host")
     assert found.published == {"style": "letter"}
     without = WRITTEN.format(population=population)
     for part, following in (

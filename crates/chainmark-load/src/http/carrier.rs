@@ -105,6 +105,14 @@ impl Carrier {
         }
     }
 
+    /// When the first byte of the answer to the last request was seen.
+    pub fn first_byte_ns(&self, slot: u32) -> Option<i64> {
+        match self {
+            Self::One(connections) => connections[slot as usize].first_byte_ns,
+            Self::Two(sessions) => sessions.stream(slot).first_byte_ns,
+        }
+    }
+
     /// What the server calls itself.
     pub fn server(&self) -> Option<String> {
         match self {

@@ -71,6 +71,8 @@ pub(super) struct Connection {
     piece: Option<Range<usize>>,
     collected: Collected,
     dial: Dial,
+    /// When the first byte of the answer was seen.
+    pub first_byte_ns: Option<i64>,
 }
 
 impl Connection {
@@ -91,6 +93,7 @@ impl Connection {
             piece: None,
             collected: Collected::new(room),
             dial: Dial::default(),
+            first_byte_ns: None,
         }
     }
 
@@ -99,7 +102,7 @@ impl Connection {
         self.request = request as usize;
         self.parser.restart();
         self.collected.clear();
-        (self.piece, self.sent) = (None, 0);
+        (self.piece, self.sent, self.first_byte_ns) = (None, 0, None);
         if self.state == State::Idle {
             return self.send_request(io).map(Err);
         }
@@ -354,6 +357,7 @@ impl Connection {
 
     /// Gives `read` bytes of a buffer to the parser.
     fn feed(&mut self, io: &Io, buffer: impl Fn(&Buffers) -> &[u8], read: usize) -> Outcome {
+        self.first_byte_ns.get_or_insert(io.looked_ns);
         let input = &buffer(&io.buffers)[..read];
         let mut at = 0;
         loop {

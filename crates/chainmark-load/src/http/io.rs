@@ -23,6 +23,8 @@ pub(super) struct Io<'p> {
     pub address: usize,
     /// The shortest time that connecting has taken.
     pub round_trip_ns: i64,
+    /// When the events that are being taken were seen, in nanoseconds of the step.
+    pub looked_ns: i64,
 }
 
 pub(super) struct Buffers {
@@ -61,6 +63,6 @@ impl<'p> Io<'p> {
         let plain_bytes = if plan.tls.is_some() { WIRE_BYTES } else { 0 };
         let buffers =
             Buffers { wire: vec![0; WIRE_BYTES].into_boxed_slice(), plain: vec![0; plain_bytes].into_boxed_slice() };
-        Self { plan, epoll, buffers, counts: IoCounts::default(), address: 0, round_trip_ns: i64::MAX }
+        Self { plan, epoll, buffers, counts: IoCounts::default(), address: 0, round_trip_ns: i64::MAX, looked_ns: 0 }
     }
 }

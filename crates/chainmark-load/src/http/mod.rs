@@ -48,4 +48,4 @@ pub use order::LoadConfig;
 pub use result::{Connections, Generator, HttpResult};
 pub use series::Columns;
 pub use share::{Outcome, merge};
-pub use tally::{Records, RequestCounts, record_classes};
+pub use tally::{Records, RequestCounts, SlowRequest, record_classes};

@@ -69,6 +69,9 @@ pub struct LoadConfig {
     /// How many measured requests are recorded one by one.
     #[serde(default)]
     pub max_records: u64,
+    /// How many of the slowest measured requests are recorded with their stages; each generator records so many.
+    #[serde(default)]
+    pub max_slowest: u32,
     #[serde(default)]
     pub tls: TlsSettings,
     /// None: the target itself is connected to. Nothing else names a proxy, such as the environment.

@@ -42,6 +42,7 @@ pub(super) struct Plan {
     pub error_pointers: Vec<String>,
     pub give_up: Option<GiveUpPlan>,
     pub max_records: u64,
+    pub max_slowest: usize,
     /// For bodies that come in pieces.
     pub room: Room,
     pub tls: Option<Tls>,
@@ -202,6 +203,7 @@ impl Plan {
             error_pointers: order.error_pointers.clone(),
             give_up: order.give_up.map(give_up),
             max_records: order.share.of(order.max_records),
+            max_slowest: order.max_slowest as usize,
             room: Room::of_this_machine(),
             tls: if target.tls { Some(Tls::new(&order.tls, &target, protocol)?) } else { None },
             threads: load.threads(order.threads, order.share),

@@ -5,7 +5,7 @@ use super::error::HttpError;
 use super::histogram::Times;
 use super::plan::Plan;
 use super::series::{Columns, Series};
-use super::tally::{PartTally, Records, RequestCounts, Whole};
+use super::tally::{PartTally, Records, RequestCounts, SlowRequest, Whole, slowest_of};
 use super::worker::End;
 use crate::clock::NS_PER_S;
 use serde::Serialize;
@@ -54,6 +54,8 @@ pub struct HttpResult {
     #[serde(skip)]
     pub records: Option<Records>,
     pub records_left_out: u64,
+    /// The slowest measured requests, the slowest first.
+    pub slowest: Vec<SlowRequest>,
 }
 
 /// One of the processes that made the load.
@@ -171,6 +173,7 @@ impl HttpResult {
             parts: if plan.mix.size() > 1 { whole.parts.iter().map(PartTold::new).collect() } else { Vec::new() },
             records: (plan.max_records > 0).then_some(whole.records),
             records_left_out: if plan.max_records > 0 { whole.records_left_out } else { 0 },
+            slowest: slowest_of(whole.slowest, plan.max_slowest),
         })
     }
 }

@@ -78,7 +78,8 @@ impl Sessions {
                 None => match self.open(group, io) {
                     Ok(index) => index,
                     Err(failure) => {
-                        self.streams[slot as usize].circumstances = Circumstances::default();
+                        let stream = &mut self.streams[slot as usize];
+                        (stream.circumstances, stream.first_byte_ns) = (Circumstances::default(), None);
                         return Some(Err(failure));
                     }
                 },
@@ -230,7 +231,7 @@ impl Sessions {
             if stream.is_resting() || stream.session != index {
                 continue;
             }
-            let outcome = stream.advance(io.plan, &mut self.server);
+            let outcome = stream.advance(io.plan, io.looked_ns, &mut self.server);
             if outcome.is_some() {
                 self.end(slot, outcome);
             }

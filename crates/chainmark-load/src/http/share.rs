@@ -136,7 +136,8 @@ impl Losing<'_> {
             let request = draw(self.plan.drawing, self.plan.seed, number, &self.plan.mix) as u32;
             let part = self.plan.requests[request as usize].part;
             let end_ns = due_ns.max(self.lost.at_ns);
-            let ended = Ended { request, part, phase, due_ns, start_ns: due_ns, end_ns };
+            let (first_byte_ns, status) = (None, None);
+            let ended = Ended { request, part, phase, due_ns, start_ns: due_ns, end_ns, first_byte_ns, status };
             whole.lose(&ended, class, second_of(seconds, (due_ns.max(0) / NS_PER_S) as usize));
         }
         whole

@@ -66,6 +66,8 @@ pub(super) struct Stream {
     piece: Option<Bytes>,
     collected: Collected,
     waker: Waker,
+    /// When the head of the answer was seen.
+    pub first_byte_ns: Option<i64>,
 }
 
 impl Stream {
@@ -83,6 +85,7 @@ impl Stream {
             piece: None,
             collected: Collected::new(room),
             waker: Arc::new(Bell { slot, woken: woken.clone() }).into(),
+            first_byte_ns: None,
         }
     }
 
@@ -103,6 +106,7 @@ impl Stream {
         self.state = State::Waiting;
         (self.session, self.request) = (session, request);
         (self.status, self.coded, self.location, self.piece) = (0, Coded::Plain, None, None);
+        self.first_byte_ns = None;
         self.collected.clear();
     }
 
@@ -130,8 +134,8 @@ impl Stream {
         self.status == 0
     }
 
-    /// Takes what has come of the answer. `server`: what the server calls itself, once it has.
-    pub fn advance(&mut self, plan: &Plan, server: &mut Option<String>) -> Outcome {
+    /// Takes what has come of the answer by now. `server`: what the server calls itself, once it has.
+    pub fn advance(&mut self, plan: &Plan, now_ns: i64, server: &mut Option<String>) -> Outcome {
         let waker = self.waker.clone();
         let mut context = Context::from_waker(&waker);
         loop {
@@ -141,6 +145,7 @@ impl Stream {
                     Poll::Pending => return None,
                     Poll::Ready(Err(error)) => return Some(Err(failure(&error))),
                     Poll::Ready(Ok(answer)) => {
+                        self.first_byte_ns = Some(now_ns);
                         let (head, body) = answer.into_parts();
                         self.take_head(head.status.as_u16(), &head.headers, plan, server);
                         self.state = State::Reading(body);

@@ -8,6 +8,8 @@ use super::series::{Second, Series};
 use crate::clock::{NS_PER_S, thread_cpu_ns};
 use crate::run_queue::RunQueue;
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -104,6 +106,69 @@ pub(super) struct Ended {
     pub due_ns: i64,
     pub start_ns: i64,
     pub end_ns: i64,
+    /// When the first byte of an answer was seen.
+    pub first_byte_ns: Option<i64>,
+    /// Of a complete answer.
+    pub status: Option<u16>,
+}
+
+impl Ended {
+    /// What was seen before the request was sent, or after it ended, was seen late or of an earlier one.
+    pub fn with_answer(self, first_byte_ns: Option<i64>, status: Option<u16>) -> Self {
+        let first_byte_ns = first_byte_ns.map(|time_ns| time_ns.clamp(self.start_ns, self.end_ns.max(self.start_ns)));
+        Self { first_byte_ns, status, ..self }
+    }
+}
+
+/// One of the slowest measured requests of a step, in nanoseconds of the step. They are ordered by their latency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SlowRequest {
+    pub latency_ns: i64,
+    pub due_ns: i64,
+    /// The request's place in the order.
+    pub request: u32,
+    pub sent_ns: i64,
+    /// When the first byte of an answer was seen; with HTTP/2, its head.
+    pub first_byte_ns: Option<i64>,
+    pub end_ns: i64,
+    /// Of a complete answer.
+    pub status: Option<u16>,
+    /// A place in [`record_classes`].
+    pub class: u8,
+}
+
+/// The slowest requests so far, and never more than so many.
+struct Slowest {
+    most: usize,
+    requests: BinaryHeap<Reverse<SlowRequest>>,
+}
+
+impl Slowest {
+    fn new(most: usize) -> Self {
+        Self { most, requests: BinaryHeap::new() }
+    }
+
+    fn add(&mut self, ended: &Ended, class: u8) {
+        let latency_ns = ended.end_ns - ended.due_ns;
+        if self.requests.len() == self.most {
+            // Most requests are as quick as others.
+            let Some(quickest) = self.requests.peek() else { return };
+            if latency_ns <= quickest.0.latency_ns {
+                return;
+            }
+            self.requests.pop();
+        }
+        let Ended { request, due_ns, start_ns: sent_ns, end_ns, first_byte_ns, status, .. } = *ended;
+        let one = SlowRequest { latency_ns, due_ns, request, sent_ns, first_byte_ns, end_ns, status, class };
+        self.requests.push(Reverse(one));
+    }
+}
+
+/// The slowest of all, the slowest first.
+pub(super) fn slowest_of(mut requests: Vec<SlowRequest>, most: usize) -> Vec<SlowRequest> {
+    requests.sort_unstable_by_key(|&one| Reverse(one));
+    requests.truncate(most);
+    requests
 }
 
 /// What the threads of a load share about their counts.
@@ -127,6 +192,7 @@ pub(super) struct Tally {
     wake: Recorder,
     records: Records,
     records_left_out: u64,
+    slowest: Slowest,
     second: Second,
     second_number: usize,
     /// When the current second is over.
@@ -157,6 +223,7 @@ impl Tally {
             wake: Recorder::default(),
             records: Records::default(),
             records_left_out: 0,
+            slowest: Slowest::new(plan.max_slowest),
             second: Second::default(),
             second_number: 0,
             second_end_ns: NS_PER_S,
@@ -239,6 +306,7 @@ impl Tally {
     }
 
     fn record(&mut self, ended: &Ended, class: u8) {
+        self.slowest.add(ended, class);
         if self.may_record() {
             let (latency_ns, service_ns) = (ended.end_ns - ended.due_ns, ended.end_ns - ended.start_ns);
             self.records.push((ended.due_ns, ended.request, latency_ns, service_ns, class));
@@ -313,6 +381,7 @@ pub(super) struct Whole {
     pub wake: Recorder,
     pub records: Records,
     pub records_left_out: u64,
+    pub slowest: Vec<SlowRequest>,
     pub counts: super::io::IoCounts,
     pub end_ns: i64,
     pub cpu_ns: i64,
@@ -338,6 +407,7 @@ impl From<Part> for Whole {
             wake: tally.wake,
             records: tally.records,
             records_left_out: tally.records_left_out,
+            slowest: tally.slowest.requests.into_iter().map(|Reverse(one)| one).collect(),
             counts,
             end_ns,
             cpu_ns,
@@ -371,6 +441,7 @@ impl Whole {
         self.lag.merge(&other.lag);
         self.wake.merge(&other.wake);
         self.records_left_out += other.records_left_out;
+        self.slowest.extend(other.slowest);
         self.counts.add(other.counts);
         self.end_ns = self.end_ns.max(other.end_ns);
         self.cpu_ns += other.cpu_ns;
@@ -481,6 +552,37 @@ mod tests {
             let error = whole.check(7, 9).unwrap_err().to_string();
             assert!(error.contains(&format!("do not add up: {expected}")), "{expected}: {error}");
         }
+    }
+
+    fn ended(due_ns: i64, end_ns: i64) -> Ended {
+        let (request, part, phase, start_ns) = (due_ns as u32, 0, 1, due_ns + 1);
+        Ended { request, part, phase, due_ns, start_ns, end_ns, first_byte_ns: None, status: None }
+    }
+
+    #[test]
+    fn the_slowest_of_all_threads_are_told_or_the_tail_would_lead_to_others() {
+        // Latencies of 0 to 99, in an order that has the slowest anywhere; two threads have every other one.
+        let latencies = (0..100).map(|number| number * 37 % 100);
+        let mut threads = [Slowest::new(7), Slowest::new(7)];
+        for (number, latency_ns) in latencies.enumerate() {
+            threads[number % 2].add(&ended(number as i64, number as i64 + latency_ns), 0);
+        }
+        let all = threads.into_iter().flat_map(|thread| thread.requests.into_iter().map(|Reverse(one)| one));
+        let told = slowest_of(all.collect(), 7);
+        let latencies: Vec<_> = told.iter().map(|one| one.latency_ns).collect();
+        assert_eq!(latencies, [99, 98, 97, 96, 95, 94, 93]);
+        assert!(told.iter().all(|one| one.end_ns - one.due_ns == one.latency_ns && one.sent_ns == one.due_ns + 1));
+
+        let mut none = Slowest::new(0);
+        none.add(&ended(0, 5), 0);
+        assert!(none.requests.is_empty());
+    }
+
+    #[test]
+    fn a_first_byte_lies_between_the_sending_and_the_end() {
+        let first = |seen_ns| ended(10, 30).with_answer(Some(seen_ns), Some(200)).first_byte_ns;
+        assert_eq!([first(5), first(20), first(40)], [Some(11), Some(20), Some(30)]);
+        assert_eq!(ended(10, 30).with_answer(None, None).first_byte_ns, None);
     }
 
     #[test]

@@ -341,7 +341,7 @@ impl<'p> Worker<'p> {
         let looked_ns = self.now_ns();
         // What ends a sleep happened just now; what was there at once may have waited since the last look.
         self.seen_since_ns = if looked_ns - now_ns > ASLEEP_NS { looked_ns } else { self.looked_ns };
-        self.looked_ns = looked_ns;
+        (self.looked_ns, self.io.looked_ns) = (looked_ns, looked_ns);
     }
 
     fn next_due_ns(&self) -> Option<i64> {
@@ -475,7 +475,8 @@ impl<'p> Worker<'p> {
         self.in_flight -= 1;
         let client = &mut self.clients[slot as usize];
         (client.is_busy, client.back_off_ns) = (false, 0);
-        let ended = ended(self.plan, &client.task, end_ns);
+        let first_byte_ns = self.carrier.first_byte_ns(slot);
+        let ended = ended(self.plan, &client.task, end_ns).with_answer(first_byte_ns, Some(answered.status));
         let expectation = &self.plan.requests[ended.request as usize].expectation;
         let body = self.carrier.body(slot, &answered.body, &self.io.buffers);
         let location = self.carrier.location(slot);
@@ -588,7 +589,7 @@ impl<'p> Worker<'p> {
         self.in_flight -= 1;
         let client = &mut self.clients[slot as usize];
         client.is_busy = false;
-        let ended = ended(self.plan, &client.task, now_ns);
+        let ended = ended(self.plan, &client.task, now_ns).with_answer(self.carrier.first_byte_ns(slot), None);
         let class = self.tally.classes.number(Class::new(kind, None, detail.to_owned()));
         self.count_failure(&ended, class);
         self.count_slow(&ended);
@@ -726,5 +727,6 @@ impl<'p> Worker<'p> {
 
 fn ended(plan: &Plan, task: &Task, end_ns: i64) -> Ended {
     let part = plan.requests[task.request as usize].part;
-    Ended { request: task.request, part, phase: task.phase, due_ns: task.due_ns, start_ns: task.start_ns, end_ns }
+    let Task { request, due_ns, start_ns, phase, .. } = *task;
+    Ended { request, part, phase, due_ns, start_ns, end_ns, first_byte_ns: None, status: None }
 }

@@ -173,6 +173,41 @@ fn a_rate_that_rises_has_due_what_its_area_says_or_a_ramp_would_name_the_wrong_r
     assert_eq!(first_half, 150);
 }
 
+#[test]
+fn the_slowest_requests_are_told_with_their_stages_or_nobody_could_say_what_took_the_time() {
+    let server = Server::answering(|request, stream| match request.path.as_str() {
+        "/slow" => {
+            std::thread::sleep(Duration::from_millis(60));
+            let sent = write(stream, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n1");
+            std::thread::sleep(Duration::from_millis(40));
+            sent && write(stream, "2")
+        }
+        "/cut" => {
+            std::thread::sleep(Duration::from_millis(30));
+            false
+        }
+        _ => write(stream, &with_length("200 OK", "1")),
+    });
+    let requests: Vec<_> = ["/", "/", "/", "/slow", "/", "/cut"].iter().map(|path| post(path, json!({}))).collect();
+    let mut order = order(&server.url, open(60.0, 32), requests);
+    (order["max_slowest"], order["threads"]) = (json!(24), json!(2));
+    let result = run(&order);
+    assert_eq!((result.books.due, result.slowest.len()), (24, 24));
+    assert!(result.slowest.windows(2).all(|two| two[0].latency_ns >= two[1].latency_ns));
+    let of = |request| result.slowest.iter().filter(move |one| one.request == request);
+    assert_eq!((of(3).count(), of(5).count()), (4, 4));
+    for one in of(3) {
+        let first_byte_ns = one.first_byte_ns.unwrap();
+        assert!(one.due_ns <= one.sent_ns && first_byte_ns <= one.end_ns, "{one:?}");
+        assert!(first_byte_ns - one.sent_ns >= 60_000_000, "{one:?}");
+        assert_eq!((one.status, one.class, one.end_ns - one.due_ns), (Some(200), 0, one.latency_ns));
+    }
+    assert!(of(5).all(|one| one.first_byte_ns.is_none() && one.status.is_none() && one.class > 0));
+
+    order["max_slowest"] = json!(0);
+    assert!(run(&order).slowest.is_empty());
+}
+
 /// One of so many generators of an order.
 fn sharing(order: &Value, index: usize, count: usize) -> HttpLoad {
     let mut own = order.clone();
@@ -186,6 +221,7 @@ fn generators_that_begin_together_give_one_result_of_one_schedule() {
     for (mode, kind) in [(open(500.0, 8), "open"), (closed(5), "closed")] {
         let mut order = order(&server.url, mode, vec![post("/", json!({})); 3]);
         (order["warm_up_s"], order["max_records"]) = (json!(0.2), json!(1_000_000));
+        order["max_slowest"] = json!(5);
         let before = server.connections();
         let loads: Vec<_> = (0..3).map(|index| sharing(&order, index, 3)).collect();
         // Time in which even a busy machine starts three of them.
@@ -201,6 +237,9 @@ fn generators_that_begin_together_give_one_result_of_one_schedule() {
         assert!(result.series.p99_s[0].unwrap() > 0.0 && result.series.waited_s.len() == result.series.ok.len());
         let records = result.records.unwrap();
         assert_eq!(records.due_ns.len() as u64, result.books.due);
+        let mut latencies = records.latency_ns.clone();
+        latencies.sort_unstable_by_key(|&latency_ns| std::cmp::Reverse(latency_ns));
+        assert_eq!(result.slowest.iter().map(|one| one.latency_ns).collect::<Vec<_>>(), latencies[..5]);
         if kind == "open" {
             // Of the three together as of one: every 2 ms, the window from 0.2 s on.
             assert_eq!((result.books.due, result.warm_up.due), (200, 100));

@@ -40,7 +40,7 @@ class Cardano:
     def catalogue(self) -> Catalogue:
         """The metrics of ``catalogue.toml``."""
         from chainmark.systems.cardano.published.entries import checked
-        from chainmark.systems.cardano.trails.trail import with_trails
+        from chainmark.systems.trails.trail import with_trails
 
         return with_trails(checked(load_catalogue(Path(__file__).with_name("catalogue.toml"))))
 
@@ -150,16 +150,23 @@ class Cardano:
 
         return evidence_document(evidence(documents, order, progress, self.catalogue()))
 
+    def followed(self, run: SealedRun) -> Sequence[str]:
+        """Blocks, where the run was made from logs."""
+        from chainmark.systems.trails.trail import trails_of
+
+        return [trail.id for trail in trails_of(run.catalogue)]
+
     def follow(self, run: SealedRun, order: FollowRequest) -> Document:
         """What every host did with one block."""
-        from chainmark.systems.cardano.trails.document import trail_document
-        from chainmark.systems.cardano.trails.following import follow
+        from chainmark.systems.cardano.network import known_network
+        from chainmark.systems.trails.following import followed
 
-        return trail_document(follow(run, order))
+        known = known_network(run)
+        return followed(run, order, trips=known.round_trips if known else [])
 
     def tails(self, sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Followed | None:
         """The blocks in the tails of a comparison, and the lives of some of them."""
-        from chainmark.systems.cardano.trails.tails import tails_of
+        from chainmark.systems.trails.tails import tails_of
 
         return tails_of(sides, catalogue)
 

@@ -17,6 +17,7 @@ from chainmark.lab.profiles import check_profile
 from chainmark.network.zones import load_zone_table
 from chainmark.systems.cometbft.applications.loading import check_transactions
 from chainmark.systems.cometbft.profile import CometBFTProfile
+from chainmark.systems.trails.trail import with_trails
 
 
 class Described:
@@ -28,7 +29,7 @@ class Described:
     @cache  # noqa: B019 - there is one object of this class, and it lives as long as the program
     def catalogue(self) -> Catalogue:
         """The metrics of ``catalogue.toml``."""
-        return load_catalogue(Path(__file__).with_name("catalogue.toml"))
+        return with_trails(load_catalogue(Path(__file__).with_name("catalogue.toml")))
 
     def profile(self, content: Mapping[str, object]) -> CometBFTProfile:
         """Check a profile's content, down to whether its transaction size can be encoded."""

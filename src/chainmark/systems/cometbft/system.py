@@ -39,7 +39,8 @@ from chainmark.network.pprof import PROFILE_SCHEMA, read_profiles, record_of
 from chainmark.network.round_trips import ROUND_TRIP_SCHEMA, round_trip_frame, round_trip_gate
 from chainmark.store.files import compress_file, write_bytes
 from chainmark.store.runs import SealedRun, UnfinishedRun
-from chainmark.systems.cometbft import extensions, nodes, programs, qa, sweep
+from chainmark.systems.capabilities import FollowRequest
+from chainmark.systems.cometbft import extensions, lives, nodes, programs, qa, sweep
 from chainmark.systems.cometbft.analyse import NS, SAMPLED_SCHEMAS, Sampled, Window, committed_until, samples
 from chainmark.systems.cometbft.applications.adapter import Adapter
 from chainmark.systems.cometbft.attached import AttachedCometBft
@@ -65,6 +66,10 @@ from chainmark.systems.cometbft.workload import LoadRequest, Measurement, measur
 
 if TYPE_CHECKING:
     from chainmark.compare.qa_scenarios import SecondRule
+    from chainmark.compare.sides import SelectedRuns
+    from chainmark.core.catalogue import Catalogue
+    from chainmark.core.comparison import Followed
+    from chainmark.report.document import Document
     from chainmark.systems.cometbft.saturation.document import SaturationReport
 
 # A transaction stands in the block store, the state's events, the consensus log and the mempool's log of each node.
@@ -169,6 +174,22 @@ class CometBft(Described):
     def ingest(self, order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
         """Measurements of a network that others ran: a Prometheus server's, or files that :mod:`.imports` knows."""
         return ingest_any(order, run, progress)
+
+    def followed(self, run: SealedRun) -> Sequence[str]:
+        """Transactions, where the run has each of them."""
+        return [trail.id for trail in lives.trails(run, self.catalogue())]
+
+    def follow(self, run: SealedRun, order: FollowRequest) -> Document:
+        """What happened to one transaction, or which were the slowest."""
+        from chainmark.systems.trails.following import followed
+
+        return followed(run, order, trails=lives.trails(run, self.catalogue()), events_of=lives.transaction_lives)
+
+    def tails(self, sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Followed | None:
+        """The transactions in the tails of a comparison, and what happened to some of them."""
+        from chainmark.systems.trails.tails import tails_of
+
+        return tails_of(sides, catalogue, lives.transaction_lives)
 
     def sweep_plan(self, profile: BaseModel) -> SweepPlan:
         """The loads of a profile's section `saturation`."""

@@ -32,6 +32,7 @@ from chainmark.core.progress import Progress
 from chainmark.lab.profiles import check_profile
 from chainmark.lab.protocols import Service, ServiceRequest
 from chainmark.systems.http.profile import Cell, HttpProfile, RequestEntry, filled, filled_value
+from chainmark.systems.requests import FollowsRequests
 
 _PRODUCT = re.compile(r"([A-Za-z][\w.-]*)/v?(\d[\w.+-]*)")
 PROBE_WINDOW_S = 0.01
@@ -40,7 +41,7 @@ PROTOCOL = known_failure("protocol")
 HTTP_2_REFUSED = "does not agree to HTTP/2"  # crates/chainmark-load/src/http/session.rs
 
 
-class HttpApi:
+class HttpApi(FollowsRequests):
     """The system `http`, found by entry point."""
 
     name = "http"

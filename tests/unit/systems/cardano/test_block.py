@@ -9,7 +9,7 @@ import pytest
 
 from chainmark.core.errors import UsageError
 from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.cardano.trails.trace import BlockTrace
+from chainmark.systems.trails.trace import SlowestTraces, Trace
 
 from tests.unit.cli.commands import chainmark
 from tests.unit.store.trail_runs import SLOW, Lives, key_of, sealed, trail, write_logs
@@ -35,9 +35,9 @@ def own_store(run: SealedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHAINMARK_STORE", str(run.path.parents[1]))
 
 
-def told(*arguments: str) -> BlockTrace:
+def told(*arguments: str) -> Trace:
     """The story on stdout."""
-    return BlockTrace.model_validate_json(chainmark(*arguments, "--json").stdout)
+    return Trace.model_validate_json(chainmark(*arguments, "--json").stdout)
 
 
 def test_a_block_is_shown_by_height_and_by_hash(run: SealedRun) -> None:
@@ -48,6 +48,18 @@ def test_a_block_is_shown_by_height_and_by_hash(run: SealedRun) -> None:
         assert f"node-{host}/log.json" in text
     assert told("block", run.run_id, key_of("rival")[:8]).key == key_of("rival")
     assert told("trail", "v1", "block", "3") == told("block", "v1", "3")
+
+
+def test_without_a_block_the_slowest_are_listed_with_the_host_that_was_last(run: SealedRun) -> None:
+    story = told("block", "v1", "3")
+    listed = SlowestTraces.model_validate_json(chainmark("block", "v1", "--slowest", "20", "--json").stdout)
+    ends = {trace.number: max(place.seconds[trace.end] or 0.0 for place in trace.places) for trace in listed.slowest}
+    assert len(ends) == 8  # those on the main chain
+    assert list(ends.values()) == sorted(ends.values(), reverse=True)
+    assert ends[3] == max(place.seconds[story.end] or 0.0 for place in story.places)
+    text = " ".join(chainmark("block", "v1").stdout.split())
+    assert f"chainmark block {run.run_id}" in text
+    assert f"{SLOW} fetched" in text
 
 
 @pytest.mark.parametrize("container", ["plain", "gzip", "zstd"])
@@ -96,7 +108,7 @@ def test_every_rendering_is_written_with_the_lines(lives: Lives, tmp_path: Path)
     assert (tmp_path / "b.pdf").read_bytes().startswith(b"%PDF")
     assert f'{{"what":"forged","block":"{key_of("b2")}"}}' in (tmp_path / "b.md").read_text()
     assert "&#34;what&#34;:&#34;forged&#34;" in (tmp_path / "b.html").read_text()
-    assert BlockTrace.model_validate_json((tmp_path / "b.json").read_text()).log_lines
+    assert Trace.model_validate_json((tmp_path / "b.json").read_text()).log_lines
 
 
 @pytest.mark.parametrize(
@@ -106,7 +118,7 @@ def test_every_rendering_is_written_with_the_lines(lives: Lives, tmp_path: Path)
         (("block", "v1", "2", "--host", "node-77"), "has no host `node-77`", "is known to node-0"),
         (("block", "v1", "5", "--host", f"node-{HOSTS - 1}"), "has no event of block 5", "is known to"),
         (("block", "v1", "2", "--lines", "nowhere"), "`nowhere` has no file `node-", "imported from"),
-        (("trail", "v1", "parcel", "2"), "has no trail `parcel`", "chainmark trail"),
+        (("trail", "v1", "parcel", "2"), "has no trail `parcel`", "chainmark block"),
         (("block", "v7", "2"), "no run matches `v7`", "runs list"),
     ],
 )

@@ -17,12 +17,12 @@ from chainmark.report.breakdown_parts import breakdowns, capped, outlier_sentenc
 from chainmark.report.chart import Chart
 from chainmark.report.layouts import document_of
 from chainmark.store.runs import Store
-from chainmark.systems.cardano.trails.followed import Tails
-from chainmark.systems.cardano.trails.follower import Follower
-from chainmark.systems.cardano.trails.results import Tail, TailSample
-from chainmark.systems.cardano.trails.timeline import MARKS_DATA, timeline_chart
-from chainmark.systems.cardano.trails.trace import BlockTrace
-from chainmark.systems.cardano.trails.trail import trails_of
+from chainmark.systems.trails.followed import Tails
+from chainmark.systems.trails.follower import Follower
+from chainmark.systems.trails.results import Tail, TailSample
+from chainmark.systems.trails.timeline import MARKS_DATA, timeline_chart
+from chainmark.systems.trails.trace import Trace
+from chainmark.systems.trails.trail import trails_of
 
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.report.pages import drawn_rows
@@ -34,14 +34,14 @@ HOSTILE = "</script><script>alert(1)</script>|`*_[x](y)&<img src=x onerror=y>\n#
 
 
 @pytest.fixture(scope="module")
-def stories(tmp_path_factory: pytest.TempPathFactory) -> list[BlockTrace]:
+def stories(tmp_path_factory: pytest.TempPathFactory) -> list[Trace]:
     """Two stories."""
     run = sealed(Store(tmp_path_factory.mktemp("store")), Lives(6, 5).fill())
     follower = Follower(run.scan_events("lives"), trails_of(run.catalogue)[0], run.manifest)
     return [follower.story(key_of("b3")), follower.story(key_of("b4"))]
 
 
-def _sample(story: BlockTrace, value: float, place: str, index: int | None) -> TailSample:
+def _sample(story: Trace, value: float, place: str, index: int | None) -> TailSample:
     return TailSample(
         run_id=story.run_id, key=story.key, number=story.number, place=place, value=value, story=index,
         command=story.command,
@@ -49,7 +49,7 @@ def _sample(story: BlockTrace, value: float, place: str, index: int | None) -> T
 
 
 @pytest.fixture
-def comparison(stories: list[BlockTrace]) -> Comparison:
+def comparison(stories: list[Trace]) -> Comparison:
     """A comparison with a tail that can be followed and a host that stands out."""
     samples = [
         _sample(stories[0], 3.1, "", 0),
@@ -105,7 +105,7 @@ def test_a_cdf_names_the_blocks_of_its_tail_beside_it(comparison: Comparison) ->
     assert "slowest" not in other
 
 
-def test_the_page_holds_the_life_of_its_blocks(comparison: Comparison, stories: list[BlockTrace]) -> None:
+def test_the_page_holds_the_life_of_its_blocks(comparison: Comparison, stories: list[Trace]) -> None:
     page = document_of(comparison).html()
     life = html.unescape(page.split('<details id="life-1"')[1].split("</details>")[0])
     assert stories[1].command in life

@@ -10,18 +10,18 @@ import pytest
 import chainmark as cm
 from chainmark.report.blocks import Table
 from chainmark.store.runs import Store
-from chainmark.systems.cardano.trails.document import trail_document
-from chainmark.systems.cardano.trails.trace import BlockTrace
+from chainmark.systems.trails.document import trail_document
+from chainmark.systems.trails.trace import Trace
 
 from tests.unit.store.trail_runs import Lives, sealed, trail
 
 TRIPS = {("region-0", "region-1"): 0.08}
 
 
-def _story(store: Path, lives: Lives, **options: object) -> BlockTrace:
+def _story(store: Path, lives: Lives, **options: object) -> Trace:
     run = sealed(Store(store), lives.fill(), **options)  # type: ignore[arg-type]
     result = cm.block(run.run_id, 4, store=store).result
-    assert isinstance(result, BlockTrace)
+    assert isinstance(result, Trace)
     return result
 
 
@@ -77,5 +77,5 @@ def test_a_block_stands_against_the_median_block_of_its_run(tmp_path: Path) -> N
     assert difference == pytest.approx(here - there, abs=0.11)
     few = sealed(Store(tmp_path / "few"), Lives(8, 2).fill())
     result = cm.block(few.run_id, 2, store=tmp_path / "few").result
-    assert isinstance(result, BlockTrace)
+    assert isinstance(result, Trace)
     assert result.usual_s == []

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.store.runs import SealedRun, Store
-from chainmark.systems.cardano.trails.follower import Follower, _steps
-from chainmark.systems.cardano.trails.trace import BlockTrace, follow_command
-from chainmark.systems.cardano.trails.trail import Trail, trails_of
+from chainmark.systems.trails.follower import Follower, _steps
+from chainmark.systems.trails.trace import Trace, follow_command
+from chainmark.systems.trails.trail import Trail, trails_of
 
 from tests.unit.store.trail_runs import SLOT_NS, SLOW, STAGES, START_NS, Lives, key_of, sealed, trail
 
@@ -169,7 +169,7 @@ def test_the_order_of_the_events_does_not_matter(run: SealedRun, seed: int) -> N
 
 def test_a_story_reads_back_and_says_how_to_see_it_again(run: SealedRun) -> None:
     story = Follower(run.scan_events("lives"), Trail.model_validate(trail("parcel")), run.manifest).story(key_of("b1"))
-    assert BlockTrace.model_validate_json(story.model_dump_json()) == story
+    assert Trace.model_validate_json(story.model_dump_json()) == story
     assert story.command == f"chainmark trail {run.run_id} parcel {key_of('b1')[:16]}"
 
 

@@ -15,11 +15,11 @@ from chainmark.report.blocks import Table
 from chainmark.report.chart import SHAPES, Chart, paper_charts
 from chainmark.report.chart_terminal import MARKS, strips_of
 from chainmark.store.runs import Store
-from chainmark.systems.cardano.trails.document import trail_document
-from chainmark.systems.cardano.trails.follower import Follower
-from chainmark.systems.cardano.trails.timeline import MARKS_DATA, SPANS_DATA, timeline_chart
-from chainmark.systems.cardano.trails.trace import BlockTrace, LogLine
-from chainmark.systems.cardano.trails.trail import trails_of
+from chainmark.systems.trails.document import trail_document
+from chainmark.systems.trails.follower import Follower
+from chainmark.systems.trails.timeline import MARKS_DATA, SPANS_DATA, timeline_chart
+from chainmark.systems.trails.trace import LogLine, Trace
+from chainmark.systems.trails.trail import trails_of
 
 from tests.unit.report.browser import page_without_complaints
 from tests.unit.store.trail_runs import Lives, key_of, sealed
@@ -35,12 +35,12 @@ def follower(tmp_path_factory: pytest.TempPathFactory) -> Follower:
 
 
 @pytest.fixture
-def story(follower: Follower) -> BlockTrace:
+def story(follower: Follower) -> Trace:
     """A block with everything odd in it."""
     return follower.story(key_of("b4"))
 
 
-def terminal(story: BlockTrace, width: int = 120) -> str:
+def terminal(story: Trace, width: int = 120) -> str:
     """What a terminal of that width shows."""
     file = io.StringIO()
     trail_document(story).print(Console(file=file, width=width))
@@ -61,7 +61,7 @@ def squeezed(text: str) -> str:
         lambda made: trail_document(made).html(),
     ],
 )
-def test_every_rendering_has_every_figure(story: BlockTrace, render: Callable[[BlockTrace], str]) -> None:
+def test_every_rendering_has_every_figure(story: Trace, render: Callable[[Trace], str]) -> None:
     text = squeezed(render(story))
     for block in trail_document(story).blocks():
         if isinstance(block, Table):
@@ -69,14 +69,14 @@ def test_every_rendering_has_every_figure(story: BlockTrace, render: Callable[[B
                 assert all(cell.text in text for cell in row.cells)
     assert "“fetched” was not logged by node-2." in text
     assert story.command in text
-    assert render(story) == render(BlockTrace.model_validate_json(story.model_dump_json()))
+    assert render(story) == render(Trace.model_validate_json(story.model_dump_json()))
 
 
-def test_the_pdf_is_the_same_twice(story: BlockTrace) -> None:
+def test_the_pdf_is_the_same_twice(story: Trace) -> None:
     assert trail_document(story).pdf() == trail_document(story).pdf()
 
 
-def test_the_chart_shows_every_time_and_no_other(story: BlockTrace) -> None:
+def test_the_chart_shows_every_time_and_no_other(story: Trace) -> None:
     figure = timeline_chart(story)
     told = sum(second is not None for place in story.places for second in place.seconds)
     for drawn in (figure, *paper_charts(figure)):
@@ -90,7 +90,7 @@ def test_the_chart_shows_every_time_and_no_other(story: BlockTrace) -> None:
     assert sum(len(strip.marks) for strip in strips_of(figure)) == told
 
 
-def test_many_places_go_on_on_the_next_page(follower: Follower, story: BlockTrace) -> None:
+def test_many_places_go_on_on_the_next_page(follower: Follower, story: Trace) -> None:
     many = story.model_copy(update={"places": [
         place.model_copy(update={"place": f"{place.place}-{copy}"}) for copy in range(3) for place in story.places
     ]})  # fmt: skip
@@ -100,7 +100,7 @@ def test_many_places_go_on_on_the_next_page(follower: Follower, story: BlockTrac
     assert len(shown) == len(set(shown)) == 3 * len(story.places)
 
 
-def test_only_the_slow_step_is_marked_as_the_longest(story: BlockTrace) -> None:
+def test_only_the_slow_step_is_marked_as_the_longest(story: Trace) -> None:
     table = next(block for block in trail_document(story).blocks() if isinstance(block, Table) and block.id == "places")
     marked = [(row.cells[0].text, column.heading) for row in table.rows
               for column, cell in zip(table.columns, row.cells, strict=True) if cell.tail.endswith("max")]  # fmt: skip
@@ -108,14 +108,14 @@ def test_only_the_slow_step_is_marked_as_the_longest(story: BlockTrace) -> None:
 
 
 @pytest.mark.parametrize("width", [70, 80, 120, 200])
-def test_no_line_of_the_terminal_is_too_wide(story: BlockTrace, width: int) -> None:
+def test_no_line_of_the_terminal_is_too_wide(story: Trace, width: int) -> None:
     story.log_lines = [LogLine(place="node-1", stage=0, file="node-1/log.json", line=7, text="x" * 1000)]
     text = terminal(story, width)
     assert all(len(line) <= width for line in text.splitlines())
     assert re.sub(r"\s", "", text).count("x" * 1000) == 1  # folded, not cut
 
 
-def test_what_a_log_says_stays_text(story: BlockTrace, tmp_path: Path) -> None:
+def test_what_a_log_says_stays_text(story: Trace, tmp_path: Path) -> None:
     story.log_lines = [LogLine(place="<b>", stage=0, file="f", line=7, text=HOSTILE, problem=HOSTILE)]
     hostile = story.model_copy(update={"key": HOSTILE, "subject": HOSTILE, "stages": [HOSTILE, *story.stages[1:]]})
     page = trail_document(hostile).html()
@@ -125,7 +125,7 @@ def test_what_a_log_says_stays_text(story: BlockTrace, tmp_path: Path) -> None:
     assert trail_document(hostile).pdf().startswith(b"%PDF")
 
 
-def test_the_page_draws_its_timeline(story: BlockTrace, tmp_path: Path) -> None:
+def test_the_page_draws_its_timeline(story: Trace, tmp_path: Path) -> None:
     page = page_without_complaints(trail_document(story).html(), tmp_path)
     assert page.count("<svg") >= 1
     figure = next(block for block in trail_document(story).blocks() if isinstance(block, Chart))

@@ -93,6 +93,7 @@ def test_every_row_is_in_one_class(tmp_path: Path) -> None:
     assert one.summaries()["tx_latency_next_header_s"].estimates["mean"].value == pytest.approx(
         statistics.fmean(latencies), rel=1e-12
     )
+    assert SYSTEM.followed(one) == []  # its rows say nothing of when a transaction was due
 
 
 def test_the_order_of_the_rows_changes_no_sample(tmp_path: Path) -> None:

@@ -6,15 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from statistics import median
+from typing import Protocol
 
 import numpy as np
 
 from chainmark.core import units
 from chainmark.report.blocks import Block, Column, Section, Table, TableCell, row_of, words
 from chainmark.report.chart import QUIET, Axis, Chart, Layer, columns_of
-from chainmark.systems.cardano.trails.timeline import times_of
-from chainmark.systems.cardano.trails.trace import BlockTrace, RegionHop, RegionMap, RegionOfMap
-from chainmark.systems.cardano.trips import MeasuredTrip
+from chainmark.systems.trails.timeline import times_of
+from chainmark.systems.trails.trace import RegionHop, RegionMap, RegionOfMap, Trace
 
 _NAMED_HOPS = 12  # on the map: more would lie over one another; the table has all
 _SIDE = 0.05  # how far a hop lies beside the straight line, so that the way back is seen, too
@@ -23,8 +23,24 @@ _ROOM, _WIDE = 1.5, 1.7  # names stand beside the outermost
 Point = tuple[float, float]
 
 
+class RegionTrip(Protocol):
+    """A measured or stated round trip between two regions."""
+
+    @property
+    def a(self) -> str:
+        """One of them."""
+
+    @property
+    def b(self) -> str:
+        """The other."""
+
+    @property
+    def mean_s(self) -> float:
+        """How long it takes."""
+
+
 def region_map(
-    trace: BlockTrace, regions: Mapping[str, str], senders: Mapping[str, str], trips: Sequence[MeasuredTrip]
+    trace: Trace, regions: Mapping[str, str], senders: Mapping[str, str], trips: Sequence[RegionTrip]
 ) -> tuple[RegionMap | None, str]:
     """The hops of a story, or why there are none.
 
@@ -62,18 +78,18 @@ def region_map(
     return result, ""
 
 
-def _first(trace: BlockTrace) -> list[str]:
+def _first(trace: Trace) -> list[str]:
     """Where the thing began: no other place sent it there."""
     return [place.place for place in trace.places if place.seconds and place.seconds[0] is not None]
 
 
-def _region(trace: BlockTrace, name: str, regions: Mapping[str, str]) -> RegionOfMap:
+def _region(trace: Trace, name: str, regions: Mapping[str, str]) -> RegionOfMap:
     own = [place for place in trace.places if regions.get(place.place) == name]
     messages = [second for place in own if (second := place.seconds[trace.end]) is not None]
     return RegionOfMap(name=name, places=len(own), first_s=min(messages, default=None))
 
 
-def regions_section(trace: BlockTrace) -> Section:
+def regions_section(trace: Trace) -> Section:
     """The map and the table of all hops; empty where there are none."""
     if trace.region_map is None:
         return Section("regions", "From region to region", [])
@@ -81,7 +97,7 @@ def regions_section(trace: BlockTrace) -> Section:
     return Section("regions", "From region to region", blocks)
 
 
-def _table(trace: BlockTrace, result: RegionMap) -> Table:
+def _table(trace: Trace, result: RegionMap) -> Table:
     axis, symbol = times_of(trace), times_of(trace).unit.symbol
     rows = [
         row_of(
@@ -102,7 +118,7 @@ def _table(trace: BlockTrace, result: RegionMap) -> Table:
     return Table("hops", "Hops", columns, rows, notes, sortable=True)
 
 
-def _chart(trace: BlockTrace, result: RegionMap) -> Chart:
+def _chart(trace: Trace, result: RegionMap) -> Chart:
     axis = times_of(trace)
     places, is_measured = _layout(result)
     edges, texts = [], []
@@ -143,7 +159,7 @@ def _chart(trace: BlockTrace, result: RegionMap) -> Chart:
     )
 
 
-def _node(trace: BlockTrace, region: RegionOfMap, place: Point, within: RegionHop | None) -> dict[str, object]:
+def _node(trace: Trace, region: RegionOfMap, place: Point, within: RegionHop | None) -> dict[str, object]:
     axis = times_of(trace)
     return {
         "x": place[0],

@@ -26,10 +26,10 @@ from chainmark.report.blocks import (
     words,
 )
 from chainmark.report.phrases import Phrase, Phrases
-from chainmark.systems.cardano.trails.document import missing, places_table, sentence
-from chainmark.systems.cardano.trails.results import Tail, TailSample
-from chainmark.systems.cardano.trails.timeline import timeline_chart
-from chainmark.systems.cardano.trails.trace import BlockTrace, short_key
+from chainmark.systems.trails.document import missing, places_table, sentence, stages_table
+from chainmark.systems.trails.results import Tail, TailSample
+from chainmark.systems.trails.timeline import timeline_chart
+from chainmark.systems.trails.trace import Trace, short_key
 
 _TAILS_ON_TERMINAL = 3
 
@@ -59,7 +59,7 @@ class Tails(Followed):
     """All tails in the report's order, and the stories of the most telling of their samples."""
 
     tails: list[Tail]
-    stories: list[BlockTrace]
+    stories: list[Trace]
 
     def closing(self, comparison: Comparison) -> list[Remark]:
         """The worst of the candidate's samples, and how to follow them."""
@@ -136,14 +136,14 @@ def _tails_table(tails: Sequence[TailRow], media: frozenset[Medium]) -> Table:
     return Table("tails", "", columns, rows, media=media)
 
 
-def _life(trace: BlockTrace, anchor: str) -> Details:
+def _life(trace: Trace, anchor: str) -> Details:
     known = [(trace.label, trace.key), *((fact.label, fact.value) for fact in trace.facts), ("run", trace.run_id)]
     facts = one_line(f"{label} {value}" for label, value in known)
     figure = replace(timeline_chart(trace), id=anchor, title="")
     blocks: list[Block] = [
         Remarks(f"{anchor}-told", "", [sentence(trace), facts]),
         figure,
-        places_table(trace, f"{anchor}-places"),
+        places_table(trace, f"{anchor}-places") if trace.place_label else stages_table(trace, f"{anchor}-stages"),
         Remarks(f"{anchor}-notes", "", missing(trace)),
     ]
     return Details(anchor, f"Life of {trace.name}, {trace.subject}", blocks, media=HTML)

@@ -9,23 +9,28 @@ from chainmark.core.verdict import Verdict, shown
 from chainmark.core.wording import cut, first_sentence, some_of
 from chainmark.report.blocks import Block, Column, Listing, Section, Table, TableCell, TableRow, one_line, row_of, words
 from chainmark.report.document import Document
-from chainmark.systems.cardano.trails.regions import regions_section
-from chainmark.systems.cardano.trails.timeline import Times, log_place, reported_stages, timeline_chart, times_of
-from chainmark.systems.cardano.trails.trace import BlockTrace, Neighbour, short_key
+from chainmark.systems.trails.regions import regions_section
+from chainmark.systems.trails.timeline import Times, log_place, reported_stages, timeline_chart, times_of
+from chainmark.systems.trails.trace import Neighbour, Trace, follow_command, short_key
 
-UNSTATED = "not logged"
+UNSTATED, NOT_REACHED, NOT_OBSERVED = "not logged", "not reached", "not observed"
 _LONGEST = "max"
 _LONG_FACT = 32  # what a table has room for; what is longer is told below it
 _NAMED = 8
 
 
-def trail_document(trace: BlockTrace) -> Document:
+def trail_document(trace: Trace) -> Document:
     """Lay out a story."""
     listing: list[Block] = [_listing(trace)] if trace.log_lines else []
+    if trace.place_label:
+        stages: list[Block] = [*_usual_table(trace)]
+        places: list[Block] = [places_table(trace)]
+    else:
+        stages, places = [stages_table(trace)], []
     sections = [
-        Section("whole", "What happened", [facts_table(trace), timeline_chart(trace), *_usual_table(trace)]),
+        Section("whole", "What happened", [facts_table(trace), timeline_chart(trace), *stages]),
         regions_section(trace),
-        Section("places", f"{trace.place_label.capitalize()} by {trace.place_label}", [places_table(trace)]),
+        Section("places", f"{trace.place_label.capitalize()} by {trace.place_label}", places),
         Section("logs", "Where the logs say so", _log_tables(trace)),
         Section("lines", "Lines of the logs", listing),
     ]
@@ -43,8 +48,10 @@ def trail_document(trace: BlockTrace) -> Document:
     )
 
 
-def sentence(trace: BlockTrace) -> str:
+def sentence(trace: Trace) -> str:
     """Who was last, by how much, what took longest there, and which log line to read."""
+    if not trace.place_label:
+        return _whole_sentence(trace)
     axis = times_of(trace)
     end = trace.stages[trace.end]
     reached = [
@@ -74,7 +81,68 @@ def sentence(trace: BlockTrace) -> str:
     return first_sentence(text, waited, next_step=read)
 
 
-def facts_table(trace: BlockTrace) -> Table:
+def _whole_sentence(trace: Trace) -> str:
+    """Of a thing without places: when it got to the end, or to which stage it got, and what took longest."""
+    axis, place, usual = times_of(trace), trace.places[0], usual_of(trace, trace.last)
+    second = place.seconds[trace.last] or 0.0
+    when = f"{axis.with_unit(second)} after its {trace.base_label}"
+    if not trace.is_done or trace.last < len(trace.stages) - 1:
+        return first_sentence(
+            f"{trace.name} ended as “{trace.outcome}”; it got to “{trace.stages[trace.last]}”, {when}"
+        )
+    beside = "" if usual is None else f", {difference(axis, second - usual)} the median {trace.label}"
+    waited = waited_for(trace)
+    longest = f"it waited longest, {axis.with_unit(waited[0])}, for “{trace.stages[waited[1]]}”" if waited else ""
+    return first_sentence(f"{trace.name} was {trace.stages[trace.last]} {when}{beside}", longest)
+
+
+def usual_of(trace: Trace, stage: int) -> float | None:
+    """The median of a stage over all such things; None where it is not known."""
+    return trace.usual_s[stage] if stage < len(trace.usual_s) else None
+
+
+def difference(axis: Times, seconds: float) -> str:
+    """How much later or sooner than another time."""
+    return f"{axis.with_unit(abs(seconds))} {'later' if seconds >= 0.0 else 'sooner'} than"
+
+
+def waited_for(trace: Trace) -> tuple[float, int] | None:
+    """The longest step of a thing without places, s, and its stage; None where no step took time."""
+    steps = [(step, stage) for stage, step in enumerate(trace.places[0].steps) if step is not None and step > 0.0]
+    return max(steps, default=None)
+
+
+def stages_table(trace: Trace, id_: str = "stages") -> Table:
+    """Every stage of a thing without places, beside the median of all such things where that is known."""
+    # A step of some µs is seen next to one of seconds.
+    axis = Times(units.DisplayUnit("ms", 1e3), 3, f"ms after {trace.base_label}")
+    place, longest = trace.places[0], waited_for(trace)
+    rows = []
+    for stage, second in enumerate(place.seconds):
+        absent = TableCell(NOT_REACHED if stage > trace.last else NOT_OBSERVED, emphasis="caution")
+        is_longest = longest is not None and stage == longest[1]
+        own = [
+            TableCell(trace.stages[stage]),
+            absent if second is None else TableCell(axis.text(second)),
+            TableCell(axis.text(place.steps[stage]), emphasis="caution" if is_longest else "plain"),
+        ]
+        rows.append(TableRow([*own, *map(TableCell, _beside_usual(trace, axis, stage))]))
+    headings = [f"this {trace.label}", "since the stage before"]
+    headings += [f"median {trace.label}", "difference"] if trace.usual_s else []
+    notes = [f"Medians over the {trace.label}s {trace.counted_label or 'of the run'}."] if trace.usual_s else []
+    return Table(id_, f"Stages, {axis.title}", [*words("stage"), *map(Column, headings)], rows, notes)
+
+
+def _beside_usual(trace: Trace, axis: Times, stage: int) -> list[str]:
+    """The median of a stage over all such things, and how far this one is from it; nothing where no median is known."""
+    if not trace.usual_s:
+        return []
+    second, usual = trace.places[0].seconds[stage], usual_of(trace, stage)
+    apart = None if second is None or usual is None else second - usual
+    return [axis.text(usual), axis.text(apart, signed=True)]
+
+
+def facts_table(trace: Trace) -> Table:
     """What is known of the thing."""
     facts = [(fact.label, fact.value) for fact in trace.facts]
     if trace.number is not None:
@@ -86,7 +154,7 @@ def facts_table(trace: BlockTrace) -> Table:
     return Table("facts", f"The {trace.label}", words("", ""), short, notes=long)
 
 
-def _usual_table(trace: BlockTrace) -> list[Table]:
+def _usual_table(trace: Trace) -> list[Table]:
     """When the half of the places had told each stage, beside the median of all such things."""
     axis = times_of(trace)
     rows = []
@@ -104,7 +172,7 @@ def _usual_table(trace: BlockTrace) -> list[Table]:
     return [Table("usual", f"Against the median {trace.label}, {axis.title}", columns, rows, [note])]
 
 
-def places_table(trace: BlockTrace, id_: str = "places", *, sortable: bool = True) -> Table:
+def places_table(trace: Trace, id_: str = "places", *, sortable: bool = True) -> Table:
     """Every stage's time at every place, with the time since the stage before."""
     axis = times_of(trace)
     stages = reported_stages(trace)
@@ -129,7 +197,7 @@ def places_table(trace: BlockTrace, id_: str = "places", *, sortable: bool = Tru
     return Table(id_, f"{axis.title}", columns, rows, notes, sortable=sortable, tails="times since the stage before")
 
 
-def _time(trace: BlockTrace, axis: Times, index: int, stage: int, *, is_silent: bool) -> TableCell:
+def _time(trace: Trace, axis: Times, index: int, stage: int, *, is_silent: bool) -> TableCell:
     place = trace.places[index]
     second, step = place.seconds[stage], place.steps[stage]
     if second is None:
@@ -139,7 +207,7 @@ def _time(trace: BlockTrace, axis: Times, index: int, stage: int, *, is_silent: 
     return TableCell(axis.text(second), tail, emphasis="caution" if slowest else "plain")
 
 
-def _log_tables(trace: BlockTrace) -> list[Table]:
+def _log_tables(trace: Trace) -> list[Table]:
     """The lines of every file, stage by stage."""
     stages = reported_stages(trace)
     rows = []
@@ -158,7 +226,7 @@ def _log_tables(trace: BlockTrace) -> list[Table]:
     return [Table("logs", "Line of each stage, in the folder that was imported", columns, rows, sortable=True)]
 
 
-def _listing(trace: BlockTrace) -> Listing:
+def _listing(trace: Trace) -> Listing:
     entries = []
     for line in trace.log_lines:
         problem = f": {line.problem}" if line.problem else ""
@@ -167,7 +235,7 @@ def _listing(trace: BlockTrace) -> Listing:
     return Listing("lines", "The lines", entries)
 
 
-def missing(trace: BlockTrace) -> list[str]:
+def missing(trace: Trace) -> list[str]:
     """What the story lacks, who else has its number, and how to see it again."""
     notes = []
     places = f"{trace.place_label}s"
@@ -180,10 +248,12 @@ def missing(trace: BlockTrace) -> list[str]:
         for item in trace.untold
     ]
     notes += [_rival(trace, other) for other in trace.neighbours]
+    if not trace.place_label:
+        notes.append(f"The slowest of the run: {follow_command(trace.trail_id, trace.run_id)}")
     return [*notes, f"To see it again: {trace.command}"]
 
 
-def _rival(trace: BlockTrace, other: Neighbour) -> str:
+def _rival(trace: Trace, other: Neighbour) -> str:
     facts = ", ".join(f"{fact.label} {fact.value}" for fact in other.facts)
     known = f"known to {units.plural(other.places, trace.place_label)}"
     number = f"{trace.number_label or 'number'} {trace.number}"

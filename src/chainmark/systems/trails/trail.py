@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from chainmark.core.catalogue import Catalogue
 
@@ -28,21 +28,27 @@ class TrailStage(BaseModel):
 class Trail(BaseModel):
     """How a sample can be followed to what happened: from a block's adoption time to its life on every host.
 
-    The events' file has one row per thing (``key``) and place, e.g. per block and host.
+    The events have one row per thing (``key``) and place, e.g. per block and host. A system may join them of several
+    files; the columns are then those of the joined rows.
 
     Attributes:
         id: what is followed, as the command calls it: "block".
         label: of one such thing: "block".
         populations: whose samples have ``key`` among their keys.
         events: the name of the events' file.
-        key: the column that names the thing.
+        key: the column that names the thing, or the columns that do so together, as "0-1234".
+        alias: a column of texts that also finds it, such as its hash.
         number: a column that also finds it, by a number; several things may share one.
-        main: a column of booleans: of several things that share a number, the one that counts (is on the main chain).
-        place: the column of the place; ``place_label`` says what it is: "host".
+        main: a column of booleans: of several things that share a number, the one that counts (is on the main chain);
+            ``main_label`` says of them what they are: "on the main chain".
+        place: the column of the place, None where each thing has one; ``place_label`` says what it is: "host".
         role: a column that says what the place did: "forger", "observer".
         region: the column of the place's region; ``sender`` that of the place from which it got the thing.
+        outcome: a column that says how a thing ended; ``done`` is what it says of those that got to the end.
+        only_slowest: the rows are of the slowest things alone, so that no median is known.
         base: the column of the time that all others are shown against; ``base_label`` says what it is.
         facts: further columns that say something of the thing or of the place, with their labels.
+        listed: those of the facts' columns that a list of things shows.
         stages: in the order in which they happen.
     """
 
@@ -52,19 +58,30 @@ class Trail(BaseModel):
     label: str
     populations: list[str]
     events: str
-    key: str
+    key: str | list[str]
+    alias: str | None = Field(default=None, exclude_if=lambda value: value is None)
     number: str | None = None
     number_label: str = ""
     main: str | None = None
-    place: str
-    place_label: str
+    main_label: str = Field(default="", exclude_if=lambda value: not value)
+    place: str | None = None
+    place_label: str = ""
     role: str | None = None
     region: str | None = None
     sender: str | None = None
+    outcome: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    done: str = Field(default="", exclude_if=lambda value: not value)
+    only_slowest: bool = Field(default=False, exclude_if=lambda value: not value)
     base: str
     base_label: str
     facts: dict[str, str] = {}
+    listed: list[str] = Field(default_factory=list, exclude_if=lambda value: not value)
     stages: list[TrailStage]
+
+    @property
+    def key_columns(self) -> list[str]:
+        """The columns of its key."""
+        return [self.key] if isinstance(self.key, str) else self.key
 
 
 def trails_of(catalogue: Catalogue) -> list[Trail]:

@@ -1,8 +1,9 @@
-"""The story of one thing, a block for instance: what happened to it at every place, and which log lines say so."""
+"""The story of one thing, such as a block: what happened to it at every place, and which log lines say so."""
 
 from __future__ import annotations
 
 import shlex
+from urllib.parse import urlencode
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,6 +11,7 @@ from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.manifest import Fact
 
 SCHEMA_VERSION = 2
+_OWN_COMMANDS = ("block", "transaction", "request")
 
 
 class TracePlace(BaseModel):
@@ -106,8 +108,8 @@ class RegionMap(BaseModel):
     unknown: int = 0
 
 
-class BlockTrace(BaseModel):
-    """One thing's way through a run.
+class Trace(BaseModel):
+    """One thing's way through a run. What is not of several places has one without a name and no ``place_label``.
 
     Attributes:
         subject: whose run it is: "Cardano 10.6.2".
@@ -117,8 +119,10 @@ class BlockTrace(BaseModel):
         stages: their labels, in the order in which they happen.
         end: index of the stage that the places are ordered by, the last that most of them told.
         median_s: of the times at which places told that stage, s after the base; None where fewer than three did.
+        alias: what also finds it: its hash.
+        outcome: how it ended; ``is_done`` where it got to the end, or the run does not say.
         usual_s: per stage, s after the base, the median over the run's things (that count) of their medians over
-            places; empty where there are fewer than three of them.
+            places; empty where there are fewer than three of them. ``counted_label`` says which count.
         facts: of the thing; ``place_facts`` are the labels of what differs from place to place.
         files: of the places' log lines, relative to the folder that was imported.
         places: in the order of their last stage, those that did not tell it at the end.
@@ -148,7 +152,11 @@ class BlockTrace(BaseModel):
     stages: list[str]
     end: int
     median_s: float | None = None
+    alias: str = Field(default="", exclude_if=lambda value: not value)
+    outcome: str = Field(default="", exclude_if=lambda value: not value)
+    is_done: bool = Field(default=True, exclude_if=lambda value: value)
     usual_s: list[float | None] = Field(default_factory=list, exclude_if=lambda value: not value)
+    counted_label: str = Field(default="", exclude_if=lambda value: not value)
     facts: list[Fact] = []
     place_facts: list[str] = []
     files: list[str] = []
@@ -169,6 +177,12 @@ class BlockTrace(BaseModel):
         return f"{self.label} {short_key(self.key) if self.number is None else self.number}"
 
     @property
+    def last(self) -> int:
+        """The stage that the thing got to: the last one that any place told."""
+        told = [stage for place in self.places for stage, second in enumerate(place.seconds) if second is not None]
+        return max(told, default=0)
+
+    @property
     def rows(self) -> list[int]:
         """Indices of the places that are shown."""
         return [index for index, place in enumerate(self.places) if not self.shown or place.place in self.shown]
@@ -179,7 +193,45 @@ def short_key(key: str) -> str:
     return key if len(key) <= 20 else key[:16]
 
 
-def follow_command(trail_id: str, run_id: str, key: str) -> str:
-    """The command that shows the story of a thing."""
-    order = f"block {run_id}" if trail_id == "block" else f"trail {run_id} {trail_id}"
-    return f"chainmark {order} {shlex.quote(short_key(key))}"
+class SlowestTraces(BaseModel):
+    """The things of a run that took longest to the end, and some of those that did not get there.
+
+    Attributes:
+        total: how many things the run has.
+        outcomes: how many of them ended how; empty where the run does not say. ``done`` is that of those that got to
+            the end.
+        counted: how many count, of which the slowest are chosen; ``counted_label`` says what they are.
+        slowest: the slowest first, each with the medians of the run.
+        others: the first ones that ended in another way.
+        listed: labels of the facts that are listed with them.
+        command: shows this again.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    schema_version: int = SCHEMA_VERSION
+    run_id: str
+    subject: str
+    trail_id: str
+    label: str
+    caveats: CaveatsField = Caveats()
+    total: int
+    outcomes: dict[str, int] = {}
+    done: str = ""
+    counted: int
+    counted_label: str = ""
+    slowest: list[Trace]
+    others: list[Trace] = []
+    listed: list[str] = []
+    command: str
+
+
+def follow_command(trail_id: str, run_id: str, key: str = "") -> str:
+    """The command that shows the story of a thing; without one, the slowest."""
+    order = f"{trail_id} {run_id}" if trail_id in _OWN_COMMANDS else f"trail {run_id} {trail_id}"
+    return f"chainmark {order} {shlex.quote(short_key(key))}" if key else f"chainmark {order}"
+
+
+def follow_address(trail_id: str, run_id: str, key: str = "") -> str:
+    """The dashboard's page of a thing; without one, of the slowest."""
+    return f"/follow?{urlencode({'run': run_id, 'trail': trail_id} | ({'key': key} if key else {}))}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chainmark.core import units
 from chainmark.report.chart import QUIET, Axis, Chart, Layer, LegendSeries, Limit, Tooltip, columns_of
-from chainmark.systems.cardano.trails.trace import BlockTrace
+from chainmark.systems.trails.trace import Trace, TracePlace
 
 MARKS_DATA, SPANS_DATA = "marks", "spans"
 _ROW_PX = 15
@@ -35,7 +35,7 @@ class Times:
         return f"{self.text(seconds)} {self.unit.symbol}"
 
 
-def times_of(trace: BlockTrace) -> Times:
+def times_of(trace: Trace) -> Times:
     """One unit and one number of decimals for all times of a story."""
     messages = [second for place in trace.places for second in place.seconds if second is not None]
     unit = units.display_unit("s", messages)
@@ -43,21 +43,21 @@ def times_of(trace: BlockTrace) -> Times:
     return Times(unit, decimals, f"{unit.symbol} after {trace.base_label}")
 
 
-def place_labels(trace: BlockTrace) -> list[str]:
+def place_labels(trace: Trace) -> list[str]:
     """The places' names; those with a role of their own say so."""
     roles = [place.role for place in trace.places]
     lone = {role for role in roles if role and roles.count(role) == 1 and len(roles) > 1}
     return [f"{place.place} · {place.role}" if place.role in lone else place.place for place in trace.places]
 
 
-def _domain(trace: BlockTrace) -> tuple[float, float]:
+def _domain(trace: Trace) -> tuple[float, float]:
     """From the base, or the first event if that was before it, to the last event."""
     factor = times_of(trace).unit.factor
     messages = [second * factor for place in trace.places for second in place.seconds if second is not None]
     return min([0.0, *messages]), max([0.0, *messages]) or 1.0
 
 
-def log_place(trace: BlockTrace, place: int, stage: int) -> str:
+def log_place(trace: Trace, place: int, stage: int) -> str:
     """The file and the line that tell a stage: "node-3/log.json:17"; "" where that is not known."""
     trace_place = trace.places[place]
     if stage >= len(trace_place.lines) or (line := trace_place.lines[stage]) is None:
@@ -66,8 +66,14 @@ def log_place(trace: BlockTrace, place: int, stage: int) -> str:
     return f"line {line}" if file is None else f"{trace.files[file]}:{line}"
 
 
-def timeline_chart(trace: BlockTrace) -> Chart:
+def timeline_chart(trace: Trace) -> Chart:
     """The chart for every rendering; on paper a page of places at a time."""
+    note = f"0 is {trace.base_label}."
+    if trace.place_label:
+        order = f"{units.plural(len(trace.rows), trace.place_label)} in the order of “{trace.stages[trace.end]}”"
+        note = f"0 is {trace.base_label}; {order}."
+    else:
+        trace = _beside_median(trace)
     labels, axis = place_labels(trace), times_of(trace)
     factor, shown = axis.unit.factor, trace.rows
     form = f",.{axis.decimals}f"
@@ -102,8 +108,7 @@ def timeline_chart(trace: BlockTrace) -> Chart:
         data={MARKS_DATA: columns, SPANS_DATA: columns_of(spans)},
         series={"stage": LegendSeries(trace.stages, told=[trace.stages[stage] for stage in reported_stages(trace)])},
         limits=[Limit(0.0, along="x", colour=QUIET, dash=(3, 3))],
-        note=f"0 is {trace.base_label}; {units.plural(len(shown), trace.place_label)} in the order of "
-        f"“{trace.stages[trace.end]}”.",
+        note=note,
         wide=True,
         row=_ROW_PX,
         zoom=True,
@@ -114,7 +119,17 @@ def timeline_chart(trace: BlockTrace) -> Chart:
     )
 
 
-def reported_stages(trace: BlockTrace) -> Sequence[int]:
+def _beside_median(trace: Trace) -> Trace:
+    """What has no places as a lane with its name, and the median of all such things as another one."""
+    own = trace.places[0].model_copy(update={"place": trace.name})
+    lanes = [own]
+    if any(second is not None for second in trace.usual_s):
+        usual = TracePlace(place=f"median {trace.label}", seconds=trace.usual_s, steps=[None] * len(trace.stages))
+        lanes.append(usual)
+    return trace.model_copy(update={"places": lanes, "place_label": trace.label})
+
+
+def reported_stages(trace: Trace) -> Sequence[int]:
     """The stages that any place told."""
     return [
         stage for stage in range(len(trace.stages)) if any(place.seconds[stage] is not None for place in trace.places)

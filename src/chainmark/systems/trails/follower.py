@@ -15,15 +15,16 @@ from chainmark.core import units
 from chainmark.core.caveats import caveats_of
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import Fact, Manifest
-from chainmark.systems.cardano.trails.trace import (
-    BlockTrace,
+from chainmark.stats.description import joined_key
+from chainmark.systems.trails.trace import (
     MissingStage,
     Neighbour,
+    Trace,
     TracePlace,
     follow_command,
     short_key,
 )
-from chainmark.systems.cardano.trails.trail import Trail
+from chainmark.systems.trails.trail import Trail
 
 _NS_PER_S = 1_000_000_000
 _MOST_DIGITS = 18  # of a number that a column of 64 bits can hold
@@ -31,6 +32,8 @@ _NAMED = 3
 _FEWEST_USUAL = 3
 _COUNT = "things"
 _FIRST_EVENT = "first event"
+_TOOK, _PLACE = "time to the end", "the place"
+_HASH_PREFIX = "0x"
 Row = dict[str, Any]
 
 
@@ -50,24 +53,37 @@ class Follower:
         self._trail = trail
         self._manifest = manifest
         self._columns = set(events.collect_schema().names())
-        lacking = next((name for name in (trail.key, trail.place) if name not in self._columns), None)
+        needed = [*trail.key_columns, *([trail.place] if trail.place else [])]
+        lacking = next((name for name in needed if name not in self._columns), None)
         if lacking is not None:
             raise InvalidRunError(
                 f"the events `{trail.events}` of run `{manifest.run_id}` have no column `{lacking}`",
                 f"`chainmark runs verify {manifest.run_id}` says what changed",
             )
-        self._events = events.with_columns(pl.col(trail.key).cast(pl.String), pl.col(trail.place).cast(pl.String))
+        self._key, self._place_column = "-".join(trail.key_columns), trail.place or _PLACE
+        place = pl.lit("").alias(_PLACE) if trail.place is None else pl.col(trail.place).cast(pl.String)
+        self._events = events.with_columns(joined_key(trail.key_columns, self._key), place)
         self._everywhere: list[str] | None = None
 
+    @property
+    def subject(self) -> str:
+        """Whose run it is: "Cardano 10.6.2"."""
+        return f"{self._manifest.subject.name} {self._manifest.subject.version}"
+
+    @property
+    def has_places(self) -> bool:
+        """Whether what happened to a thing is told for several places."""
+        return self._trail.place is not None
+
     def find(self, reference: str) -> str:
-        """The key of the thing with that key, that number, or a key that begins like that.
+        """The key of the thing with that key, that number, or a key or alias that begins like that.
 
         Of several with one number it is the main one, or else the one that most places know.
 
         Raises:
             UsageError: there is none, or several begin like that.
         """
-        key = pl.col(self._trail.key)
+        key = pl.col(self._key)
         if self._keys(key == reference):
             return reference
         number = self._number_column
@@ -75,7 +91,7 @@ class Follower:
             rows = self._read(pl.col(number) == int(reference))
             if rows:
                 return self._ranked(rows)[0]
-        result = self._keys(key.str.starts_with(reference)) if reference else []
+        result = self._keys(self._begins(reference)) if reference else []
         label = self._trail.label
         if not result:
             raise UsageError(f"run `{self._manifest.run_id}` has no {label} `{reference}`", self._range_hint())
@@ -86,40 +102,42 @@ class Follower:
             )
         return result[0]
 
-    def story(self, key: str) -> BlockTrace:
+    def story(self, key: str) -> Trace:
         """The story of a thing that is there."""
         return self.stories([key])[key]
 
-    def stories(self, keys: Iterable[str]) -> dict[str, BlockTrace]:
+    def stories(self, keys: Iterable[str]) -> dict[str, Trace]:
         """The stories of those of the keys that are there, in two readings of the events however many they are."""
         wanted = sorted(set(keys))
-        where = pl.col(self._trail.key).is_in(wanted)
+        where = pl.col(self._key).is_in(wanted)
         if self._number_column:
             numbers = self._events.filter(where).select(self._number_column).unique().collect().to_series().drop_nulls()
             where |= pl.col(self._number_column).is_in(numbers.sort().to_list())
-        by_key = _grouped(self._read(where), self._trail.key)
+        by_key = _grouped(self._read(where), self._key)
         return {key: self._trace(key, by_key) for key in wanted if key in by_key}
 
     def of_places(self, key: str, column: str | None) -> dict[str, str]:
         """What a column says of the places of a thing, where it says something."""
         if column is None or column not in self._columns:
             return {}
-        rows = self._events.filter(pl.col(self._trail.key) == key, pl.col(column).is_not_null())
-        return dict(rows.select(self._trail.place, pl.col(column).cast(pl.String)).collect().rows())
+        rows = self._events.filter(pl.col(self._key) == key, pl.col(column).is_not_null())
+        return dict(rows.select(self._place_column, pl.col(column).cast(pl.String)).collect().rows())
 
     def usual_s(self) -> list[float | None]:
         """When each stage is, s after the base: the median over all things that count of their medians over places.
 
         Empty where there are fewer than three, or nothing is known that the times could be counted from.
         """
-        trail, base = self._trail, self._known(self._trail.base)
-        if base is None:
+        base = self._known(self._trail.base)
+        if base is None or self._trail.only_slowest:
             return []
-        main = self._known(trail.main)
-        events = self._events if main is None else self._events.filter(pl.col(main))
-        stages = [stage.time for stage in trail.stages]
+        stages = [stage.time for stage in self._trail.stages]
         messages = [name for name in stages if name in self._columns]
-        things = events.group_by(trail.key).agg(pl.col(name).median() - pl.col(base).min() for name in messages)
+        if self._trail.place is None:
+            things = self._counted().select(pl.col(name) - pl.col(base) for name in messages)
+        else:
+            by_key = self._counted().group_by(self._key)
+            things = by_key.agg(pl.col(name).median() - pl.col(base).min() for name in messages)
         (row,) = (
             things.select(pl.len().alias(_COUNT), *(pl.col(name).median() for name in messages)).collect().to_dicts()
         )
@@ -127,13 +145,67 @@ class Follower:
             return []
         return [None if row.get(name) is None else row[name] / _NS_PER_S for name in stages]
 
+    def slowest(self, most: int) -> list[str]:
+        """The keys of the things that took longest from the base to the last stage that most reach, the slowest first.
+
+        A thing of several places takes as long as the last of them.
+        """
+        base, end = self._known(self._trail.base), self._usual_end()
+        if base is None or end is None:
+            return []
+        if self._trail.place is None:
+            took = self._counted().select(self._key, (pl.col(end) - pl.col(base)).alias(_TOOK))
+        else:
+            by_key = self._counted().group_by(self._key)
+            took = by_key.agg((pl.col(end).max() - pl.col(base).min()).alias(_TOOK))
+        known = took.filter(pl.col(_TOOK).is_not_null()).sort(_TOOK, self._key, descending=[True, False])
+        return list(known.head(most).collect()[self._key])
+
+    def others(self, most: int) -> list[str]:
+        """The keys of the first things that did not end as they should."""
+        outcome, base = self._known(self._trail.outcome), self._known(self._trail.base)
+        if outcome is None or base is None:
+            return []
+        rows = self._events.filter(pl.col(outcome).ne_missing(self._trail.done)).sort(base, self._key)
+        return list(rows.select(self._key).unique(maintain_order=True).head(most).collect()[self._key])
+
+    def outcomes(self) -> dict[str, int]:
+        """How many things ended how, the usual end first; nothing where the run does not say."""
+        if (outcome := self._known(self._trail.outcome)) is None:
+            return {}
+        counts = dict(self._events.group_by(outcome).agg(self._things()).collect().rows())
+        return dict(sorted(counts.items(), key=lambda item: (item[0] != self._trail.done, -item[1], item[0])))
+
+    def size(self) -> tuple[int, int]:
+        """How many things there are, and how many of them count."""
+        total, counted = (
+            int(events.select(self._things()).collect().item()) for events in (self._events, self._counted())
+        )
+        return total, counted
+
+    def _things(self) -> pl.Expr:
+        """How many things there are among rows."""
+        return pl.len() if self._trail.place is None else pl.col(self._key).n_unique()
+
+    def _counted(self) -> pl.LazyFrame:
+        """The events of the things that count."""
+        main = self._known(self._trail.main)
+        return self._events if main is None else self._events.filter(pl.col(main))
+
+    def _usual_end(self) -> str | None:
+        """The last stage that at least half of the rows of the things that count tell."""
+        stages = [stage.time for stage in self._trail.stages if stage.time in self._columns]
+        counts = self._counted().select(pl.len().alias(_COUNT), *(pl.col(name).count() for name in stages))
+        (row,) = counts.collect().to_dicts()
+        return next((name for name in reversed(stages) if row[name] and 2 * row[name] >= row[_COUNT]), None)
+
     def numbers(self, keys: Iterable[str]) -> dict[str, int]:
         """The numbers of those of the keys that have one."""
         number = self._number_column
         if number is None:
             return {}
-        where = pl.col(self._trail.key).is_in(sorted(set(keys))) & pl.col(number).is_not_null()
-        rows = self._events.filter(where).select(self._trail.key, number).unique().collect().rows()
+        where = pl.col(self._key).is_in(sorted(set(keys))) & pl.col(number).is_not_null()
+        rows = self._events.filter(where).select(self._key, number).unique().collect().rows()
         return dict(sorted(rows))
 
     @property
@@ -144,19 +216,31 @@ class Follower:
         return column if column in self._columns else None
 
     def _keys(self, where: pl.Expr) -> list[str]:
-        results: list[str] = self._events.filter(where).select(self._trail.key).unique().collect().to_series().to_list()
+        results: list[str] = self._events.filter(where).select(self._key).unique().collect().to_series().to_list()
         return sorted(results)
+
+    def _begins(self, reference: str) -> pl.Expr:
+        """Whether a thing's key begins like that, or its alias, which is a hash: in letters of either case."""
+        alias = self._known(self._trail.alias)
+        begins = pl.col(self._key).str.starts_with(reference)
+        if alias is None:
+            return begins
+        digits = reference.lower().removeprefix(_HASH_PREFIX)
+        is_alias = pl.col(alias).str.to_lowercase().str.starts_with(digits) if digits else pl.lit(value=False)
+        # "0-1" is the first of "0-10" and "0-11", which nobody means by it.
+        return is_alias if len(self._trail.key_columns) > 1 else begins | is_alias
 
     def _read(self, where: pl.Expr) -> list[Row]:
         trail = self._trail
         stages = [name for stage in trail.stages for name in (stage.time, stage.file, stage.line)]
-        wanted = [trail.key, trail.number, trail.main, trail.place, trail.role, trail.base, *trail.facts, *stages]
-        columns = [name for name in dict.fromkeys(wanted) if name is not None and name in self._columns]
-        return self._events.filter(where).select(columns).collect().sort(trail.key, trail.place).to_dicts()
+        wanted = [trail.alias, trail.number, trail.main, trail.role, trail.outcome, trail.base, *trail.facts, *stages]
+        known = [name for name in wanted if name is not None and name in self._columns]
+        columns = dict.fromkeys([self._key, self._place_column, *known])
+        return self._events.filter(where).select(*columns).collect().sort(self._key, self._place_column).to_dicts()
 
     def _ranked(self, rows: Sequence[Row]) -> list[str]:
         """Keys with the main thing first, then those that more places know."""
-        by_key = _grouped(rows, self._trail.key)
+        by_key = _grouped(rows, self._key)
 
         def rank(key: str) -> tuple[bool, int, str]:
             is_main = any(row.get(self._trail.main or "") is True for row in by_key[key])
@@ -168,7 +252,8 @@ class Follower:
         label = self._trail.label
         number = self._number_column
         if number is None:
-            return f"give the {label}'s key or the beginning of it"
+            slowest = follow_command(self._trail.id, self._manifest.run_id)
+            return f"give the {label}'s key or the beginning of its hash; `{slowest}` lists the slowest"
         ends = self._events.select(pl.col(number).min().alias("low"), pl.col(number).max().alias("high")).collect()
         low, high = ends.row(0)
         if low is None:
@@ -177,10 +262,11 @@ class Follower:
 
     def _all_places(self) -> list[str]:
         if self._everywhere is None:
-            self._everywhere = sorted(self._events.select(self._trail.place).unique().collect().to_series().to_list())
+            places = self._events.select(self._place_column).unique().collect().to_series().to_list()
+            self._everywhere = [] if self._trail.place is None else sorted(places)
         return self._everywhere
 
-    def _trace(self, key: str, by_key: Mapping[str, Sequence[Row]]) -> BlockTrace:
+    def _trace(self, key: str, by_key: Mapping[str, Sequence[Row]]) -> Trace:
         trail, rows = self._trail, by_key[key]
         number = _first(rows, self._number_column)
         base_ns, base_label = self._base(rows)
@@ -195,14 +281,18 @@ class Follower:
             other for other in by_key if other != key and number is not None and number == self._number(by_key[other])
         ]
         manifest = self._manifest
-        return BlockTrace(
+        return Trace(
             run_id=manifest.run_id,
-            subject=f"{manifest.subject.name} {manifest.subject.version}",
+            subject=self.subject,
             trail_id=trail.id,
             label=trail.label,
             key=key,
             number=number,
             number_label=trail.number_label,
+            counted_label=trail.main_label,
+            alias=_text(rows[0].get(trail.alias or "")),
+            outcome=(outcome := _text(rows[0].get(trail.outcome or ""))),
+            is_done=outcome in ("", trail.done),
             place_label=trail.place_label,
             base_label=base_label,
             base_ns=base_ns,
@@ -253,7 +343,7 @@ class Follower:
 
         def first(row: Row) -> tuple[bool, int, str]:
             times = [time for stage in self._trail.stages if (time := row.get(stage.time)) is not None]
-            return (not times, min(times, default=0), row[self._trail.place])
+            return (not times, min(times, default=0), row[self._place_column])
 
         return min(rows, key=first)
 
@@ -261,13 +351,13 @@ class Follower:
         """The roles that only one place has, such as the forger."""
         roles = Counter(_text(row.get(self._trail.role or "")) for row in rows)
         lone = {role for role, places in roles.items() if role and places == 1 and len(roles) > 1}
-        results = [(_text(row.get(self._trail.role or "")), row[self._trail.place]) for row in rows]
+        results = [(_text(row.get(self._trail.role or "")), row[self._place_column]) for row in rows]
         return [Fact(label=role, value=place) for role, place in sorted(results) if role in lone]
 
     def _place(self, row: Row, base_ns: int | None, fact_columns: Sequence[str], files: _Files) -> TracePlace:
         stages = self._trail.stages
         times = [row.get(stage.time) for stage in stages]
-        place = row[self._trail.place]
+        place = row[self._place_column]
         lines = [row.get(stage.line or "") for stage in stages]
         named = [row.get(stage.file or "") for stage in stages]
         return TracePlace(

@@ -10,11 +10,13 @@ from chainmark.compare.sides import SelectedRuns
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.metric import Better, Metric, Population
 from chainmark.stats.description import TAIL_SAMPLES
-from chainmark.systems.cardano.trails.followed import Tails
-from chainmark.systems.cardano.trails.follower import Follower
-from chainmark.systems.cardano.trails.results import Tail, TailSample
-from chainmark.systems.cardano.trails.trace import BlockTrace, follow_command
-from chainmark.systems.cardano.trails.trail import Trail, trails_of
+from chainmark.store.runs import SealedRun
+from chainmark.systems.trails.followed import Tails
+from chainmark.systems.trails.follower import Follower
+from chainmark.systems.trails.following import EventsOf, sealed_events
+from chainmark.systems.trails.results import Tail, TailSample
+from chainmark.systems.trails.trace import Trace, follow_command
+from chainmark.systems.trails.trail import Trail, trails_of
 
 MOST_STORIES = 12  # of a comparison: one of a cluster of 52 hosts takes 20 kB
 
@@ -41,7 +43,7 @@ class _FoundTail:
     samples: list[_Found]
 
 
-def tails_of(sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Tails | None:
+def tails_of(sides: Sequence[SelectedRuns], catalogue: Catalogue, events_of: EventsOf = sealed_events) -> Tails | None:
     """The most extreme samples of every metric whose samples can be followed, and the stories of the most telling.
 
     None where no sample can be followed.
@@ -52,19 +54,22 @@ def tails_of(sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Tails | Non
     Args:
         sides: baseline and candidate.
         catalogue: of the comparison.
+        events_of: gives the rows of a trail.
     """
     metrics = [metric for metric in catalogue.ordered() if metric.is_shown_closely]
     found_tails = [_tail(metric, catalogue.population(metric.population), side) for metric in metrics for side in sides]
     tails = [tail for tail in found_tails if tail.samples]
     if not tails:
         return None
-    followers = _followers(tails)
+    followers = _followers(tails, events_of)
     chosen = _chosen(tails)
-    stories: list[BlockTrace] = []
+    stories: list[Trace] = []
     place_of: dict[tuple[str, str, str], int] = {}
     for (run_id, trail_id), follower in followers.items():
         reported = follower.stories([key for run, trail, key in chosen if (run, trail) == (run_id, trail_id)])
+        usual = follower.usual_s() if reported and not follower.has_places else []
         for key, story in reported.items():
+            story.usual_s = usual
             place_of[run_id, trail_id, key] = len(stories)
             stories.append(story)
     order = [thing for thing in chosen if thing in place_of]
@@ -90,20 +95,29 @@ def _tail(metric: Metric, population: Population, side: SelectedRuns) -> _FoundT
 def _samples(run: LoadedRun, metric: Metric, population: Population) -> list[_Found]:
     """A run's most extreme samples, each of another thing."""
     trail = _trail_of(run, metric)
-    if trail is None:
+    if trail is None or _are_alike(run, metric):
         return []
     tail = run.tail(metric, population)
     return [_Found(run, trail, extreme.key, extreme.place, extreme.value) for extreme in tail]
 
 
-def _followers(tails: Sequence[_FoundTail]) -> dict[tuple[str, str], Follower]:
+def _are_alike(run: LoadedRun, metric: Metric) -> bool:
+    """Whether all samples have one value, so that none is extreme: the share of a run that committed everything."""
+    summary = run.summary(metric.id)
+    whole = summary.distribution if summary else None
+    return whole is not None and whole.min == whole.max
+
+
+def _followers(tails: Sequence[_FoundTail], events_of: EventsOf) -> dict[tuple[str, str], Follower]:
     """Per run and trail, what finds its stories; runs without events have none."""
     followers: dict[tuple[str, str], Follower] = {}
     for tail in tails:
         for sample in tail.samples:
             which = (sample.run.run_id, sample.trail.id)
-            events = None if which in followers else sample.run.scan_events(sample.trail.events)
-            if events is not None:
+            run = sample.run.data
+            if which in followers or not isinstance(run, SealedRun):
+                continue
+            if (events := events_of(run, sample.trail)) is not None:
                 followers[which] = Follower(events, sample.trail, sample.run.manifest)
     return followers
 

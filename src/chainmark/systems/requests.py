@@ -1,0 +1,94 @@
+"""Following the requests of a load test, for every system whose servers are load-tested."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from chainmark.capacity.engine import RIGHT
+from chainmark.capacity.model import LevelKind
+from chainmark.store.runs import SealedRun
+from chainmark.systems.capabilities import FollowRequest
+from chainmark.systems.trails.trail import Trail, TrailStage
+
+if TYPE_CHECKING:
+    from chainmark.compare.sides import SelectedRuns
+    from chainmark.core.catalogue import Catalogue
+    from chainmark.core.comparison import Followed
+    from chainmark.report.document import Document
+
+_EVENTS = "slowest"
+_DONE = "right answer"
+REQUESTS = Trail(
+    id="request",
+    label="request",
+    populations=[],
+    events=_EVENTS,
+    key=["step", "rank"],
+    outcome="outcome",
+    done=_DONE,
+    only_slowest=True,
+    base="due_ns",
+    base_label="due time",
+    facts={
+        "asked": "request",
+        "endpoint": "endpoint",
+        "outcome": "outcome",
+        "status": "HTTP status",
+        "load": "load of the step",
+        "phase": "phase of the step",
+        "p50_ms": "median latency of the step, ms",
+        "due": "requests due in the step",
+        "failed": "failed in the step",
+    },
+    listed=["endpoint", "load", "p50_ms", "outcome"],
+    stages=[
+        TrailStage(id="due", label="due", time="due_ns"),
+        TrailStage(id="sent", label="sent", time="sent_ns"),
+        TrailStage(id="first_byte", label="first byte", time="first_byte_ns"),
+        TrailStage(id="finished", label="finished", time="end_ns"),
+    ],
+)
+
+
+class FollowsRequests:
+    """The slowest requests of every step of a load test, and what took their time."""
+
+    def followed(self, run: SealedRun) -> Sequence[str]:
+        """Requests, where the run has the slowest of them: those of earlier versions have not."""
+        return [REQUESTS.id] if _are_kept(run) else []
+
+    def follow(self, run: SealedRun, order: FollowRequest) -> Document:
+        """What happened to one request, or which were the slowest."""
+        from chainmark.systems.trails.following import followed  # noqa: PLC0415 - loads what is asked of it
+
+        trails = [REQUESTS] if _are_kept(run) else []
+        total = int(run.events("steps")["due"].sum()) if trails else None
+        return followed(run, order, trails=trails, events_of=request_lives, total=total)
+
+    def tails(self, sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Followed | None:
+        """None: the samples of a load test are of steps, or do not say which request they are of."""
+        del sides, catalogue
+        return None
+
+
+def _are_kept(run: SealedRun) -> bool:
+    return run.keeps(f"events/{_EVENTS}.parquet") and run.keeps("events/steps.parquet")
+
+
+def request_lives(run: SealedRun, trail: Trail) -> pl.LazyFrame | None:
+    """One row per request that is kept, with what is known of its step."""
+    is_rate, level = pl.col("kind") == LevelKind.RATE.value, pl.col("level").round(3)
+    whole = pl.when(level == level.round()).then(level.cast(pl.Int64).cast(pl.String)).otherwise(level.cast(pl.String))
+    unit = pl.when(is_rate).then(pl.lit("requests per second")).otherwise(pl.lit("clients"))
+    steps = run.scan_events("steps").select(
+        "step", "phase", "due", "failed", p50_ms=(1e3 * pl.col("p50_s")).round(3), load=pl.format("{} {}", whole, unit)
+    )
+    right = pl.col("class") == RIGHT
+    return (
+        run.scan_events(trail.events)
+        .join(steps, on="step", how="left", maintain_order="left")
+        .with_columns(outcome=pl.when(right).then(pl.lit(_DONE)).otherwise(pl.format("failed: {}", "class")))
+    )

@@ -1,0 +1,184 @@
+"""Following one thing of a run, such as a block: what every host did with it, and which log lines say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from chainmark.core.caveats import caveats_of
+from chainmark.core.errors import UsageError
+from chainmark.report.document import Document
+from chainmark.store.log_lines import find_log, read_lines
+from chainmark.store.runs import SealedRun
+from chainmark.systems.capabilities import FollowRequest
+from chainmark.systems.trails.document import trail_document
+from chainmark.systems.trails.follower import Follower
+from chainmark.systems.trails.regions import RegionTrip, region_map
+from chainmark.systems.trails.slowest import slowest_document
+from chainmark.systems.trails.trace import LogLine, SlowestTraces, Trace, TracePlace, follow_command
+from chainmark.systems.trails.trail import Trail, trails_of
+
+_SLOWEST = 3
+_LISTED = 3
+
+EventsOf = Callable[[SealedRun, Trail], pl.LazyFrame | None]
+"""The rows of a trail, of one run; None where it has none."""
+
+
+def sealed_events(run: SealedRun, trail: Trail) -> pl.LazyFrame | None:
+    """The events as they were sealed."""
+    return run.scan_events(trail.events)
+
+
+def followed(
+    run: SealedRun,
+    order: FollowRequest,
+    *,
+    trails: Sequence[Trail] | None = None,
+    events_of: EventsOf = sealed_events,
+    trips: Sequence[RegionTrip] = (),
+    total: int | None = None,
+) -> Document:
+    """The story of one thing of a run, or its slowest things, as a document.
+
+    Args:
+        run: it is of.
+        order: what is asked for.
+        trails: that the run has; None: those of its catalogue.
+        events_of: gives the rows of a trail.
+        trips: round trips between the regions of its hosts.
+        total: how many things the run had, where the rows are of the slowest alone.
+
+    Raises:
+        UsageError: there is no such thing, host or file, or the run keeps nothing that could be followed.
+    """
+    trail = _trail(run, trails_of(run.catalogue) if trails is None else trails, order.trail)
+    events = events_of(run, trail)
+    if events is None:
+        raise _nothing_kept(run, trail.id)
+    follower = Follower(events, trail, run.manifest)
+    if order.key is None:
+        return slowest_document(_slowest(run, trail, follower, order.most, total))
+    return trail_document(_story(trail, follower, order, trips))
+
+
+def _slowest(run: SealedRun, trail: Trail, follower: Follower, most: int, total: int | None) -> SlowestTraces:
+    slowest, others = follower.slowest(most), [] if trail.only_slowest else follower.others(most)
+    stories = follower.stories([*slowest, *others])
+    usual = follower.usual_s()
+    for story in stories.values():
+        story.usual_s = usual
+    size, counted = follower.size() if total is None else (total, total)
+    return SlowestTraces(
+        run_id=run.run_id,
+        subject=follower.subject,
+        trail_id=trail.id,
+        label=trail.label,
+        total=size,
+        counted=counted,
+        counted_label=trail.main_label,
+        outcomes={} if trail.only_slowest else follower.outcomes(),
+        done=trail.done,
+        slowest=[stories[key] for key in slowest],
+        others=[stories[key] for key in others],
+        listed=[trail.facts[column] for column in trail.listed if column in trail.facts],
+        command=follow_command(trail.id, run.run_id),
+        caveats=caveats_of([run.manifest]),
+    )
+
+
+def _story(trail: Trail, follower: Follower, order: FollowRequest, trips: Sequence[RegionTrip]) -> Trace:
+    story = follower.story(follower.find(order.key or ""))
+    if trail.place is not None:
+        regions, senders = (follower.of_places(story.key, column) for column in (trail.region, trail.sender))
+        story.region_map, story.no_map = region_map(story, regions, senders, trips)
+    story.usual_s = follower.usual_s()
+    asked = _asked(story, order.hosts)
+    story.shown = [place.place for place in asked]
+    if order.lines is not None:
+        story.log_lines = _log_lines(story, asked or _telling(story), order.lines)
+    return story
+
+
+def _trail(run: SealedRun, trails: Sequence[Trail], trail_id: str) -> Trail:
+    trail = next((trail for trail in trails if trail.id == trail_id), None)
+    if trail is not None:
+        return trail
+    if not trails:
+        raise _nothing_kept(run, trail_id)
+    known = ", ".join(f"`{follow_command(trail.id, run.run_id, 'KEY')}`" for trail in trails)
+    raise UsageError(f"run `{run.run_id}` has no trail `{trail_id}`", f"it has {known}")
+
+
+def _nothing_kept(run: SealedRun, trail_id: str) -> UsageError:
+    return UsageError(
+        f"run `{run.run_id}` keeps nothing by which a {trail_id} could be followed",
+        "its system's catalogue has no trails; `chainmark runs show` lists its metrics",
+    )
+
+
+def _asked(trace: Trace, hosts: Sequence[str]) -> list[TracePlace]:
+    if hosts and not trace.place_label:
+        raise UsageError(f"a {trace.label} has no hosts of its own", "leave `--host` out")
+    known = {place.place: place for place in trace.places}
+    for host in hosts:
+        if host in trace.absent:
+            raise UsageError(f"{trace.place_label} `{host}` has no event of {trace.name}", _known_hint(trace))
+        if host not in known:
+            raise UsageError(f"the run has no {trace.place_label} `{host}`", _known_hint(trace))
+    return [place for place in trace.places if place.place in hosts]
+
+
+def _known_hint(trace: Trace) -> str:
+    names = sorted(place.place for place in trace.places)
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return f"{trace.name} is known to {', '.join(names[:_LISTED])}{more}"
+
+
+def _telling(trace: Trace) -> list[TracePlace]:
+    """The places whose lines say most: those in a role of their own, and the last ones to get to the end."""
+    roles = [place.role for place in trace.places]
+    ended = [place for place in trace.places if place.seconds[trace.end] is not None]
+    last = [place.place for place in ended[-_SLOWEST:]]
+    return [
+        place for place in trace.places if place.place in last or (place.role and roles.count(place.role) == 1)
+    ]  # fmt: skip
+
+
+def _log_lines(trace: Trace, places: Sequence[TracePlace], folder: Path) -> list[LogLine]:
+    """The lines of those places, read from the files and checked to be of this thing."""
+    wanted = [
+        (place, stage, trace.files[file], line)
+        for place in places
+        for stage, (file, line) in enumerate(zip(place.files, place.lines, strict=True))
+        if file is not None and line is not None
+    ]
+    if not wanted:
+        raise UsageError(f"the run does not say on which lines {trace.name} was told", "leave `--lines` out")
+    names = sorted({name for _, _, name, _ in wanted})
+    paths = {name: path for name in names if (path := find_log(folder, name)) is not None}
+    if not paths:
+        raise UsageError(
+            f"`{folder}` has no file `{names[0]}`", "`--lines` wants the folder that the run's logs were imported from"
+        )
+    texts = {
+        name: read_lines(path, [line for _, _, other, line in wanted if other == name]) for name, path in paths.items()
+    }
+    log_lines = []
+    for place, stage, name, line in wanted:
+        text, problem = _line_text(trace, line, texts.get(name))
+        log_lines.append(LogLine(place=place.place, stage=stage, file=name, line=line, text=text, problem=problem))
+    return log_lines
+
+
+def _line_text(trace: Trace, line: int, texts: dict[int, str] | None) -> tuple[str, str]:
+    """A line of a file, and why it is not what it was, if so; no texts: the file is not there."""
+    if texts is None:
+        return "", "this file is not there"
+    if line not in texts:
+        return "", "the file has fewer lines now: it changed since it was read"
+    if trace.key not in texts[line]:
+        return texts[line], f"this line does not mention the {trace.label}: the file changed since it was read"
+    return texts[line], ""
