@@ -45,7 +45,6 @@ DIGITS = 6  # of a coordinate: more than a screen or a page can show
 _BANDS = "bands"  # what resamples are drawn for
 _TAIL = (0.999, 1.0)
 _LARGE_ROWS = 1_000_000  # of a population: its metrics are described one after another, to hold the columns of one
-_KEY = "key of the thing"
 _FEW_ROWS = 512  # looked at first: most tails are of different things
 
 
@@ -131,7 +130,7 @@ def describe_population(
     if ordered.height == 0:
         return [MetricDescription(metric.id, 0) for metric in metrics]
     is_followed = any(metric.is_shown_closely for metric in metrics)
-    rows = _Rows(ordered, population, source, catalogue.followed_by(population.id) if is_followed else [], seed)
+    rows = _Rows(ordered, population, source, catalogue.followed_by(population.id) if is_followed else None, seed)
     if ordered.height > _LARGE_ROWS:
         metric_descriptions = [rows.describe(metric) for metric in metrics]
     else:
@@ -160,11 +159,18 @@ class _Rows:
         times = ordered.column(population.time_key) if population.time_key else None
         self._instants: Instants | None = None if times is None else instants_of(times)
         self._bundles: Bundles = bundles_of(ordered, population, self._instants)
-        keys = source.samples(population.id, list(dict.fromkeys([*population.breakdowns, *followed_by])))
-        known: dict[str, Coded] = {key: coded(keys.get_column(key)) for key in keys.columns}
-        self._coded = {key: known[key] for key in population.breakdowns if key in known}
-        is_followed = bool(followed_by) and followed_by[0] in known
-        self._followed_by = [known[key] for key in followed_by if key in known] if is_followed else []
+        followed = (
+            [] if followed_by is None else [*followed_by.key, *([followed_by.place] if followed_by.place else [])]
+        )
+        keys = source.samples(population.id, list(dict.fromkeys([*population.breakdowns, *followed])))
+        self._coded: dict[str, Coded] = {
+            key: coded(keys.get_column(key)) for key in population.breakdowns if key in keys.columns
+        }
+        self._things: list[pl.Series] = []
+        self._places: pl.Series | None = None
+        if followed_by is not None and all(name in keys.columns for name in followed_by.key):
+            self._things = [keys.get_column(name) for name in followed_by.key]
+            self._places = keys.get_column(followed_by.place) if followed_by.place in keys.columns else None
 
     def describe(self, metric: Metric) -> MetricDescription:
         """One metric, whose columns are let go of afterwards."""
@@ -215,7 +221,7 @@ class _Rows:
         """In the order in which the run stores its rows: sums depend on it by their last bit."""
         if not metric.is_shown_closely:
             return {}
-        if (self._coded or self._followed_by) and not self._ordered.as_stored:
+        if (self._coded or self._things) and not self._ordered.as_stored:
             stored = self._source.samples(self._population.id, [metric.id]).to_series()
             values = stored.cast(pl.Float64).to_numpy()  # what has no value becomes NaN
         return {
@@ -223,28 +229,17 @@ class _Rows:
             "tail": self._tail(values, lowest=metric.better is Better.HIGHER),
         }
 
-<<<<<<< HEAD
     def _tail(self, values: FloatArray, *, lowest: bool) -> list[Extreme]:
-        if not self._followed_by:
+        if not self._things:
             return []
-        thing, *places = self._followed_by
+        things, places = self._things, self._places
         return [
-            Extreme(thing.at(row), places[0].at(row) if places else "", units.rounded(float(values[row]), DIGITS))
-            for row in _tail_rows(values, self._followed_by, lowest=lowest)
-=======
-    def _tail(self, metric: Metric) -> list[Extreme]:
-        followed = self._followed_by
-        if followed is None:
-            return []
-        places = [] if followed.place is None else [followed.place]
-        frame = self._source.samples(self._population.id, [*followed.key, *places, metric.id])
-        if any(name not in frame.columns for name in followed.key):
-            return []
-        places = [name for name in places if name in frame.columns]
-        rows = _tail_rows(frame, followed.key, places, metric.id, lowest=metric.better is Better.HIGHER)
-        return [
-            Extreme(row[_KEY], row[places[0]] if places else "", units.rounded(row[metric.id], DIGITS)) for row in rows
->>>>>>> tx19
+            Extreme(
+                "-".join(str(column[row]) for column in things),
+                str(places[row]) if places is not None and places[row] is not None else "",
+                units.rounded(float(values[row]), DIGITS),
+            )
+            for row in _tail_rows(values, things, places, lowest=lowest)
         ]
 
 
@@ -257,73 +252,54 @@ def _moments(ascending: FloatArray) -> tuple[float, float]:
     return mean, float(squares.sum())
 
 
-<<<<<<< HEAD
-def _tail_rows(values: FloatArray, keys: Sequence[Coded], *, lowest: bool) -> list[int]:
-    """The most extreme rows, each of another first key; equal ones in the order of the keys.
+def joined_key(columns: Sequence[str], name: str) -> pl.Expr:
+    """What names a thing, as one text: "3", or "0-1234" of several columns."""
+    return pl.concat_str([pl.col(column).cast(pl.String) for column in columns], separator="-").alias(name)
+
+
+def _tail_rows(values: FloatArray, things: Sequence[pl.Series], places: pl.Series | None, *, lowest: bool) -> list[int]:
+    """The most extreme rows, each of another thing; equal ones in the order of the things, then of the places.
 
     Args:
         values: shape (rows,), NaN where there is none.
-        keys: the thing, and what else decides between equal values.
+        things: the columns that together name one.
+        places: where; None: there is one place.
         lowest: whether small values are the extreme ones.
     """
     distances = np.where(np.isfinite(values), values if lowest else -values, np.inf)
     outermost = np.flatnonzero(distances < np.inf)
     results: list[int] = []
     for rows in (_FEW_ROWS, len(outermost)):
-        places = outermost
+        looked_at = outermost
         if rows < len(outermost):  # and all that are as extreme
-            places = np.flatnonzero(distances <= np.partition(distances, rows - 1)[rows - 1])
-        results = _first_of_each(distances[places], [_ranks(key, places) for key in keys], places)
-=======
-def joined_key(columns: Sequence[str], name: str) -> pl.Expr:
-    """What names a thing, as one text: "3", or "0-1234" of several columns."""
-    return pl.concat_str([pl.col(column).cast(pl.String) for column in columns], separator="-").alias(name)
-
-
-def _tail_rows(
-    frame: pl.DataFrame, key: Sequence[str], places: Sequence[str], column: str, *, lowest: bool
-) -> list[dict[str, Any]]:
-    """The most extreme rows, each of another thing; equal ones in the order of the keys, then of the places."""
-    value = pl.col(column).cast(pl.Float64)
-    sound = frame.select(*key, *places, value).filter(value.is_finite())
-    results: list[dict[str, Any]] = []
-    for rows in (_FEW_ROWS, sound.height):
-        outermost = sound
-        if rows < sound.height:  # and all that are as extreme
-            values = sound.get_column(column)
-            edge = values.bottom_k(rows).max() if lowest else values.top_k(rows).min()
-            outermost = sound.filter(pl.col(column) <= edge if lowest else pl.col(column) >= edge)
-        results = (
-            outermost.lazy()
-            .select(joined_key(key, _KEY), *(pl.col(name).cast(pl.String) for name in places), column)
-            .sort([column, _KEY, *places], descending=[not lowest, False, *(False for _ in places)])
-            .unique(_KEY, keep="first", maintain_order=True)
-            .head(TAIL_SAMPLES)
-            .collect()
-            .to_dicts()
-        )
->>>>>>> tx19
+            looked_at = np.flatnonzero(distances <= np.partition(distances, rows - 1)[rows - 1])
+        ranks = _ranks(things, looked_at), _ranks([] if places is None else [places], looked_at)
+        results = _first_of_each(distances[looked_at], ranks, looked_at)
         if len(results) == TAIL_SAMPLES:
             break
     return results
 
 
-def _ranks(key: Coded, places: IntArray) -> IntArray:
-    """Where rows stand in the order of a key; those without one are first."""
-    codes = key.codes[places].astype(np.int64)
-    return np.where(codes < len(key.names), codes, -1)
+def _ranks(columns: Sequence[pl.Series], rows: IntArray) -> IntArray:
+    """Where rows stand in the order of the columns' texts; those without one are first."""
+    result = np.zeros(len(rows), dtype=np.int64)
+    for column in columns:
+        texts = column.gather(rows).cast(pl.String).fill_null("").to_numpy()
+        found, ranks = np.unique(texts, return_inverse=True)
+        result = result * len(found) + ranks
+    return result
 
 
-def _first_of_each(distances: FloatArray, ranks: Sequence[IntArray], places: IntArray) -> list[int]:
-    """The places with the least distances, each of another first rank; of equal ones that of the lowest ranks."""
+def _first_of_each(distances: FloatArray, ranks: Sequence[IntArray], rows: IntArray) -> list[int]:
+    """The rows with the least distances, each of another first rank; of equal ones that of the lowest ranks."""
     results: list[int] = []
     while len(distances) and len(results) < TAIL_SAMPLES:
         first = np.flatnonzero(distances == distances.min())
         for rank in ranks:
             first = first[rank[first] == rank[first].min()]
-        results.append(int(places[first[0]]))
+        results.append(int(rows[first[0]]))
         others = ranks[0] != ranks[0][first[0]]
-        distances, ranks, places = distances[others], [rank[others] for rank in ranks], places[others]
+        distances, ranks, rows = distances[others], [rank[others] for rank in ranks], rows[others]
     return results
 
 

@@ -46,11 +46,6 @@ class Coded:
     names: list[str]
     codes: npt.NDArray[np.int32]
 
-    def at(self, row: int) -> str:
-        """The value of a row; empty where it has none."""
-        code = int(self.codes[row])
-        return self.names[code] if code < len(self.names) else ""
-
 
 def coded(column: pl.Series) -> Coded:
     """The values of a key, in ascending order, and the rows that have each."""
