@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from chainmark.compare import adjusted
 from chainmark.compare.adjusted import Sides, sides_of
 from chainmark.compare.decide import decide
-from chainmark.compare.estimates import collect
+from chainmark.compare.estimates import SideEstimates, collect
 from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
@@ -297,3 +298,10 @@ def test_a_side_without_samples_is_left_as_it_is() -> None:
     for before, after in ((BEFORE, [empty]), ([empty], AFTER), (BEFORE, [AFTER[0], empty])):
         found = _sides(DELAY, before, after)
         assert found == Sides(collect(_runs(*before), DELAY, "mean"), collect(_runs(*after), DELAY, "mean"))
+
+
+def test_an_error_is_taken_relative_to_means_of_any_size_above_0() -> None:
+    plain = SideEstimates([1.0] * 3, [1.0] * 3, [0.0] * 3, [0.0] * 3, 0.0, 100, "")
+    side = adjusted._side(plain, DELAY, np.array([0.5, 2.0, 0.0]), np.array([0.1, 0.1, 0.1]))
+    assert side.values == [0.5, 2.0, 0.0]
+    assert side.log_standard_errors == pytest.approx([0.2, 0.05, 0.0])

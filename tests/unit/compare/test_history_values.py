@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -59,6 +60,7 @@ def series(values: Sequence[Value], one: Metric = X, epochs: Sequence[Epoch] = (
     return report([run(f"v{day}", day, {one.id: value}, [one]) for day, value in enumerate(values)], epochs)
 
 
+NOTICED = {"rises": "blocks come {} later", "falls": "blocks come {} sooner"}
 STEP = [1.0, 1.01, 1.0, 1.01, 1.0, 1.01, 1.0, 1.01, 2.0, 2.01, 2.0, 2.01, 2.0, 2.01, 2.0, 2.01]
 
 
@@ -177,6 +179,54 @@ def test_a_change_has_its_place_its_size_and_its_interval() -> None:
     assert plain.change == pytest.approx(1.0, abs=1e-9)
     assert plain.low is not None
     assert 0.95 < plain.low < 1.0
+
+
+@pytest.mark.parametrize(
+    ("values", "settings", "change"),
+    [
+        (STEP, NOTICED, "blocks come 100 % later (90 % interval 99–100 %)"),
+        ([1.0 + (value - 1.0) / 2.0 for value in STEP], NOTICED,
+         "blocks come 49.9 % later (90 % interval 49.4–50.3 %)"),
+        (STEP[::-1], NOTICED, "blocks come 49.9 % sooner (90 % interval 49.6–50.1 %)"),
+        ([2000.0 * value for value in STEP], {"kind": Kind.DIFFERENCE},
+         "latency changed by +2000 s (90 % interval +1981 … +2019 s)"),
+        ([0.004 * value for value in STEP], {"kind": Kind.DIFFERENCE},
+         "latency changed by +4.000 ms (90 % interval +3.962 … +4.038 ms)"),
+    ],
+)  # fmt: skip
+def test_a_change_is_told_in_the_catalogues_words_and_unit(
+    values: list[float], settings: dict[str, Any], change: str
+) -> None:
+    found = series(values, metric(label="latency", **settings))
+    assert found.system == "cometbft"
+    assert found.sentence.startswith(f"Since v8, {change}; ")
+
+
+def test_a_gradual_change_leads_to_both_ends_of_the_history() -> None:
+    drift = [1.005**day * (1.0 + 0.002 * (day * 7 % 3 - 1)) for day in range(24)]
+    sentence = series(drift).sentence
+    assert sentence.startswith("Gradually, most of all around v19, latency changed by +3.0 % (90 % interval ")
+    assert sentence.endswith("; see how both ends differ with `chainmark compare v0 v23`.")
+
+
+@pytest.mark.parametrize("other", [Better.LOWER, Better.NEITHER])
+@pytest.mark.parametrize("by", [0.5, 1.0])
+def test_what_became_worse_is_named_before_what_changed_later(other: Better, by: float) -> None:
+    metrics = [metric(label="latency"), metric(id="y_s", label="other", better=other, order=2)]
+    worse = [1.0 + by * (value - 1.0) for value in STEP]
+    later = [*[2.0, 2.01] * 6, *[1.0, 1.01] * 2]
+    runs = [run(f"v{day}", day, {"x_s": worse[day], "y_s": later[day]}, metrics) for day in range(16)]
+    assert report(runs).sentence.startswith("Since v8, latency changed by +")
+    both = [run(f"v{day}", day, {"x_s": worse[day], "y_s": 3.0 - later[day]}, metrics) for day in range(16)]
+    named = "Since v12, other" if other is Better.LOWER else "Since v8, latency"
+    assert report(both).sentence.startswith(f"{named} changed by +")
+
+
+def test_builds_of_one_version_are_compared_by_their_runs() -> None:
+    """Two builds called v8: their version would name both on both sides."""
+    runs = [run(f"v{min(day, 8)}", day, {"x_s": 1.0}) for day in range(10)]
+    noted = report(runs, [epoch(9, "new hosts")])
+    assert noted.sentence.endswith("; judge that with `chainmark compare v8-8 v8-9`.")
 
 
 def test_where_releases_lack_a_figure_the_place_of_a_change_is_that_of_the_release() -> None:
