@@ -211,9 +211,8 @@ def history_check(like: RunData, history: Sequence[RunData], past: Past, tool_ve
             "no build in this history has re-runs, and no run has samples to split",
             "make runs of one build: `chainmark aa PROFILE --version V`",
         )
-    exceeds = (
-        bool(false_alarms.pairs) and binomial_at_least(false_alarms.alarmed, len(false_alarms.pairs), PROMISED) <= LEVEL
-    )
+    pairs = len(false_alarms.pairs)
+    exceeds = bool(pairs) and binomial_at_least(false_alarms.alarmed, pairs, PROMISED) <= LEVEL
     manifest: Manifest = like.manifest
     return HistoryCheck(
         tool_version=tool_version,
