@@ -58,15 +58,15 @@ class FollowsRequests:
 
     def followed(self, run: SealedRun) -> Sequence[str]:
         """Requests, where the run has the slowest of them: those of earlier versions have not."""
-        return [REQUESTS.id] if _are_kept(run) else []
+        return [REQUESTS.id] if _has_slowest(run) else []
 
     def follow(self, run: SealedRun, order: FollowRequest) -> Document:
         """What happened to one request, or which were the slowest."""
         from chainmark.systems.trails.following import followed  # noqa: PLC0415 - loads what is asked of it
 
-        trails = [REQUESTS] if _are_kept(run) else []
+        trails = [REQUESTS] if _has_slowest(run) else []
         total = int(run.events("steps")["due"].sum()) if trails else None
-        return followed(run, order, trails=trails, events_of=request_lives, total=total)
+        return followed(run, order, trails=trails, events_of=request_lifecycles, total=total)
 
     def tails(self, sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Followed | None:
         """None: the samples of a load test are of steps, or do not say which request they are of."""
@@ -74,11 +74,11 @@ class FollowsRequests:
         return None
 
 
-def _are_kept(run: SealedRun) -> bool:
+def _has_slowest(run: SealedRun) -> bool:
     return run.keeps(f"events/{_EVENTS}.parquet") and run.keeps("events/steps.parquet")
 
 
-def request_lives(run: SealedRun, trail: Trail) -> pl.LazyFrame | None:
+def request_lifecycles(run: SealedRun, trail: Trail) -> pl.LazyFrame | None:
     """One row per request that is kept, with what is known of its step."""
     is_rate, level = pl.col("kind") == LevelKind.RATE.value, pl.col("level").round(3)
     whole = pl.when(level == level.round()).then(level.cast(pl.Int64).cast(pl.String)).otherwise(level.cast(pl.String))

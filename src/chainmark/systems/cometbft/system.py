@@ -40,7 +40,7 @@ from chainmark.network.round_trips import ROUND_TRIP_SCHEMA, round_trip_frame, r
 from chainmark.store.files import compress_file, write_bytes
 from chainmark.store.runs import SealedRun, UnfinishedRun
 from chainmark.systems.capabilities import FollowRequest
-from chainmark.systems.cometbft import extensions, lives, nodes, programs, qa, sweep
+from chainmark.systems.cometbft import extensions, lifecycle, nodes, programs, qa, sweep
 from chainmark.systems.cometbft.analyse import NS, SAMPLED_SCHEMAS, Sampled, Window, committed_until, samples
 from chainmark.systems.cometbft.applications.adapter import Adapter
 from chainmark.systems.cometbft.attached import AttachedCometBft
@@ -177,19 +177,21 @@ class CometBft(Described):
 
     def followed(self, run: SealedRun) -> Sequence[str]:
         """Transactions, where the run has each of them."""
-        return [trail.id for trail in lives.trails(run, self.catalogue())]
+        return [trail.id for trail in lifecycle.trails(run, self.catalogue())]
 
     def follow(self, run: SealedRun, order: FollowRequest) -> Document:
         """What happened to one transaction, or which were the slowest."""
         from chainmark.systems.trails.following import followed
 
-        return followed(run, order, trails=lives.trails(run, self.catalogue()), events_of=lives.transaction_lives)
+        return followed(
+            run, order, trails=lifecycle.trails(run, self.catalogue()), events_of=lifecycle.transaction_lifecycles
+        )
 
     def tails(self, sides: Sequence[SelectedRuns], catalogue: Catalogue) -> Followed | None:
         """The transactions in the tails of a comparison, and what happened to some of them."""
         from chainmark.systems.trails.tails import tails_of
 
-        return tails_of(sides, catalogue, lives.transaction_lives)
+        return tails_of(sides, catalogue, lifecycle.transaction_lifecycles)
 
     def sweep_plan(self, profile: BaseModel) -> SweepPlan:
         """The loads of a profile's section `saturation`."""

@@ -84,13 +84,13 @@ class Tails(Followed):
         ]
 
     def sections(self, comparison: Comparison) -> list[Section]:
-        """Every tail, and the lives of some blocks of them, each folded."""
+        """Every tail, and the timelines of some of them, each folded."""
         title, rows = "From the tails to what happened", self.rows(comparison)
         table = _tails_table(rows, IN_FULL)
         whole = Details("tails-details", "The most extreme samples of every metric", [table])
-        lives = [_life(story, _anchor(index)) for index, story in enumerate(self.stories)]
+        timelines = [_timeline(story, _anchor(index)) for index, story in enumerate(self.stories)]
         return [
-            Section("lives", title, [whole, *lives], closed=True, media=HTML),
+            Section("lives", title, [whole, *timelines], closed=True, media=HTML),
             Section("tails-on-paper", title, [table], media=PDF),
             Section("tails-in-brief", f"Tails ({len(rows)})", [_tails_table(rows, MARKDOWN)], media=MARKDOWN),
         ]
@@ -136,7 +136,7 @@ def _tails_table(tails: Sequence[TailRow], media: frozenset[Medium]) -> Table:
     return Table("tails", "", columns, rows, media=media)
 
 
-def _life(trace: Trace, anchor: str) -> Details:
+def _timeline(trace: Trace, anchor: str) -> Details:
     known = [(trace.label, trace.key), *((fact.label, fact.value) for fact in trace.facts), ("run", trace.run_id)]
     facts = one_line(f"{label} {value}" for label, value in known)
     figure = replace(timeline_chart(trace), id=anchor, title="")

@@ -25,7 +25,7 @@ def trails(run: SealedRun, catalogue: Catalogue) -> list[Trail]:
     return (trails_of(run.catalogue) or trails_of(catalogue)) if _are_recorded(run) else []
 
 
-def transaction_lives(run: SealedRun, trail: Trail) -> pl.LazyFrame | None:
+def transaction_lifecycles(run: SealedRun, trail: Trail) -> pl.LazyFrame | None:
     """One row per transaction: the columns that the catalogue's trail names; None where the run has none."""
     if not _are_recorded(run):
         return None
@@ -38,8 +38,8 @@ def transaction_lives(run: SealedRun, trail: Trail) -> pl.LazyFrame | None:
     outcome = _outcome(run.manifest, has_blocks=has_blocks)
     # Of what was not sent there are no bytes.
     digest = pl.when(~pl.col("answer").is_in(UNSENT)).then(pl.col("hash").bin.encode("hex").str.to_uppercase())
-    lives = in_blocks.with_columns(digest.alias("hash"), outcome=outcome)
-    return _in_window(run, lives)
+    rows = in_blocks.with_columns(digest.alias("hash"), outcome=outcome)
+    return _in_window(run, rows)
 
 
 def _are_recorded(run: SealedRun) -> bool:
@@ -141,11 +141,11 @@ def _open_end(counts: Mapping[str, int]) -> str:
     return PENDING_OR_LOST
 
 
-def _in_window(run: SealedRun, lives: pl.LazyFrame) -> pl.LazyFrame:
+def _in_window(run: SealedRun, rows: pl.LazyFrame) -> pl.LazyFrame:
     """With whether a transaction is in the analysed window, and whether it counts: of that, those committed."""
     if not run.keeps(f"samples/{POPULATION}.parquet"):
-        return lives.with_columns(in_window=pl.lit(value=True), counts="committed")
+        return rows.with_columns(in_window=pl.lit(value=True), counts="committed")
     window = run.scan_samples(POPULATION).select(*_KEYS, in_window=pl.lit(value=True))
-    return lives.join(window, on=_KEYS, how="left", maintain_order="left").with_columns(
+    return rows.join(window, on=_KEYS, how="left", maintain_order="left").with_columns(
         pl.col("in_window").fill_null(value=False), counts=pl.col("committed") & pl.col("in_window").is_not_null()
     )
