@@ -191,3 +191,29 @@ def test_a_whole_is_held_to_no_more_than_its_endpoints() -> None:
 def replace_sla(sla: Sla, **changes: float) -> Sla:
     """With other limits."""
     return Sla.of({**sla.model_dump(), **changes})
+
+
+def test_the_p95_of_an_endpoint_in_a_mix_is_judged_by_its_own_limit() -> None:
+    """A tenth of its answers is too slow for 95 %, and within the limit of 99 %."""
+    slas = {"block": Sla(p99_s=1.0), "search": Sla(p99_s=1.0, p95_s=0.1)}
+    step = _judged(slas, [_part([0.01] * 1000), _part([0.01] * 900 + [0.5] * 100)])
+    own = [(limit.name, limit.limit, limit.outcome) for limit in step.limits if limit.part == "search"]
+    assert own == [
+        (StepCondition.P99, 1.0, StepOutcome.PASS),
+        (StepCondition.P95, 0.1, StepOutcome.FAIL),
+        (StepCondition.ERRORS, 0.01, StepOutcome.PASS),
+    ]
+    (p95,) = [limit for limit in step.limits if limit.name is StepCondition.P95 and limit.part]
+    assert (p95.count, p95.n, p95.measured) == (100, 1000, pytest.approx(0.5, rel=0.01))
+    assert (step.outcome, step.reason, step.reason_part) == (StepOutcome.FAIL, StepCondition.P95, "search")
+
+
+def test_only_what_was_missed_has_a_reason_and_an_endpoint() -> None:
+    good = [_part([0.01] * 1000), _part([0.01] * 1000)]
+    passed = _judged({"block": Sla(), "search": Sla()}, good)
+    assert (passed.outcome, passed.reason, passed.reason_part) == (StepOutcome.PASS, None, "")
+    # Likely missed and not shown to be: 11 of 1,000 are slower than 99 % may be.
+    likely = _judged({"block": Sla(), "search": Sla()}, [good[0], _part([0.01] * 989 + [1.5] * 11)])
+    assert (likely.outcome, likely.reason, likely.reason_part) == (
+        StepOutcome.INCONCLUSIVE, StepCondition.P99, "search",
+    )  # fmt: skip
