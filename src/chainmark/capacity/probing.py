@@ -238,8 +238,10 @@ def _identify(context: ssl.SSLContext, certificate: Path, key: Path | None) -> N
         ) from error
 
 
-def hint_of_status(status: int) -> str:
-    """What to do about an answer of this status that should have been a right one."""
+def hint_of_status(status: int, body: str = "") -> str:
+    """What to do about a response of this status instead of a correct one; ``body`` is the beginning of its text."""
+    if status == 400 and "certificate" in body.lower():
+        return "the server requires a client's certificate: `--cert FILE --key FILE`"
     if status in {401, 403, 407}:
         return "what lets requests in is given with `--header`, `--header-command`, `--user` or `--cert`"
     if 300 <= status < 400:

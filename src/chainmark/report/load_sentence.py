@@ -94,7 +94,7 @@ def contested_texts(report: LoadReport) -> list[str]:
 
 def _counted(report: LoadReport, gating: Sequence[Ruling], first: Ruling | None = None) -> str:
     """How many capacities are met, and the names of the others, without the one that was named first."""
-    capacities = [ruling for ruling in gating if not ruling.is_of_levels]
+    capacities = [ruling for ruling in gating if ruling.kind is not None]
     if capacities == [first]:
         return ""
     met = sum(ruling.verdict is Verdict.PASS for ruling in capacities)
@@ -124,7 +124,8 @@ def _sustained(report: LoadReport, gating: Sequence[Ruling]) -> str:
     within = f"within {agreement_text(asked[0])}" if len(asked) == 1 else "within their SLAs"
     known = [(item, capacity) for item in gating if (capacity := _capacity(report, item)) is not None]
     if not known:
-        return f"{units.plural(len(gating), 'endpoint')} stayed {within} at every fixed level"
+        count = len({(ruling.target, ruling.endpoint) for ruling in gating})
+        return f"{units.plural(count, 'endpoint')} stayed {within} {_loads(gating)}"
     required = [(item, capacity) for item, capacity in known if item.required]
     if required:
         nearest, capacity = min(required, key=lambda pair: pair[1].low / (pair[0].required or 1.0))
@@ -137,6 +138,14 @@ def _sustained(report: LoadReport, gating: Sequence[Ruling]) -> str:
         by_endpoint.setdefault(_who(report, ruling), []).append(_level(capacity))
     texts = [f"{who} sustains {enumerated(levels)}" for who, levels in by_endpoint.items()]
     return f"{some_of(texts, _NAMED, 'endpoints')} {within}"
+
+
+def _loads(gating: Sequence[Ruling]) -> str:
+    """What was judged where no capacity was searched: fixed levels, drift, ramps and spikes."""
+    levels = ["at every fixed level"] if any(not (item.course or item.is_of_drift) for item in gating) else []
+    courses = [f"in the {item.course}" for item in gating if item.course]
+    drift = ", without drift" if any(item.is_of_drift for item in gating) else ""
+    return f"{enumerated([*levels, *dict.fromkeys(courses)])}{drift}"
 
 
 def _level(capacity: CapacityEntry) -> str:

@@ -532,3 +532,16 @@ def test_every_case_of_an_endpoint_has_an_id_of_its_own() -> None:
     one = endpoint("/block", 64, capacities=[bare()], steps=[limited], drifts=[drift("p99", "fail")])
     (suite,) = load_document(report(target(endpoints=[one]))).suites
     assert [case.id for case in suite.cases][:3] == ["block.clients", "block.fixed", "block.drift"]
+
+
+def test_the_first_sentence_counts_endpoints_and_not_what_is_judged_of_them() -> None:
+    """A soak without drift was said to be of two endpoints, its fixed level and its drift."""
+    one = endpoint("/block", 64, capacities=[], steps=[step(1, "clients", 8.0, 64)], drifts=[drift("p50", "pass")])
+    sentence = load_document(report(target("v1", endpoints=[one]))).sentence
+    assert sentence.startswith("1 endpoint stayed within ")
+    assert " at every fixed level, without drift" in sentence
+
+
+def test_a_miss_without_a_search_counts_no_capacities() -> None:
+    one = endpoint("/block", 64, capacities=[], steps=[step(1, "clients", 8.0, 64)], drifts=[drift("p50", "fail")])
+    assert "capacity" not in load_document(report(target("v1", endpoints=[one]))).sentence

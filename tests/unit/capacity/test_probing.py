@@ -14,7 +14,7 @@ import pytest
 from chainmark.capacity import probing
 from chainmark.capacity.access import Access
 from chainmark.capacity.model import Target
-from chainmark.capacity.probing import Probed, Prober, TooLong, headers_of
+from chainmark.capacity.probing import Probed, Prober, TooLong, headers_of, hint_of_status
 
 
 class _Odd(BaseHTTPRequestHandler):
@@ -105,3 +105,10 @@ def test_a_request_s_own_headers_count_before_those_of_the_access() -> None:
     access = Access(["accept: text/plain", "X-Api-Key: 123456", "Accept-Encoding: br"])
     headers = headers_of(Target("server", "http://127.0.0.1", access=access), {"Accept": "application/json"})
     assert dict(headers) == {"accept": "application/json", "x-api-key": "123456"}
+
+
+def test_a_server_that_misses_a_certificate_is_given_one() -> None:
+    """Such servers (nginx) finish the handshake and answer 400, which says nothing of `--cert`."""
+    body = "<head><title>400 No required SSL certificate was sent</title></head>"
+    assert "--cert" in hint_of_status(400, body)
+    assert "--cert" not in hint_of_status(400, "no such block")

@@ -240,7 +240,7 @@ def _ask_once(target: Target, endpoint: Endpoint, how: Checked) -> str | None:
     raise UsageError(
         f"{what} is answered {manner.get(error.kind, f'with {error.kind}')}, which the profile does not accept: "
         f"{error.detail}{reported}",
-        hint_of_status(error.status) if error.kind == "status" and error.status else hint,
+        hint_of_status(error.status, error.detail or "") if error.kind == "status" and error.status else hint,
     )
 
 

@@ -180,7 +180,7 @@ def _networks(client: MeshClient) -> list[Network]:
             raise NotMeshError(f"{client.url} serves no network", "is its node configured and running?")
         raise NotMeshError(
             f"{client.url} is not a Mesh server: /network/list answered {asked.answer.in_words()}",
-            hint_of_status(asked.answer.status),
+            hint_of_status(asked.answer.status, asked.answer.in_words()),
         )
     networks: list[Network] = asked.answer.document["network_identifiers"]
     return networks
