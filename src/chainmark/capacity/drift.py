@@ -1,4 +1,4 @@
-"""Whether a server stays as it was over a long step: its latencies and its errors, from the begin to the end."""
+"""Whether a server's latencies and errors change over a long step, from its begin to its end."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from chainmark.capacity.service_level import Sla
 from chainmark.network.server_series import Readings
 from chainmark.stats.trend import Trend, trend_of
 
-# A step at a fixed level of at least so long is looked at, in so many stretches.
+# Steps at a fixed level of at least this length are examined, in this number of stretches.
 SHORTEST_S = 600.0
 STRETCHES = 60
 _NS = 1e9
 
 
 class Drifting(StrEnum):
-    """What may drift."""
+    """The figures that may drift."""
 
     P50 = "p50"
     P99 = "p99"
@@ -32,11 +32,11 @@ class Drift:
     """How one figure of a step changed from its begin to its end.
 
     Attributes:
-        started_ns: when the step began, wall ns, which tells it from the others at its level.
-        begin: seconds, a share of the requests, or bytes; None with the others: a stretch of the step had no answer.
+        started_ns: when the step began, wall ns, which distinguishes it from the others at its level.
+        begin: seconds, a share of the requests, or bytes; None, like the others: a stretch of the step had no response.
         rise: latencies and memory as a share of the begin, errors as a share of the requests; low, high: its 95 %
             interval.
-        limit: how far it may rise; None: it is not judged.
+        limit: largest permitted rise; None: it is not judged.
     """
 
     what: Drifting
@@ -52,12 +52,12 @@ class Drift:
 
 
 def drifts_of(steps: Sequence[Step], sla: Sla) -> list[Drift]:
-    """Of every long step at a fixed level that ran to its end."""
+    """The drifts of every long step at a fixed level that ran to its end."""
     return [drift for step in _long(steps) for drift in _of_step(step, sla)]
 
 
 def memory_drifts_of(steps: Sequence[Step], sla: Sla, memory: Readings) -> list[Drift]:
-    """The same of what a server's processes used of the memory meanwhile; nothing of a step that nobody watched."""
+    """The drift of the memory that a server's processes used meanwhile; empty for a step that was not observed."""
     return [drift for step in _long(steps) if (drift := _of_memory(step, sla, memory))]
 
 
@@ -93,7 +93,7 @@ def _of_step(step: Step, sla: Sla) -> Iterator[Drift]:
 
 
 def _stretches(step: Step) -> list[list[int]]:
-    """The places of the window's whole seconds in the series, in stretches of one length."""
+    """The positions of the window's whole seconds in the series, in stretches of equal length."""
     result = step.result
     end_s = result.warm_up_s + result.window_s
     seconds = result.series.second
@@ -103,7 +103,7 @@ def _stretches(step: Step) -> list[list[int]]:
 
 
 def _relative(what: Drifting, step: Step, trend: Trend | None, limit: float | None) -> Drift:
-    """As a share of what it was; a line that begins at nothing has none."""
+    """The rise as a share of the begin; None where the line begins at zero."""
     if trend is not None and trend.begin <= 0.0:
         trend = None
     return _drift(what, step, trend, trend.begin if trend else 1.0, limit)

@@ -1,4 +1,4 @@
-"""Drift over long steps as metrics, so that releases are compared by it, too: a line's end as a share of its begin."""
+"""Drift over long steps as metrics, to compare releases by it: a line's end as a share of its begin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.metric import Better, Kind, Metric, Population
 
 END = "end_share"
-# A share of the begin up to which a line is equal to another one, and up to which it must be known to be a sample.
+# The share of the begin up to which two lines are equal, and to which one must be known to be a sample.
 _MARGIN = 0.10
 _MEMORY_NOISE = 0.03
 _FIRST_ORDER = 40
@@ -25,9 +25,9 @@ Drifts = Mapping[str, Sequence[Drift]]
 
 
 def with_drifts(catalogue: Catalogue, endpoint_results: Iterable[EndpointResult], drifts: Drifts) -> Catalogue:
-    """The catalogue with the metrics of these drifts, which are given by the endpoint's id.
+    """The catalogue extended by the metrics of these drifts, which are given by endpoint ID.
 
-    What the SLA limits decides a comparison; the rest is shown.
+    The metrics that the SLA limits decide a comparison; the others are shown.
     """
     populations, metrics = [], []
     for endpoint in endpoint_results:
@@ -46,7 +46,7 @@ def with_drifts(catalogue: Catalogue, endpoint_results: Iterable[EndpointResult]
 
 
 def drift_samples(endpoint_results: Iterable[EndpointResult], drifts: Drifts) -> dict[str, pl.DataFrame]:
-    """One row a long step; null of what is not known well enough to be compared."""
+    """One row per long step; null where the value is too uncertain to be compared."""
     samples = {}
     for endpoint in endpoint_results:
         own = drifts[endpoint.endpoint.id]
@@ -63,7 +63,7 @@ def drift_samples(endpoint_results: Iterable[EndpointResult], drifts: Drifts) ->
 
 
 def _measured(drifts: Iterable[Drift]) -> dict[LoadLevel, dict[Drifting, bool]]:
-    """What drifted at each level, and whether that is limited, in a total order."""
+    """What drifted at each level and whether that is limited, in a total order."""
     results: dict[LoadLevel, dict[Drifting, bool]] = {}
     for drift in drifts:
         results.setdefault(drift.level, {})[drift.what] = drift.limit is not None

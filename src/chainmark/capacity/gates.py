@@ -1,4 +1,4 @@
-"""Whether a load test's run may be compared: it is whole, and the machine left its generator and its server alone."""
+"""Whether a load test's run may be compared: it is complete, and no other load disturbed its generator or server."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from chainmark.core.manifest import Gate, GateStatus
 
 
 def load_gates(result: ServerResult, *, broken_off: str = "") -> list[Gate]:
-    """Whether the run may be compared: it was not broken off, and the generator kept its schedule at fixed levels.
+    """Whether the run may be compared: it was not aborted, and the generator kept its schedule at fixed levels.
 
     Args:
-        result: what one server gave.
-        broken_off: what ended the test before its end; "" if nothing did.
+        result: the results of one server.
+        broken_off: what ended the test early; "" if nothing did.
     """
     done = sum(len(endpoint.steps()) for endpoint in result.found)
     gates = [
@@ -44,7 +44,7 @@ def load_gates(result: ServerResult, *, broken_off: str = "") -> list[Gate]:
 
 
 def _waited_gate(result: ServerResult) -> Gate:
-    """Whether what decides was measured while others left the processors to the generator and the server."""
+    """Whether the deciding steps ran while other processes left the processors to the generator and the server."""
     answers = [answer for endpoint in result.found for answer in endpoint.answers.values()]
     hindered = sum(answer.stopped_by is StoppedBy.WAITED and answer.capacity is None for answer in answers)
     levels = {(endpoint.endpoint.id, step.level) for endpoint in result.found for step in endpoint.fixed}

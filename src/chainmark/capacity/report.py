@@ -1,4 +1,4 @@
-"""What a load test found, as its document says it."""
+"""The results of a load test as its document states them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from chainmark.core.load_report import (
     StepEntry,
 )
 
-# Of a step's distribution, for drawing: dense where the limits are.
+# Points of a step's distribution for charts: dense where the limits are.
 FRACTIONS = (*(n / 50 for n in range(1, 45)), *(0.88 + n / 200 for n in range(1, 20)), 0.98, 0.985, 0.99, 0.995, 0.999)
 
 
@@ -80,12 +80,12 @@ def endpoint_entry(
 
 
 def notes_of(endpoint_result: EndpointResult) -> list[str]:
-    """What to know before believing the figures of an endpoint."""
+    """Caveats about the figures of an endpoint."""
     return _limit_notes(endpoint_result) + _repetition_notes(endpoint_result) + recovery_notes(endpoint_result.looks)
 
 
 def _repetition_notes(endpoint_result: EndpointResult) -> list[str]:
-    """What it cost that the server ended connections between requests."""
+    """The effect of connections that the server closed between requests."""
     results = [step.result for step in endpoint_result.steps()]
     reported = units.plural(sum(result.connections.told_to_go for result in results), "HTTP/2 connection")
     closed = units.plural(sum(result.connections.idle_closed for result in results), "connection")
@@ -123,7 +123,7 @@ def _limit_notes(endpoint_result: EndpointResult) -> list[str]:
 
 
 def recovery_notes(looks: HealthProbes) -> list[str]:
-    """A sentence for each wait between steps that was in vain."""
+    """A sentence for each wait between steps without recovery."""
     notes = []
     for endpoint in looks.unrecovered:
         seen = "most requests of one client failed"
@@ -219,7 +219,7 @@ def _course(
 
 
 def drift_entry(drift: Drift) -> DriftEntry:
-    """As the document tells it."""
+    """The step in the document's form."""
     same = {name: getattr(drift, name) for name in ("window_s", "begin", "rise", "low", "high", "limit")}
     kind, outcome = drift.level.kind.value, drift.outcome.value
     return DriftEntry(what=drift.what.value, kind=kind, level=drift.level.value, outcome=outcome, **same)
@@ -266,7 +266,7 @@ def _error(error: ErrorClass) -> ErrorEntry:
 
 
 def _as_text(value: Any) -> str:
-    """A text as it is, anything else as JSON: `true`, not `True`."""
+    """Text unchanged, anything else as JSON: `true`, not `True`."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
