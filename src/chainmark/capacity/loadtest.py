@@ -274,7 +274,7 @@ class _EndpointTest:
                     raise
 
     def _levels(self) -> tuple[LoadLevel, ...]:
-        """The given levels, or else shares of the least capacity, in requests per second where that was searched for."""
+        """The given levels, or else shares of the least capacity, in requests per second if that was searched for."""
         endpoint_id = self.parts[0][1].endpoint.id
         if endpoint_id in self.plan.fixed.levels:
             return self.plan.fixed.levels[endpoint_id]

@@ -1,4 +1,4 @@
-"""The service level agreement: what a server must keep to."""
+"""The service level agreement that a server must meet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.stats.estimable import fewest_for_upper_bound
 
-# The engine's histograms end there.
+# The upper end of the engine's histograms.
 LONGEST_LATENCY_S = 120.0
 
 Latency = Annotated[float, Field(ge=1e-5, le=LONGEST_LATENCY_S, description="(seconds)")]
@@ -56,10 +56,10 @@ class Sla(BaseModel):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Checked.
+        """Validate it.
 
         Raises:
-            UsageError: the first thing that is wrong, as a sentence.
+            UsageError: the first problem, as a sentence.
         """
         try:
             return cls.model_validate(values)
@@ -67,7 +67,7 @@ class Sla(BaseModel):
             raise _usage_error(cls, error) from error
 
     def terms(self) -> dict[str, Any]:
-        """What two runs must share; what was not always there is left out where it is not asked."""
+        """The settings that two runs must share; newer ones are omitted where they are not set."""
         later = ("recovery_s", "drift_share", "memory_drift_share")
         return self.model_dump(exclude={name for name in later if getattr(self, name) is None})
 

@@ -1,4 +1,4 @@
-"""Whether servers keep to their SLAs: one ruling a capacity, and the verdict that gates a pipeline."""
+"""Whether servers meet their SLAs: one ruling per capacity, and the verdict that gates a pipeline."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ MOST_REASONS = 50
 
 @dataclass(frozen=True)
 class Ruling:
-    """What is said of one capacity of one endpoint of one server.
+    """The ruling on one capacity of one endpoint of one server.
 
     Attributes:
-        number: the server's place in the document, from 0.
-        endpoint: its id; label: as a report calls it.
-        kind: None where no capacity was looked for, or where the fixed levels are judged beside a search.
-        required: clients or requests per second that were asked for; None: that its lowest level passes.
+        number: the server's index in the document, from 0.
+        endpoint: its id; label: its name in reports.
+        kind: None if no capacity was searched for, or if the fixed levels are judged in addition to a search.
+        required: required clients or requests per second; None: its lowest level must pass.
         reason: a clause without the endpoint's name.
-        gates: whether it counts for the whole. Who requires some capacities is not failed by others.
-        is_of_levels: it is said of the fixed levels, beside what is said of the endpoint's capacities.
-        is_of_drift: of them, whether a long one stayed as it was.
-        course: the ramp or the spike that it is said of.
+        gates: whether it counts for the whole. If some capacities are required, the others do not count.
+        is_of_levels: it is about the fixed levels, in addition to those about the endpoint's capacities.
+        is_of_drift: of these, whether it is about the drift of a long step.
+        course: the ramp or the spike that it is about.
     """
 
     number: int
@@ -53,7 +53,7 @@ class Ruling:
 
     @property
     def name(self) -> str:
-        """The endpoint and what was raised: "/block (clients)"."""
+        """The endpoint and the kind of load: "/block (clients)"."""
         if self.course:
             return f"{self.label} ({self.course})"
         if self.is_of_drift:
@@ -74,12 +74,12 @@ def level_text(kind: str | None, value: float) -> str:
 
 
 def bare_level(value: float) -> str:
-    """A level as a figure: whole numbers are whole, others have four digits and no useless zeros."""
+    """A level as a figure: integers as such, others with four digits and without trailing zeros."""
     return units.tidy(value, 4)
 
 
 def gone_text(target: TargetEntry) -> str:
-    """That a server went away, as a sentence."""
+    """A sentence that a server went away."""
     if target.gone is None:
         return ""
     at = units.utc_clock(target.gone.at)
@@ -87,7 +87,7 @@ def gone_text(target: TargetEntry) -> str:
 
 
 def rulings(report: LoadReport) -> list[Ruling]:
-    """One ruling for each capacity that was looked for or asked for, server by server."""
+    """One ruling for each capacity that was searched for or required, server by server."""
     ruled = [ruling for number in range(len(report.targets)) for ruling in _of_target(report, number)]
     if not report.required:
         return ruled
@@ -95,11 +95,11 @@ def rulings(report: LoadReport) -> list[Ruling]:
 
 
 def verdict(report: LoadReport, ruled: Sequence[Ruling] | None = None) -> tuple[Verdict, list[str]]:
-    """The verdict of the whole, and why: a sentence for each capacity that gates and is not met.
+    """The verdict of the whole, and its reasons: a sentence for each capacity that gates and is not met.
 
     Args:
         report: the document.
-        ruled: its rulings, where they are known already.
+        ruled: its rulings, if they are known already.
     """
     ruled = [ruling for ruling in (rulings(report) if ruled is None else ruled) if ruling.gates]
     verdicts = {ruling.verdict for ruling in ruled}
@@ -152,7 +152,7 @@ def _of_target(report: LoadReport, number: int) -> Iterator[Ruling]:
 
 
 def _drifted(endpoint: EndpointEntry) -> tuple[Verdict, str] | None:
-    """Whether it stayed as it was, where that was asked."""
+    """The rulings on the drift of long steps, if the SLA limits it."""
     judged = [drift for drift in endpoint.drifts if drift.limit is not None]
     for outcome, result in (("fail", Verdict.FAIL), ("inconclusive", Verdict.INCONCLUSIVE)):
         here = [drift for drift in judged if drift.outcome == outcome]
@@ -170,7 +170,7 @@ def course_text(course: CourseEntry) -> str:
 
 
 def measured_text(course: CourseEntry) -> str:
-    """What a ramp or a spike showed: "4.2 s", "312 requests/s"."""
+    """The result of a ramp or a spike: "4.2 s", "312 requests/s"."""
     if course.note:
         return units.NOT_ESTIMABLE
     if course.measured is None:
@@ -184,7 +184,7 @@ def course_figure(course: CourseEntry, value: float) -> str:
 
 
 def _of_course(runs: Sequence[CourseEntry]) -> tuple[Verdict, str]:
-    """Of every run of a ramp or a spike; one that says nothing about the server decides nothing, unless all do."""
+    """The outcome of all runs of a ramp or a spike; one that shows nothing about the server decides only if all do."""
     measured = [run for run in runs if not run.note]
     if not measured:
         hindered = _hindered([run.step for run in runs])
@@ -208,7 +208,7 @@ def drift_text(drift_entry: DriftEntry) -> str:
 
 
 def _not_measured(report: LoadReport, number: int, key: str) -> Ruling:
-    """Of what is required, but has no answer."""
+    """The ruling on a required capacity without a result."""
     target, wanted = report.targets[number], report.required[key]
     id_, _, asked = key.rpartition(".")
     kind: Kind = "rate" if asked == "rate" else "clients"
@@ -221,7 +221,7 @@ def _not_measured(report: LoadReport, number: int, key: str) -> Ruling:
 
 
 def _rule(capacity_entry: CapacityEntry, required: float | None, steps: Sequence[StepEntry]) -> tuple[Verdict, str]:
-    """Against what is required, or else against its lowest level."""
+    """The ruling on a capacity by its requirement, or else by its lowest level."""
     if required is None:
         return _lowest(capacity_entry, steps)
     wanted = f"{level_text(capacity_entry.kind, required)} required"
@@ -262,7 +262,7 @@ def _undecided(capacity_entry: CapacityEntry) -> Verdict:
 
 
 def _why(capacity_entry: CapacityEntry, steps: Sequence[StepEntry]) -> str:
-    """What kept the search from an answer."""
+    """Why the search has no result."""
     ends = {
         "interrupted": "the search was interrupted",
         "server gone": "the server went away",
@@ -287,7 +287,7 @@ def _why(capacity_entry: CapacityEntry, steps: Sequence[StepEntry]) -> str:
 
 
 def _what_happened(steps: Sequence[StepEntry]) -> Iterator[str]:
-    """Of levels that were measured and neither passed nor failed clearly: the lowest, in words."""
+    """The lowest of the levels that neither passed nor failed clearly, in words."""
     if not steps:
         return
     lowest = min(step.level for step in steps)
@@ -311,7 +311,7 @@ def _what_happened(steps: Sequence[StepEntry]) -> Iterator[str]:
 
 
 def _by_steps(endpoint: EndpointEntry) -> tuple[Verdict, str]:
-    """Of an endpoint without a search: every whole step must pass."""
+    """The outcome of an endpoint without a search: every complete step must pass."""
     whole = [step for step in endpoint.steps if not step.partial]
     if not whole:
         result = Verdict.PARTIAL if endpoint.steps else Verdict.INCONCLUSIVE
@@ -327,7 +327,7 @@ def _by_steps(endpoint: EndpointEntry) -> tuple[Verdict, str]:
 
 
 def _hindered(steps: Sequence[StepEntry]) -> tuple[Verdict, str] | None:
-    """What makes a run invalid: a level without a clean measurement, or one at the generator's limit."""
+    """Why a run is invalid: a level without a clean measurement, or one at the generator's limit."""
     whole = [step for step in steps if not step.partial]
     clean = [step for step in whole if step.reason != "waited"]
     measured = {(step.kind, step.level) for step in clean}
@@ -345,5 +345,5 @@ def _levels(steps: Iterable[StepEntry]) -> str:
 
 
 def _makes_invalid(ruling: Ruling) -> bool:
-    """Whether the run is invalid by it, whatever is required: its gates fail by what waited, or was late itself."""
+    """Whether it makes the run invalid, whatever is required: its gates fail because a process waited or was late."""
     return ruling.verdict is Verdict.INVALID or (ruling.kind is None and ruling.verdict is Verdict.GENERATOR_LIMITED)

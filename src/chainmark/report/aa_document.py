@@ -1,4 +1,4 @@
-"""One build against itself as a document: the verdict where nothing changed, and the noise of every figure."""
+"""One build against itself as a document: the verdict without a change, and the noise of every metric."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chainmark.report.wording import prose
 
 
 def aa_document(report: AAReport) -> Document:
-    """Lay out what a lab measures of one build."""
+    """Lay out the measurements of one build."""
     left_out = [f"{run_id}: {reason}" for run_id, reason in report.left_out.items()]
     blocks: list[Block] = [_splits(report), _noise(report)]
     if left_out:

@@ -1,4 +1,4 @@
-"""A metric host by host in the report: a table and a chart in the HTML, a sentence on what stands out everywhere."""
+"""A metric by host in the report: a table and a chart in the HTML, a sentence on outliers in every medium."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _part(comparison: Comparison, item: Breakdown, metric: Metric) -> Details:
 
 
 def breakdown_table(comparison: Comparison, item: Breakdown, metric: Metric) -> Table:
-    """The means of both sides, value by value, and which of them stand out."""
+    """The means of both sides, value by value, and the outliers among them."""
     unit = _unit(item, metric)
     shown = [unit.of(value) for value in (*item.baseline, *item.candidate)]
     decimals = units.decimals_for(shown)
@@ -147,7 +147,7 @@ def _chart(comparison: Comparison, item: Breakdown, metric: Metric) -> Chart:
 
 
 def _by_value(item: Breakdown) -> list[str]:
-    """The largest first, by the candidate's mean where it has one."""
+    """The largest first, by the candidate's mean if it has one."""
     means = [right if right is not None else left for left, right in zip(item.baseline, item.candidate, strict=True)]
     return [
         name
@@ -156,7 +156,7 @@ def _by_value(item: Breakdown) -> list[str]:
 
 
 def outlier_sentences(comparison: Comparison) -> list[str]:
-    """What stands out, in a sentence each: "node-7: Fetch duration 2.1 × the median host"; gating metrics first."""
+    """Outliers, one sentence each: "node-7: Fetch duration 2.1 × the median host"; gating metrics first."""
     messages = []
     for item in comparison.breakdowns:
         metric = comparison.catalogue.metric(item.metric_id)
@@ -168,7 +168,7 @@ def outlier_sentences(comparison: Comparison) -> list[str]:
 
 
 def capped(sentences: Sequence[str], most: int) -> list[str]:
-    """The first of the sentences, and how many there are besides."""
+    """The first of the sentences, and the number of the others."""
     more = len(sentences) - most
     return [*sentences[:most], f"{more} more: the HTML report lists all values"] if more > 0 else list(sentences)
 

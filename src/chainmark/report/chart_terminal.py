@@ -1,4 +1,4 @@
-"""A chart in characters, from the same columns: rows of marks where one axis has few places, else a small plot."""
+"""A chart in characters, from the same columns: rows of marks if one axis has few values, else a small plot."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from chainmark.report.lines import Printer, shorten, wrapped
 
 MARKS = "●■▲◆✚▼▶◀"  # the same shapes as on a screen
 LIMIT = "│"
-_MOST_ROWS = 24  # of marks where an axis has figures: more are a cloud
+_MOST_ROWS = 24  # of marks if an axis has figures: with more, they are a cloud
 _PLOT_ROWS = 12
 _WIDEST = 76
 _NARROWEST = 10
-_WIDEST_NAME = 0.42  # of the terminal
+_WIDEST_NAME = 0.42  # fraction of the terminal
 _INDENT, _GAP = "  ", "  "
 _QUIET = "bright_black"
 
@@ -30,7 +30,7 @@ Along = Literal["x", "y"]
 
 @dataclass(frozen=True)
 class Strip:
-    """One row. ``marks`` pair a kind with its place on the axis, from 0 to 1; ``limits`` and ``ends`` are places."""
+    """One row. ``marks`` pair a kind with its position on the axis, from 0 to 1, as are ``limits`` and ``ends``."""
 
     label: str
     marks: list[tuple[int, float]]
@@ -41,7 +41,7 @@ class Strip:
 
 @dataclass(frozen=True)
 class _Marks:
-    """One series' marks: where they are along both axes."""
+    """One series' marks: their positions along both axes."""
 
     kind: int
     x: list[Any]
@@ -49,7 +49,7 @@ class _Marks:
 
 
 def print_chart(chart: Chart, out: Printer) -> None:
-    """Rows of marks, or a plot; where two marks meet, the later kind is seen: it is drawn last on a screen as well."""
+    """Rows of marks, or a plot; where two marks meet, the later kind is shown: it is drawn last on a screen as well."""
     marks = _marks(chart)
     rows_along = _rows_along(chart, marks)
     lines = _plot(chart, marks, out.width) if rows_along is None else _rows(chart, strips_of(chart), out.width)
@@ -65,7 +65,7 @@ def print_chart(chart: Chart, out: Printer) -> None:
 
 
 def strips_of(chart: Chart) -> list[Strip]:
-    """A row for each name, or each value of an axis that has few of them; none where the chart is a plot."""
+    """A row for each name, or each value of an axis that has few of them; empty if the chart is a plot."""
     marks = _marks(chart)
     along = _rows_along(chart, marks)
     if along is None:
@@ -92,7 +92,7 @@ def strips_of(chart: Chart) -> list[Strip]:
 
 
 def _ends(chart: Chart, across: Along) -> dict[Any, list[float]]:
-    """The strokes' ends, by the row in which they lie."""
+    """The ends of the strokes, by row."""
     results: dict[Any, list[float]] = {}
     for layer in chart.layers:
         begin, end, head = (layer.x, layer.x2, layer.y) if across == "x" else (layer.y, layer.y2, layer.x)
@@ -105,7 +105,7 @@ def _ends(chart: Chart, across: Along) -> dict[Any, list[float]]:
 
 
 def _marks(chart: Chart) -> list[_Marks]:
-    """The points, by the series that tells them apart; the lines where there are no points."""
+    """The points, by the series that distinguishes them; the lines if there are no points."""
     layers = _drawn(chart)
     marks: list[_Marks] = []
     for layer in layers:
@@ -167,7 +167,7 @@ def _figures(chart: Chart, marks: Sequence[_Marks], across: Along) -> list[float
 
 
 def _placing(axis: Axis, values: Sequence[float]) -> Callable[[float], float]:
-    """Where a value stands on an axis, from 0 to 1."""
+    """The position of a value on an axis, from 0 to 1."""
     low, high = axis.domain or (min(values, default=0.0), max(values, default=1.0))
     if axis.zero and low > 0.0:
         low = 0.0
@@ -185,7 +185,7 @@ def _rows(chart: Chart, strips: Sequence[Strip], room: int) -> list[Text]:
     across = min(max(cell_len(strip.label) for strip in strips), int(room * _WIDEST_NAME))
     values = units.align_on_point([strip.value for strip in strips])
     spare = room - len(_INDENT) - across - 2 * len(_GAP) - max(map(cell_len, values))
-    beside = spare >= _NARROWEST  # else the values stand below
+    beside = spare >= _NARROWEST  # otherwise the values are below
     width = max(_NARROWEST, min(_WIDEST, spare if beside else room - len(_INDENT) - across - len(_GAP)))
     lines = []
     for strip, value in zip(strips, values, strict=True):
@@ -222,7 +222,7 @@ def _append(line: Text, cells: Iterable[int | str], chart: Chart) -> None:
 
 
 def _plot(chart: Chart, marks: Sequence[_Marks], room: int) -> list[Text]:
-    """Both axes of figures: marks on a grid, the ends of the axes beside and below it."""
+    """Both axes of figures: marks on a grid, with the ends of the axes next to and below it."""
     xs, ys = _figures(chart, marks, "x"), _figures(chart, marks, "y")
     if not xs or not ys:
         return []
@@ -254,7 +254,7 @@ def _plot(chart: Chart, marks: Sequence[_Marks], room: int) -> list[Text]:
 
 
 def _key(chart: Chart, along: Along | None) -> str:
-    """What the marks mean."""
+    """The legend of the marks."""
     labels = _labels(chart)
     messages = [f"{MARKS[kind % len(MARKS)]} {label}" for kind, label in enumerate(labels)]
     across = "x" if along == "y" else "y"

@@ -1,4 +1,4 @@
-"""What a cluster is worth, as a document: its workers, their clocks, and the ways between them."""
+"""The quality of a cluster as a document: its workers, their clocks, and the network between them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WAYS = (
 
 
 def cluster_document(report: ClusterReport) -> Document:
-    """Lay out what was asked and measured."""
+    """Lay out the queries and measurements."""
     blocks: list[Block] = []
     doubts = [Remark(prose(text), "!", "caution") for text in report.warnings]
     doubts += [Remark(f"{worker.name} {text}", "✗", "worse") for worker in report.workers for text in worker.problems]

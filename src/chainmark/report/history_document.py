@@ -1,4 +1,4 @@
-"""The history of a workload as a document: what moved in which release, and every figure over the releases."""
+"""The history of a workload as a document: the changes of each release, and every figure over the releases."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _name(series: HistorySeries) -> str:
 
 
 def _named(report: HistoryReport, series: HistorySeries, release: int) -> TableCell:
-    """A figure's name, which leads to how it was computed of a release's runs."""
+    """A figure's name, with a link to its computation from a release's runs."""
     runs = report.releases[release].run_ids
     address = computed_address(report.system, series.metric_id, series.statistic, runs) if report.system else ""
     return phrased(Phrase(_name(series), address=address))
@@ -145,7 +145,7 @@ def _moved_row(report: HistoryReport, change: LevelChange, series: HistorySeries
 
 
 def sparkline(values: Sequence[float | None]) -> str:
-    """Values as bars of characters from the least to the largest, a blank where there is none."""
+    """Values as bars of characters from the least to the largest, a blank for a missing value."""
     messages = [value for value in values if value is not None]
     low, span = min(messages, default=0.0), max(messages, default=0.0) - min(messages, default=0.0)
     places = [None if value is None else (value - low) / span if span > 0.0 else 0.5 for value in values]
@@ -157,7 +157,7 @@ def _figures(report: HistoryReport) -> Table:
         *words("figure"),
         Column("first"),
         Column("last"),
-        # The font of the PDF has no such bars; it has the charts.
+        # The font of the PDF does not have such bars; it has the charts.
         Column("over the releases", media=EVERYWHERE - PDF),
         *words("changes of the level"),
     ]
@@ -215,7 +215,7 @@ def _chart(report: HistoryReport, series: HistorySeries) -> Chart:
 
 
 def _charts(charts: Sequence[Chart]) -> list[Block]:
-    """Those that matter most, and the others behind a summary."""
+    """The most relevant charts, and the others behind a summary."""
     others = charts[_OPEN:]
     folded = [Details("more-charts", f"{units.plural(len(others), 'further figure')}", others)] if others else []
     return [*charts[:_OPEN], *folded]
@@ -234,7 +234,7 @@ def _levels(series: HistorySeries, present: Sequence[tuple[int, float]]) -> list
 
 
 def _steps(report: HistoryReport) -> list[Block]:
-    """What each release was made with that the one before it was not; the newest first."""
+    """What differs in each release's set-up from the previous one; the newest first."""
     return [
         Details(
             f"step-{place}",

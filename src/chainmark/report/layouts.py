@@ -1,4 +1,4 @@
-"""Which function lays out which result; the modules of the others stay unread."""
+"""The layout function of each kind of result; modules of other kinds are not imported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from chainmark.core.attachment import Attachment
 from chainmark.report.document import Document
 
-# By the module and the name of the result's class: where its function is.
+# By the module and the name of the result's class: the location of its function.
 LAYOUTS = {
     "core.comparison.Comparison": "comparison_document",
     "core.side_by_side.SideBySide": "side_by_side_document",

@@ -23,7 +23,7 @@ _RAMP_NOTE = (
 
 
 def course_tables(target: TargetEntry, name: str, number: int, *, several: bool) -> list[Table]:
-    """A table of the spikes and one of the ramps, a row each; nothing without any."""
+    """A table of the spikes and one of the ramps, a row each; empty without any."""
     where = f": {name}" if several else ""
     every = [(endpoint.label, course) for endpoint in target.endpoints for course in endpoint.courses]
     tables = []
@@ -38,7 +38,7 @@ def course_tables(target: TargetEntry, name: str, number: int, *, several: bool)
 
 
 def course_charts(report: LoadReport) -> list[Chart]:
-    """Each ramp and spike second by second."""
+    """The charts of each ramp and spike, second by second."""
     several = len(report.targets) > 1
     charts = []
     for id_ in text.endpoint_ids(report):

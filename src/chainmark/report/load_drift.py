@@ -12,7 +12,7 @@ _EMPHASIS: dict[str, Emphasis] = {"pass": "plain", "fail": "worse"}
 
 
 def drift_table(target: TargetEntry, name: str, number: int, *, several: bool) -> Table | None:
-    """A row a figure of each long step; None without such a step."""
+    """A row per figure of each long step; None without such a step."""
     rows = [TableRow(_cells(endpoint.label, drift)) for endpoint in target.endpoints for drift in endpoint.drifts]
     if not rows:
         return None

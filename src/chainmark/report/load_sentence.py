@@ -1,4 +1,4 @@
-"""The first sentence of a load test: which users notice what, at which load, how sure that is, and what to do next."""
+"""The first sentence of a load test: what users notice, at which load, how certain that is, and the next step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STEPS = {
 
 
 def sentence(report: LoadReport, ruled: Sequence[Ruling]) -> str:
-    """What users notice, where, how sure that is, and what to do."""
+    """What users notice, where, how certain that is, and the next step."""
     gating = [ruling for ruling in ruled if ruling.gates]
     result, _ = verdict(report, ruled)
     gone = next((target for target in report.targets if target.gone), None)
@@ -62,7 +62,7 @@ def noticed(report: LoadReport, ruling: Ruling) -> str:
 
 
 def next_step(report: LoadReport, ruling: Ruling) -> str:
-    """What to do about a capacity that is not met, by what was observed of it."""
+    """The next step for a capacity that is not met, based on the observations."""
     capacity = _capacity(report, ruling)
     if ruling.verdict is Verdict.INCONCLUSIVE and capacity is not None and capacity.stopped_by == "ladder end":
         return f"raise `search.{capacity.kind}_last` to reach the limit"
@@ -78,7 +78,7 @@ def next_step(report: LoadReport, ruling: Ruling) -> str:
 
 
 def contested_texts(report: LoadReport) -> list[str]:
-    """Of each capacity that was confirmed and also contradicted: at which level, and how often."""
+    """The level and the counts of each capacity that was confirmed and also contradicted."""
     several = len(report.targets) > 1
     texts = []
     for target in report.targets:
@@ -93,7 +93,7 @@ def contested_texts(report: LoadReport) -> list[str]:
 
 
 def _counted(report: LoadReport, gating: Sequence[Ruling], first: Ruling | None = None) -> str:
-    """How many capacities are met, and the names of the others, without the one that was named first."""
+    """How many capacities are met, and the names of the others, without the one that is named first."""
     capacities = [ruling for ruling in gating if not ruling.is_of_levels]
     if capacities == [first]:
         return ""
@@ -119,7 +119,7 @@ def _counted(report: LoadReport, gating: Sequence[Ruling], first: Ruling | None 
 
 
 def _sustained(report: LoadReport, gating: Sequence[Ruling]) -> str:
-    """What every endpoint sustains; of requirements, how many are met and which one only just."""
+    """What every endpoint sustains; for requirements, how many are met and which one only just."""
     asked = agreements(report)
     within = f"within {agreement_text(asked[0])}" if len(asked) == 1 else "within their SLAs"
     known = [(item, capacity) for item in gating if (capacity := _capacity(report, item)) is not None]
@@ -148,7 +148,7 @@ def _level(capacity: CapacityEntry) -> str:
 
 
 def _after_pass(report: LoadReport) -> str:
-    """What to do where all is met: find the limit, repeat, or keep what was found."""
+    """The next step if everything is met: find the limit, repeat, or keep the result."""
     capacities = [
         capacity for target in report.targets for endpoint in target.endpoints for capacity in endpoint.capacities
     ]

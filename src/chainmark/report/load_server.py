@@ -1,4 +1,4 @@
-"""What a server used while it was loaded: what bent first, shares of what there was by level, and the figures."""
+"""A server's resource use under load: the bottleneck, shares of the available amounts by level, and the figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from chainmark.report import load_text as text
 from chainmark.report.blocks import Block, Column, Remarks, Table, TableCell, TableRow, row_of, words
 from chainmark.report.chart import QUIET, Axis, Chart, Layer, LegendSeries, Limit, Tooltip, columns_of
 
-_MOST_LINES = 6  # of a chart: more cannot be told apart
+_MOST_LINES = 6  # of a chart: more are indistinguishable
 _WIDE_RATIO = 12.0  # more than a decade does not fit a linear axis
 _FULL_PERCENT = 95.0
 _ALL_PERCENT = 100.0
@@ -32,7 +32,7 @@ _MOST_STATEMENTS = 5
 
 
 def bent_remarks(report: LoadReport) -> list[Block]:
-    """A sentence for each endpoint and kind of load of which something was watched."""
+    """A sentence for each endpoint and kind of load with observations."""
     several = len(report.targets) > 1
     messages = []
     for name, target in zip(text.names_of(report.targets), report.targets, strict=True):
@@ -44,7 +44,7 @@ def bent_remarks(report: LoadReport) -> list[Block]:
 
 
 def use_charts(report: LoadReport, id_: str, kind: Kind) -> list[Chart]:
-    """Of one endpoint on every server: shares of what there was against the load."""
+    """Charts of one endpoint on every server: shares of the available amounts by load."""
     several = len(report.targets) > 1
     charts = []
     for place, (name, target) in enumerate(zip(text.names_of(report.targets), report.targets, strict=True)):
@@ -104,7 +104,7 @@ def _short(resource_entry: ResourceEntry) -> str:
 
 
 def _shares(endpoint: EndpointEntry, resource: ResourceEntry, kind: Kind) -> dict[float, float]:
-    """By level."""
+    """The shares by level."""
     return {
         level: result
         for level, steps in _by_level(endpoint, kind).items()
@@ -131,7 +131,7 @@ def _median(values: Sequence[float | None]) -> float | None:
 
 
 def use_blocks(report: LoadReport) -> list[Block]:
-    """Every endpoint's resources at some levels, the costliest statements, and the sources."""
+    """Every endpoint's resources at some levels, the most expensive statements, and the sources."""
     several = len(report.targets) > 1
     blocks: list[Block] = []
     for number, (name, target) in enumerate(zip(text.names_of(report.targets), report.targets, strict=True)):
@@ -166,7 +166,7 @@ def _use_table(endpoint: EndpointEntry, kind: Kind, title: str, id_: str) -> lis
 
 
 def _levels(endpoint: EndpointEntry, kind: Kind, known: Sequence[float]) -> list[float]:
-    """The lowest, where something bent, the capacity, the first fail, the highest."""
+    """The lowest, the bottleneck's, the capacity, the first fail, the highest."""
     if not known:
         return []
     capacity = text.capacity_of(endpoint, kind)
@@ -204,7 +204,7 @@ def amount(value: float | None, unit: str) -> str:
 
 
 def _statement_table(endpoint: EndpointEntry, kind: Kind, title: str, id_: str) -> list[Table]:
-    """At the highest of the chosen levels at which any was read."""
+    """The use at the highest of the chosen levels with a reading."""
     by_level = _by_level(endpoint, kind)
     for level in reversed(_levels(endpoint, kind, list(by_level))):
         numbers = {step.number for step in by_level[level]}

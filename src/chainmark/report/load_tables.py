@@ -1,4 +1,4 @@
-"""The tables of a load test: what each endpoint takes, what that rests on, every step, every kind of error."""
+"""The tables of a load test: what each endpoint sustains, the evidence, every step, every kind of error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from chainmark.report.blocks import EVERYWHERE, ON_PAGES, Column, Table, TableCe
 from chainmark.report.phrases import Emphasis
 
 _QUIET = TableCell(units.UNSET, emphasis="quiet")
-_LONGEST_WORDS = 44  # of a cell: what is longer is told below the table
+_LONGEST_WORDS = 44  # of a cell: longer texts are below the table
 _MOST_STEPS_ON_TERMINAL = 40
 _GENERATOR = (
     "CPU: of the generator's threads. Lag: p99 of how late the generator took up what was due; woke late: p99 of how "
@@ -37,7 +37,7 @@ _EMPHASIS: dict[Verdict, Emphasis] = {Verdict.PASS: "plain", Verdict.FAIL: "wors
 
 
 def capacity_table(target: TargetEntry, name: str, number: int, *, several: bool) -> Table:
-    """The table of the published pages, and beside it the same asked with an arrival rate."""
+    """The table of the published pages, and next to it the same for an arrival rate."""
     kinds = text.kinds_of([target])
     main: Kind = kinds[0] if kinds else "clients"
     beside: Kind | None = kinds[1] if len(kinds) > 1 else None
@@ -86,7 +86,7 @@ def _capacity_cell(capacity_entry: CapacityEntry | None) -> TableCell:
 
 
 def _figures(step: StepEntry | None) -> list[TableCell]:
-    """p95, p99, non-2xx, error rate, answers per second."""
+    """p95, p99, non-2xx, error rate, responses per second."""
     if step is None:
         return [_QUIET] * 5
     return [
@@ -99,7 +99,7 @@ def _figures(step: StepEntry | None) -> list[TableCell]:
 
 
 def basis_table(target: TargetEntry, name: str, number: int, ruled: Sequence[Ruling], *, several: bool) -> Table:
-    """What each capacity rests on: its interval, its samples, its first fail, what stopped it."""
+    """The evidence for each capacity: its interval, its samples, its first fail, what stopped it."""
     by_key = {(item.endpoint, item.kind): item for item in ruled if item.number == number}
     asked = any(item.required is not None for item in by_key.values())
     columns = [*words("capacity"), Column("found"), *words("interval"), Column("requests"), Column("first fail"),
@@ -142,7 +142,7 @@ def _verdict_cell(ruling: Ruling | None) -> TableCell:
 
 
 def side_by_side_tables(report: LoadReport) -> list[Table]:
-    """Every server's capacities in one row, with the change against the first one."""
+    """Every server's capacities in one row, with the change relative to the first one."""
     if len(report.targets) < 2:
         return []
     tables = [_side_by_side(report, kind) for kind in text.kinds_of(report.targets)]
@@ -242,7 +242,7 @@ def _fixed_cells(fixed_level: FixedLevel | None) -> list[TableCell]:
 
 
 def step_table(steps: Sequence[StepEntry], id_: str, name: str, steps_in_all: int) -> Table:
-    """Steps of one endpoint in their order."""
+    """Steps of one endpoint, in order."""
     counted = ["requests", "p50, ms", "p95, ms", "p99, ms", "failed", "unsent", "reqs/sec"]
     columns = [*words("step", "phase"), *map(Column, counted), *words("outcome")]
     columns += [*map(Column, ("achieved, %", "lag, ms", "woke late, ms", "CPU, %", "waited, %")), *words("remarks")]
@@ -295,7 +295,7 @@ def _step_cells(step: StepEntry) -> list[TableCell]:
 
 
 def _waited_cell(step: StepEntry) -> TableCell:
-    """The worst of what was lost to others."""
+    """The largest share of processor time lost to others."""
     shares = [step.generator_lost_share, step.server_lost_share, step.stolen_share]
     known = [share for share in shares if share is not None]
     if not known:
@@ -305,7 +305,7 @@ def _waited_cell(step: StepEntry) -> TableCell:
 
 
 def error_table(target: TargetEntry, name: str, number: int, *, several: bool) -> Table | None:
-    """Failed requests of all steps by endpoint and by what the server said."""
+    """Failed requests of all steps by endpoint and by the server's response."""
     columns = [*words("endpoint", "failure"), Column("HTTP status"), Column("code")]
     columns += [*words("message", "retriable"), Column("count"), Column("steps"), *words("first")]
     rows, long = [], []
@@ -330,7 +330,7 @@ def error_table(target: TargetEntry, name: str, number: int, *, several: bool) -
 
 
 def _message(entry: ErrorEntry) -> str:
-    """What the server said, then what else is known."""
+    """The server's response, then further details."""
     reported = {key.lstrip("/"): value for key, value in entry.told.items()}
     said = [reported.pop("message", "")]
     said += [f"{key}: {value}" for key, value in sorted(reported.items()) if key not in ("code", "retriable")]

@@ -1,4 +1,4 @@
-"""What happened second by second, step after step: latencies, and errors by kind."""
+"""The time lines of a load test, step after step: latencies, and errors by kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEAST_TEXT_SHARE = 0.045  # of a time line: a narrower step has no room for its
 
 
 def timeline_charts(report: LoadReport) -> list[Chart]:
-    """Second by second: latencies, and errors where there are any."""
+    """Charts by second: latencies, and errors if there are any."""
     charts = []
     several = len(report.targets) > 1
     for id_ in text.endpoint_ids(report):
@@ -32,7 +32,7 @@ def timeline_charts(report: LoadReport) -> list[Chart]:
 
 @dataclass(frozen=True)
 class _Track:
-    """All that two charts of the same seconds share."""
+    """The common parts of two charts of the same seconds."""
 
     side: EndpointSide
     seconds: BinnedSeconds
@@ -42,7 +42,7 @@ class _Track:
 
 
 def _places(seconds: BinnedSeconds) -> list[dict[str, Any]]:
-    """The steps' places, with their levels where there is room."""
+    """The steps' positions, with their levels if there is room."""
     across = sum(span.length for span in seconds.spans)
     return [
         {"begin": span.begin, "warm": span.warm,
@@ -52,7 +52,7 @@ def _places(seconds: BinnedSeconds) -> list[dict[str, Any]]:
 
 
 def timelines_of(side: EndpointSide, kind: Kind, id_: str, name: str) -> list[Chart]:
-    """Of the steps of one kind of load at one endpoint of one server."""
+    """The charts of the steps of one kind of load at one endpoint of one server."""
     seconds = seconds_of(side.endpoint, kind)
     if not seconds.bins:
         return []
@@ -145,7 +145,7 @@ def _error_timeline(track: _Track) -> Chart | None:
 
 
 def _waiting_strip(track: _Track) -> Chart | None:
-    """What others had of the processors, in a low chart under the others."""
+    """The processor time of others, in a low chart below the others."""
     rows: list[dict[str, Any]] = [
         {"second": item.begin, "until": item.end, "label": whose, "low": 0.0, "share": 100.0 * share,
          "text": f"{item.step.number}: {text.level_of(item.step)}"}

@@ -1,4 +1,4 @@
-"""A plan of load tests as a document: every cell's verdict, what each endpoint takes where, then cell by cell."""
+"""A plan of load tests as a document: every cell's verdict, what each endpoint sustains there, then cell by cell."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HEADINGS: dict[Kind, str] = {"clients": "max clients", "rate": "max rate, /s"}
 
 @dataclass(frozen=True)
 class _Ruled:
-    """A cell with what is said of it."""
+    """A cell with its rulings."""
 
     place: int
     cell: CellEntry
@@ -72,7 +72,7 @@ def _ruled(place: int, cell: CellEntry) -> _Ruled:
 
 
 def _sentence(report: MatrixReport, ruled: Sequence[_Ruled]) -> str:
-    """What users notice in the worst cell and what to do about it; how many cells are met, and the other names."""
+    """What users notice in the worst cell and the next step; how many cells are met, and the other names."""
     gating = [item for item in ruled if item.cell.gates]
     met = sum(item.verdict is Verdict.PASS for item in gating)
     first = min(gating, key=lambda item: list(Verdict).index(item.verdict), default=None)
@@ -101,7 +101,7 @@ def _said(result: Verdict) -> str:
 
 
 def _suite(ruled: _Ruled) -> Suite:
-    """A case for every capacity of every endpoint; one for the whole cell where nothing was measured."""
+    """A case for every capacity of every endpoint; one for the whole cell if nothing was measured."""
     if ruled.cell.report is None:
         case = Case("cell", ruled.cell.name, ruled.verdict, ruled.cell.missing, gates=ruled.cell.gates)
         return Suite(ruled.cell.name, [case])
@@ -138,7 +138,7 @@ def _reasons(ruled: Sequence[_Ruled]) -> list[Block]:
 
 
 def _side_by_side(report: MatrixReport) -> list[Block]:
-    """For each scenario and kind of load a table of endpoints × servers."""
+    """A table of endpoints × servers for each scenario and kind of load."""
     blocks: list[Block] = []
     for number, scenario in enumerate(dict.fromkeys(cell.scenario for cell in report.cells)):
         cells = [cell for cell in report.cells if cell.scenario == scenario and cell.report]

@@ -1,4 +1,4 @@
-"""The tables of a comparison's metrics: what decides, all of them, and what stands behind each."""
+"""The tables of a comparison's metrics: the deciding ones, all of them, and the evidence for each."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from chainmark.report.judged_rows import WIDENED, JudgedRow
 from chainmark.report.phrases import Emphasis, Phrase
 from chainmark.report.wording import BETTER_WORDS
 
-# Of a distribution, what a page is wide enough for.
+# The columns of a distribution for which a page is wide enough.
 _PAPER_CENTILES = ("mean", "sd", "min", "p1", "p10", "p50", "p90", "p95", "p99", "p99.9", "max")
-_JUDGING = 1  # the last column judges, which a table of costs does not
+_JUDGING = 1  # the last column contains the judgement, which a table of costs does not have
 _SHORT = {units.NOT_ESTIMABLE: "n/e"}
 
 
 def definition_anchor(metric_id: str) -> str:
-    """Where the data dictionary explains a metric."""
+    """The data dictionary's entry for a metric."""
     return f"metric-{metric_id}"
 
 
 def gating_table(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
-    """What the verdict rests on; each row leads to its place among all metrics."""
+    """The evidence for the verdict; each row links to its place among all metrics."""
     decisive = [row for row in rows if row.gating]
     made = [row_of(phrased(_named(row)), *_cells(comparison, row)) for row in decisive]
     if comparison.question is Question.COST:
@@ -57,7 +57,7 @@ def _named(row: JudgedRow) -> Phrase:
 
 
 def _widened(comparison: Comparison) -> list[str]:
-    """What the mark behind a margin means, and what else each such metric is held against."""
+    """The meaning of the mark after a margin, and the further condition of each such metric."""
     messages = [
         f"{name_of(comparison.catalogue, item)} {margin_of(item, metric)} (worse beyond {worse_beyond(item, metric)})"
         for item in comparison.judgements
@@ -73,21 +73,21 @@ def _widened(comparison: Comparison) -> list[str]:
 
 
 def plain_gating_table(comparison: Comparison, rows: Sequence[JudgedRow], id_: str, title: str) -> Table:
-    """The same where no row leads anywhere: of a comparison that is a part of another document."""
+    """The same without links: for a comparison that is a part of another document."""
     decisive = [row for row in rows if row.gating]
     made = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in decisive]
     return Table(id_, title, _columns(comparison, decisive), made)
 
 
 def moved_table(comparison: Comparison, rows: Sequence[JudgedRow], media: frozenset[Medium]) -> Table:
-    """The diagnostics that moved, with everything that is known of the change."""
+    """The diagnostics that moved, with all details of the change."""
     moved = [row for row in rows if row.moved and not row.gating]
     made = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in moved]
     return Table("moved-in-full", "", _columns(comparison, moved), made, media=media)
 
 
 def explaining_table(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
-    """The metrics that the catalogue names because they explain others."""
+    """The metrics that the catalogue names as explanations of others."""
     telling = {metric.id for metric in comparison.catalogue.metrics if metric.explains}
     result = [row for row in rows if row.metric_id in telling]
     made = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in result]
@@ -95,7 +95,7 @@ def explaining_table(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table
 
 
 def metric_tables(comparison: Comparison, rows: Iterable[JudgedRow]) -> dict[str, Table]:
-    """All rows by the catalogue's tables, in its order; tables without a row are left out."""
+    """All rows by the catalogue's tables, in its order; tables without a row are omitted."""
     table_of = {metric.id: metric.table for metric in comparison.catalogue.metrics}
     grouped: dict[str, list[JudgedRow]] = {table.id: [] for table in comparison.catalogue.tables}
     for row in rows:
@@ -125,7 +125,7 @@ def _columns(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Column]:
         Column(f"{units.plain_percent(comparison.confidence)} interval", kind="intervals", below=True),
         Column(shared[1:] if shared.startswith("±") else "margin", kind="bar", below=True),
         Column("margin", kind="words", media=ON_PAGES),
-        # The outcome answers the other question, whether it is worse than is allowed; paper has no room for both.
+        # The outcome states whether it is worse than allowed; paper has no room for both.
         Column("beyond noise", kind="words", below=True, media=EVERYWHERE - PDF),
         Column("outcome", kind="badge"),
     ]
@@ -133,7 +133,7 @@ def _columns(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Column]:
 
 
 def _cells(comparison: Comparison, row: JudgedRow) -> list[TableCell]:
-    """Both values are facts; a change that means nothing is quiet, and so is its interval."""
+    """Both values are facts; a change without meaning is quiet, and so is its interval."""
     change: Emphasis = "quiet" if row.emphasis == "quiet" else "plain"
     interval = TableCell(f"{row.low} … {row.high}", row.change_unit, change) if row.low else TableCell(row.interval)
     cells = [
@@ -193,7 +193,7 @@ def _links(places: Sequence[tuple[str, str]]) -> TableCell:
 
 
 def run_by_run(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
-    """What each run measured, on paper, where no row unfolds."""
+    """The value of each run, on paper, where no row unfolds."""
     made = [
         row_of(row.label_with_unit, " · ".join(row.per_run_baseline), " · ".join(row.per_run_candidate)) for row in rows
     ]
@@ -202,7 +202,7 @@ def run_by_run(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
 
 
 def how_judged(rows: Sequence[JudgedRow]) -> Table:
-    """What stands behind every outcome, on paper."""
+    """The evidence for every outcome, on paper."""
     made = [
         row_of(
             f"{row.label} · gating" if row.gating else row.label,
@@ -238,7 +238,7 @@ def distributions(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
 
 
 def dictionary(catalogue: Catalogue) -> Definitions:
-    """What every metric is."""
+    """The definition of every metric."""
     entries = [_definition(catalogue, metric) for metric in catalogue.ordered()]
     return Definitions("metrics-defined", "", entries, media=IN_FULL)
 

@@ -1,4 +1,4 @@
-"""The charts of a qualification: all sides in one, drawn as the charts of every report are."""
+"""The charts of a qualification: all sides in one chart, drawn like the charts of every report."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _PAPER = (560, 150)
 
 
 def scenario_charts(scenario: QaScenario, path: Sequence[str | int]) -> list[Chart]:
-    """The plots over time, and the distributions of the metrics that the scenario's comparison is judged by.
+    """The plots over time, and the distributions of the metrics that decide the scenario's comparison.
 
     Args:
         scenario: of a qualification.
-        path: where it stands in the document, and its points with it.
+        path: its path in the document, which contains its points.
     """
     charts = []
     for place, plot in enumerate(scenario.plots):

@@ -36,7 +36,7 @@ _UNBROKEN = "\u00a0"
 
 
 def verdict_table(report: QaReport) -> Table:
-    """Scenario, date, version with commit, result: the row that published reports end with, and why."""
+    """Scenario, date, version with commit, result: the row at the end of published reports, and the reasons."""
     rows = [
         row_of(
             row.scenario,
@@ -59,7 +59,7 @@ def verdict_table(report: QaReport) -> Table:
 
 
 def subjects_table(report: QaReport) -> Table:
-    """What was compared with what."""
+    """The compared versions."""
     sides = (report.baseline, report.candidate)
     facts = [
         ("version", [side.version for side in sides]),
@@ -81,7 +81,7 @@ def facts_table(id_: str, title: str, facts: Sequence[Fact]) -> Table:
 
 
 def configuration_table(report: QaReport) -> Table:
-    """What the versions' own defaults do differently."""
+    """The differences between the versions' own defaults."""
     rows = [
         row_of(
             f"{difference.file}: {difference.key}",
@@ -105,7 +105,7 @@ def _setting(value: object, *, absent: bool) -> str:
 
 
 def comparison_table(scenario: QaScenario, comparison: Comparison) -> list[Table]:
-    """The gating metrics, the tables that the plan asks for, and what else moved."""
+    """The gating metrics, the tables that the plan requests, and the other moved metrics."""
     rows = RowMaker(comparison).rows()
     tables = {metric.id: metric.table for metric in comparison.catalogue.metrics}
     held = {item.metric_id for item in scenario.incomparable}
@@ -126,7 +126,7 @@ def comparison_table(scenario: QaScenario, comparison: Comparison) -> list[Table
 
 
 def places_tables(scenario: QaScenario, comparison: Comparison) -> list[Table]:
-    """Host by host, the metrics of which the reasons say where they changed."""
+    """By host, the metrics for which the reasons name hosts."""
     tables = []
     for item in comparison.breakdowns:
         table = breakdown_table(comparison, item, comparison.catalogue.metric(item.metric_id))
@@ -168,7 +168,7 @@ def _rows_table(scenario: QaScenario, id_: str, title: str, rows: Sequence[Judge
 
 
 def beside_table(scenario: QaScenario, metrics: dict[str, Metric]) -> Table:
-    """Sides next to each other: values, and the change against the first one."""
+    """Sides next to each other: values, and the change relative to the first one."""
     first, *others = [side.label for side in scenario.sides]
     columns = [*words("metric"), Column(first)]
     for label in others:
@@ -198,7 +198,7 @@ def beside_table(scenario: QaScenario, metrics: dict[str, Metric]) -> Table:
 
 
 def conditions_table(scenario: QaScenario, conditions: Sequence[SharedFact]) -> Table | None:
-    """What held on each side; None where no side says anything."""
+    """The conditions of each side; None if no side has any."""
     rows = []
     differing = []
     for condition in conditions:
@@ -236,7 +236,7 @@ def _beside_cells(item: Judgement, unit: units.DisplayUnit, decimals: int) -> li
 
 
 def runs_table(scenario: QaScenario) -> Table:
-    """Every run, the invalid ones with their gates."""
+    """Every run; the invalid ones with their gates."""
     labels = {side.id: side.label for side in scenario.sides}
     rows = []
     for run in scenario.runs:
@@ -258,7 +258,7 @@ def runs_table(scenario: QaScenario) -> Table:
 
 
 def gates_table(scenario: QaScenario) -> Table:
-    """What every run had to meet, and what was measured in each, in the order of the runs."""
+    """The requirements of every run, and the measurement of each, in the order of the runs."""
     limits: dict[tuple[str, str], list[str]] = {}
     for run in scenario.runs:
         for gate in run.gates:

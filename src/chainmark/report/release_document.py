@@ -1,4 +1,4 @@
-"""A release page as a document: the text in the published order, what the verdict rests on, tables, hosts, charts."""
+"""A release page as a document: the text in the published order, the evidence, tables, hosts, charts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _chapter(place: int, number: int, chapter: Chapter) -> Remarks:
 
 
 def _judged(page: ReleasePage) -> Iterator[tuple[int, str, list[Block]]]:
-    """What the verdict rests on, baseline by baseline."""
+    """The evidence for the verdict, baseline by baseline."""
     for number, result in enumerate(page.against):
         title = "Verdict" if len(page.against) == 1 else f"Verdict against {result.comparisons[0].labels[0]}"
         blocks: list[Block] = [verdicts_table(result), *_rests(page, result)]
@@ -66,7 +66,7 @@ def _rests(page: ReleasePage, result: ByWorkload) -> Iterator[Block]:
 
 
 def _published(page: ReleasePage) -> Iterator[Section]:
-    """The parts that readers of the system's published reports know, workload by workload."""
+    """The parts that readers of the system's published reports expect, workload by workload."""
     parts = page.published
     yield from _sections("analysis", "Analysis", parts, [part.tables() for part in parts])
     yield from _sections("parameters", "Manifest", parts, [part.parameters() for part in parts])
