@@ -300,7 +300,7 @@ class _ManyEngines:
         return min(exchanges)[1]
 
     def _look(self) -> None:
-        """Read the progress of each; end the step if one is lost, or if all together meet the condition for an early end."""
+        """Read the progress of each; end the step if one is lost, or if all together allow an early end."""
         for index in range(len(self._places)):
             self._seen[index] = self._ask(index, "progress") or self._seen[index]
         give_up = self._order["give_up"]

@@ -1,4 +1,4 @@
-"""The result of a search among revisions, with its sentence, its reasons and what to do next."""
+"""The result of a search among revisions, with its sentence, its reasons and the next step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chainmark.lab.bisecting import GOOD, Bisection
 from chainmark.stats.change_place import ERROR, Stretch
 
 _VERDICTS = {Way.FOUND: Verdict.PASS, Way.RANGE: Verdict.PASS}
-# Of the whole change, what the revision found must bring for nothing to be said of another one.
+# Minimum share of the whole change that the found revision must account for; below it, another one is mentioned.
 _WHOLE = 0.75
 _SUREST = 0.999
 
@@ -25,9 +25,9 @@ class Searched:
 
     Attributes:
         ends: the comparison of both ends.
-        known: what all runs say; None where no change was established.
-        step_across: the comparison of the revisions around the answer.
-        stat: what the commit changed.
+        known: the evidence of all runs; None if no change was established.
+        step_across: the comparison of the revisions around the result.
+        stat: the commit's changes to files.
     """
 
     made: Bisection
@@ -40,11 +40,11 @@ class Searched:
 
 
 def bisect_report(searched: Searched, tool: str) -> BisectReport:
-    """What a search found.
+    """The result of a search.
 
     Args:
         searched: the search.
-        tool: the version of the tool, which is recorded in the result.
+        tool: the version of the tool, for the result.
     """
     record, known = searched.made.record, searched.known
     words = _Words(searched)
@@ -98,7 +98,7 @@ def bisect_report(searched: Searched, tool: str) -> BisectReport:
 
 
 def _figures_alone(comparison: Comparison) -> Comparison:
-    """Without what is drawn: the runs are kept, and can be compared by themselves."""
+    """The comparison without charts: the runs are kept and can be compared separately."""
     left_out: dict[str, object] = {"charts": [], "breakdowns": [], "distributions": [], "effect_sizes": []}
     return comparison.model_copy(update={**left_out, "followed": None, "splits": None})
 
@@ -123,7 +123,7 @@ class _Words:
 
     @property
     def stretch(self) -> Stretch:
-        """Of the answer, or of what is likely."""
+        """The label of the result, or of the likely revisions."""
         known = self.searched.known
         if known is None:
             return Stretch(GOOD, len(self.revisions) - 1, 1.0)
@@ -141,7 +141,7 @@ class _Words:
         return " · ".join(parts)
 
     def sentence(self) -> str:
-        """The answer."""
+        """The sentence."""
         way, known = self.searched.way, self.searched.known
         if known is None:
             asked = self.searched.made.record.order.metric
@@ -162,13 +162,13 @@ class _Words:
         return f"after {units.plural(len(self.searched.made.runs), 'run')} {where}, {sure}"
 
     def _changed(self, known: Known) -> str:
-        """The change of what is followed, at the revision found against the good side."""
+        """The change of the tracked quantity, from the good side to the found revision."""
         levels = known.levels()
         level = levels.get(self.stretch.at) or levels.get(self.searched.made.last)
         return known.followed.name if level is None else f"{known.followed.name} {_said(level, known)}"
 
     def reasons(self) -> list[str]:
-        """How it is known."""
+        """The evidence."""
         made, known = self.searched.made, self.searched.known
         if known is None:
             return [f"{self.searched.ends.sentence}", *self.searched.ends.reasons]
@@ -184,7 +184,7 @@ class _Words:
         return [*messages, *self._rest(known)]
 
     def _rest(self, known: Known) -> list[str]:
-        """That the revision found brings only a part of the change, where that is so."""
+        """A note if the found revision accounts for only a part of the change."""
         levels, stretch = known.levels(), self.stretch
         effect, at, before = (levels.get(place) for place in (self.searched.made.last, stretch.at, stretch.before))
         if self.searched.way is not Way.FOUND or effect is None or at is None or not effect.change:
@@ -196,7 +196,7 @@ class _Words:
         return [f"of the whole change it brings about {share}: another revision seems to have a part in it"]
 
     def advice(self) -> list[str]:
-        """What to do next."""
+        """The next step."""
         made, way, stretch = self.searched.made, self.searched.way, self.stretch
         if way is Way.UNCLEAR:
             longer = "load longer (`--set load.duration_s=…`), or follow the metric that you mean: `--metric M`"
@@ -215,7 +215,7 @@ class _Words:
 
 
 def _sure(chance: float) -> str:
-    """How sure an answer is; nothing is sure wholly."""
+    """A probability as a percentage; never 100 %."""
     if chance >= _SUREST:
         return f"more than {units.plain_percent(_SUREST, decimals=1)} sure"
     return f"{units.plain_percent(chance, decimals=1)} sure"

@@ -1,4 +1,4 @@
-"""What differs between the builds of two sides, from what their runs keep: compiler, settings, modules, commits."""
+"""Differences between the builds of two sides, from the data in their runs: compiler, settings, modules, commits."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _SHORT = 12
 
 
 def build_differences(baseline: RunData, candidate: RunData) -> BuildDifferences | None:
-    """How two runs' builds differ; None where one of them keeps nothing of its own.
+    """The differences between two runs' builds; None if one of them has no build data.
 
     Args:
-        baseline: a run that speaks for its side.
+        baseline: a run that represents its side.
         candidate: likewise.
     """
     left, right = _build(baseline), _build(candidate)
@@ -60,7 +60,7 @@ def _pairs(replacements: Mapping[str, str]) -> str:
 
 
 def _commits(left: Build, right: Build) -> dict[str, object]:
-    """The commits of one side alone, as far as the histories that the runs keep reach."""
+    """The commits of one side alone, as far as the histories in the runs reach."""
     if not left.commits or not right.commits or left.commit == right.commit:
         return {}
     known = {commit.id: commit for commit in [*left.commits, *right.commits]}
@@ -69,7 +69,7 @@ def _commits(left: Build, right: Build) -> dict[str, object]:
         retained = max(len(left.commits), len(right.commits))
         return {"untold": f"The commits between the two are not known: none of the last {retained} of each is common."}
     added, removed = _only(right.commits, ours), _only(left.commits, theirs)
-    # Every commit but those of one side alone is counted on both.
+    # All other commits are counted on both sides.
     is_sure = len(added) - len(removed) == right.ancestry - left.ancestry
     return {
         "added": added[:COMMITS_SHOWN],
@@ -87,7 +87,7 @@ _UNSURE = (
 
 
 def _reached(commit: str, known: Mapping[str, Commit]) -> set[str]:
-    """All commits that lead to one, itself among them."""
+    """All ancestors of a commit, itself included."""
     result, waiting = set[str](), [commit]
     while waiting:
         item = waiting.pop()

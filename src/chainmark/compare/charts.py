@@ -1,4 +1,4 @@
-"""Chart data: computed here once, drawn the same way by every renderer."""
+"""Chart data, computed once and drawn the same way by every renderer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chainmark.stats.replicates import BAND_RESAMPLES
 
 
 def _rounded(values: FloatArray | Sequence[float]) -> list[float]:
-    plain = values.tolist() if isinstance(values, np.ndarray) else values  # formatted sooner than those of an array
+    plain = values.tolist() if isinstance(values, np.ndarray) else values  # formats faster than values of an array
     return units.all_rounded(plain, DIGITS)
 
 
@@ -42,7 +42,7 @@ def _pooled_line(side: ChartSide, knots: Knots, resampler: Resampler) -> ChartLi
     fractions = curve_fractions(min(POOLED_POINTS, max(2, knots.n)))
     low, high = resampler.band(fractions)
     points = knots.centiles(fractions)
-    # Replicates of an extreme never pass it: the band is widened to hold its own line.
+    # Replicates of an extreme never exceed it: the band is widened to contain its own line.
     return ChartLine(
         side=side.name,
         run_id=None,
@@ -68,11 +68,11 @@ def _run_line(side: ChartSide, number: int, own: RunSamples) -> ChartLine:
 def cdf_chart(
     sides: Sequence[ChartSide], metric: Metric, population: Population, resamplers: Sequence[Resampler]
 ) -> ChartData | None:
-    """Both sides' distributions with a band, and one thin line a run; None without samples.
+    """Both sides' distributions with a band, and one thin line per run; None without samples.
 
     Args:
         sides: baseline and candidate.
-        metric: whose samples.
+        metric: the metric.
         population: of the metric.
         resamplers: of the sides.
     """
@@ -118,7 +118,7 @@ def _shift_by_runs(left: list[float], right: list[float], *, ratio: bool) -> Shi
     result = (contrast.change, contrast.low, contrast.high)
     if not ratio:
         return result
-    # Two runs per side can have an interval that no axis can hold; beyond e^20 it says "anything".
+    # Two runs per side can have an interval that exceeds any axis; beyond e^20 it is cut.
     change, low, high = (math.expm1(min(max(value, -20.0), 20.0)) for value in result)
     return change, low, high
 
@@ -141,13 +141,13 @@ def _shift_by_bootstrap(
 def shift_chart(
     sides: Sequence[ChartSide], metric: Metric, population: Population, resamplers: Sequence[Resampler]
 ) -> ChartData | None:
-    """The change of every quantile from p1 to p99 that each run can estimate; None when there is none.
+    """The change of every quantile from p1 to p99 that each run can estimate; None if there is none.
 
     Args:
         sides: baseline and candidate.
-        metric: whose samples.
+        metric: the metric.
         population: of the metric.
-        resamplers: of the sides, for intervals where a side has one run.
+        resamplers: of the sides, for intervals if a side has one run.
     """
     samples = [side.samples(metric, population) for side in sides]
     runs = [[run.knots for run in side.present] for side in samples]
@@ -192,7 +192,7 @@ def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Populat
 
     Args:
         sides: baseline and candidate.
-        metric: whose samples.
+        metric: the metric.
         population: of the metric.
     """
     lines, widest = [], 1
@@ -234,11 +234,11 @@ def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Populat
 
 
 def scatter_chart(sides: Sequence[ChartSide], metric: Metric, population: Population) -> ChartData | None:
-    """One dot a sample over time; None without a time key or samples.
+    """One dot per sample over time; None without a time key or samples.
 
     Args:
         sides: baseline and candidate.
-        metric: whose samples.
+        metric: the metric.
         population: of the metric.
     """
     if population.time_key is None:
@@ -269,11 +269,11 @@ def scatter_chart(sides: Sequence[ChartSide], metric: Metric, population: Popula
 
 
 def charts_of(sides: Sequence[ChartSide], metric: Metric, population: Population, seed: int) -> list[ChartData]:
-    """All charts that a metric asks for; a CDF brings the shift of its quantiles.
+    """All charts of a metric; a CDF comes with the shift of its quantiles.
 
     Args:
         sides: baseline and candidate.
-        metric: says which charts.
+        metric: the metric with its kinds of charts.
         population: of the metric.
         seed: of the bands.
     """

@@ -1,4 +1,4 @@
-"""What a deliberate change costs: the changes with their intervals, judged by nobody."""
+"""The cost of a deliberate change: the changes with their intervals, without a judgement."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from chainmark.core.wording import change_with_interval, enumerated, name_of
 
 
 def costs_of(decided: Decided) -> VerdictFinding:
-    """What the gating metrics cost more and less, each with its interval, instead of a verdict.
+    """Report the increases and decreases of the gating metrics, each with its interval, instead of a verdict.
 
-    Sides that must not be compared stay invalid: nothing is known of their costs.
+    Sides that must not be compared stay invalid: their costs are unknown.
 
     Args:
         decided: as for a verdict.

@@ -15,17 +15,17 @@ from chainmark.stats.level import Level
 
 @dataclass(frozen=True)
 class SideEstimates:
-    """What the judged runs of a side say.
+    """The values of the judged runs of a side.
 
     Attributes:
-        per_run: one value a run, in the metric's unit; None where it is not estimable.
-        values: those that are.
-        standard_errors, log_standard_errors: within-run, one per value; 0 where they cannot be estimated, because
+        per_run: one value per run, in the metric's unit; None if it is not estimable.
+        values: the estimable ones.
+        standard_errors, log_standard_errors: within-run, one per value; 0 if they cannot be estimated, because
             they only ever widen an interval.
         total: events or successes of all runs.
         exposure: samples of all runs.
-        absence: why there is no value; empty when there is one.
-        level: what stands for the one run's value, where the releases before it have a part in the baseline.
+        absence: why there is no value; empty if there is one.
+        level: replaces the value of the single run if previous releases contribute to the baseline.
     """
 
     per_run: list[float | None]
@@ -78,7 +78,7 @@ def mean_of(summary: MetricSummary) -> float | None:
 
 
 def _total(run: LoadedRun, metric: Metric, summary: MetricSummary) -> float:
-    """Events or successes of a run; weighted by keys, as many as its samples would hold at the rate of its mean."""
+    """Events or successes of a run; with weights by key, the number that its samples would contain at its mean rate."""
     weighting = run.catalogue.population(metric.population).weighting
     mean = mean_of(summary)
     if weighting is Weighting.KEYS and mean is not None and summary.distribution and summary.total is not None:

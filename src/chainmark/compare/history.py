@@ -1,7 +1,7 @@
-"""The releases of one workload one after the other: where the level of each figure changed.
+"""The releases of one workload in sequence, and where the level of each figure changed.
 
-A figure's values are compared release by release, so that a drift is found that no two neighbours show. What changes
-where the set-up changed is the set-up's. Of all figures together no more than the stated share of changes may be none.
+A figure's values are compared over all releases, which finds a drift that no two neighbours show. Changes at a change
+of the set-up are attributed to the set-up. Over all figures, at most the stated share of the changes is false.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LEAST_RELEASES = 4
 
 @dataclass(frozen=True)
 class _Release:
-    """Runs of one build under one set-up, in the order in which they were made."""
+    """Runs of one build under one set-up, in order of execution."""
 
     runs: list[LoadedRun]
 
@@ -42,7 +42,7 @@ class _Release:
         return self.runs[0].manifest.started_at
 
     def value(self, metric: Metric, statistic: str) -> float | None:
-        """The mean of its runs; the geometric one of what is compared by ratios."""
+        """The mean of its runs; the geometric mean for values that are compared by ratios."""
         results = [value for run in self.runs if (value := run.value(metric.id, statistic)) is not None]
         if not results:
             return None
@@ -57,8 +57,8 @@ def history_report(newest: RunData, history: Sequence[RunData], epochs: Sequence
     Args:
         newest: a run of the workload.
         history: any runs; those of the same workload, hardware and rules make the series.
-        epochs: changes of the set-up that were noted.
-        tool: the version of the tool, which is recorded in the result.
+        epochs: recorded changes of the set-up.
+        tool: the version of the tool, for the result.
 
     Raises:
         UsageError: there are fewer than four releases.
@@ -94,7 +94,7 @@ def history_report(newest: RunData, history: Sequence[RunData], epochs: Sequence
 def _sentence(
     series: Sequence[HistorySeries], releases: Sequence[_Release], labels: Sequence[str], catalogue: Catalogue
 ) -> str:
-    """The newest change for the worse, or else the newest; how many others there are; how to look at it."""
+    """The newest change for the worse, or else the newest; the number of the others; the command to examine it."""
     changes = [(entry, change) for entry in series for change in entry.changes]
     over = units.plural(len(releases), "release")
     changed = units.count(sum(bool(entry.changes) for entry in series))
@@ -142,7 +142,7 @@ def _noticed(series: HistorySeries, change: LevelChange, metric: Metric) -> str:
 
 
 def _compared(releases: Sequence[_Release], before: int, after: int) -> str:
-    """The command that compares two of them, by version where that names one of them alone."""
+    """The command that compares two of them, by version if that identifies one of them."""
     versions = [release.runs[0].manifest.subject.version for release in releases]
     chosen = [
         versions[place] if versions.count(versions[place]) == 1 else releases[place].runs[0].run_id
@@ -156,10 +156,10 @@ def _judged(like: LoadedRun) -> Iterator[tuple[Metric, str]]:
 
 
 def _releases(runs: Sequence[LoadedRun], setups: Collection[str]) -> list[_Release]:
-    """Runs by build and set-up, each where its first run stands.
+    """Runs by build and set-up, each in the position of its first run.
 
     Args:
-        runs: in the order in which they were made.
+        runs: in order of execution.
         setups: the moments at which the set-up changed.
     """
     groups: dict[tuple[str, int], list[LoadedRun]] = {}
@@ -170,7 +170,7 @@ def _releases(runs: Sequence[LoadedRun], setups: Collection[str]) -> list[_Relea
 
 
 def _labels(releases: Sequence[_Release]) -> list[str]:
-    """Versions; with the day where one is there more than once."""
+    """Versions; with the day if one occurs more than once."""
     versions = [release.runs[0].manifest.subject.version for release in releases]
     return [
         version if versions.count(version) == 1 else f"{version} of {release.started_at[:10]}"
@@ -179,7 +179,7 @@ def _labels(releases: Sequence[_Release]) -> list[str]:
 
 
 def _described(releases: Sequence[_Release], labels: Sequence[str], epochs: Sequence[Epoch]) -> list[MeasuredRelease]:
-    """The releases as they are shown; a change of the set-up is told of the first release after it."""
+    """The releases in their displayed form; a change of the set-up is shown with the first release after it."""
     made, before = [], ""
     for place, (release, label) in enumerate(zip(releases, labels, strict=True)):
         manifests = [run.manifest for run in release.runs]
@@ -244,7 +244,7 @@ def _series(
 
 
 def _error_within(releases: Sequence[_Release], metric: Metric, statistic: str, *, is_relative: bool) -> float:
-    """The root mean square of the errors within runs, of their rounding at least, on the scale of the series."""
+    """The root mean square of the errors within runs, at least that of their rounding, on the scale of the series."""
     squares = []
     for run in (run for release in releases for run in release.runs):
         summary = run.summary(metric.id)
@@ -279,7 +279,7 @@ def _change(point: ChangePoint, place: int, labels: Sequence[str], *, is_relativ
 
 
 def _corrected(series: Sequence[HistorySeries]) -> list[HistorySeries]:
-    """Only changes that are none in at most the stated share; a series without any has the p-value 1."""
+    """Changes with at most the stated share of false ones; a series without any has the p-value 1."""
     p_values = [change.p_value for entry in series for change in entry.changes]
     p_values += [1.0 for entry in series if not entry.changes]
     adjusted = iter(benjamini_hochberg(p_values))

@@ -24,7 +24,7 @@ from chainmark.stats.special import t_quantile
 
 MOST_FUNCTIONS = 20
 MOST_FRAMES = 400
-# Of the whole graph: what is narrower cannot be read, and is drawn together with its like.
+# Fraction of the whole graph: narrower frames are illegible and merged with similar ones.
 LEAST_WIDTH = 0.003
 REST = "(rest)"
 _BEGIN, _END = "begin", "end"
@@ -32,13 +32,13 @@ _BEGIN, _END = "begin", "end"
 
 @runtime_checkable
 class KeepsProfiles(Protocol):
-    """A run that may keep profiles; runs in memory do not."""
+    """A run that may contain profiles; runs in memory do not."""
 
     def events(self, name: str) -> pl.DataFrame:
         """The typed events of one kind."""
 
     def document(self, name: str) -> Mapping[str, object] | None:
-        """What was kept under that name; None where nothing was."""
+        """The document with this name; None if there is none."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class RunProfiles:
     stacks: pl.DataFrame
 
     def hosts(self, kind: str) -> list[str]:
-        """Those of which there is a profile of that kind."""
+        """The nodes with a profile of that kind."""
         return sorted(self.stacks.filter(kind=kind)["host"].unique())
 
     def of(self, kind: str, moment: str = _END) -> pl.DataFrame:
-        """Stacks of one kind: host, stack, owner and value, per unit of work where the kind is."""
+        """Stacks of one kind: host, stack, owner and value, per unit of work if the kind has one."""
         frame = self.stacks.filter(kind=kind, moment=moment)
         return frame.with_columns(pl.col("value") / self.record.work) if self._is_per_work(kind) else frame
 
@@ -63,7 +63,7 @@ class RunProfiles:
 
 
 def profiles_of(run: RunData) -> RunProfiles | None:
-    """What a run keeps of its profiles; None where it has none, as where its network never ran."""
+    """The profiles of a run; None if it has none, for example because its network never ran."""
     content = run.document(DOCUMENT) if isinstance(run, KeepsProfiles) and run.manifest.profiles else None
     if content is None or not isinstance(run, KeepsProfiles):
         return None
@@ -73,13 +73,13 @@ def profiles_of(run: RunData) -> RunProfiles | None:
 def profiled(
     baseline: Sequence[RunData], candidate: Sequence[RunData], plain: Sequence[Sequence[RunData]], *, is_asked: bool
 ) -> Profiled | None:
-    """What the profiles of two sides say; None where a side has none, unless that is asked for.
+    """The comparison of two sides' profiles; None if a side has none, unless the profiles were requested.
 
     Args:
         baseline: runs with profiles.
         candidate: likewise.
-        plain: runs without, of both sides: they show what the profiles cost.
-        is_asked: they are to be shown whatever the verdict is.
+        plain: runs without profiles, of both sides: they show the cost of profiling.
+        is_asked: profiles are shown whatever the verdict is.
     """
     sides = [[profiles for run in runs if (profiles := profiles_of(run))] for runs in (baseline, candidate)]
     if not all(sides):
@@ -111,7 +111,7 @@ def _notes(name: str, side: Sequence[RunProfiles]) -> list[str]:
 
 # ---- functions ------------------------------------------------------------------------------------------------------
 def _change(kind: str, sides: Sequence[Sequence[RunProfiles]]) -> ProfileChange | None:
-    """One kind; None where a side has no profile of it."""
+    """One kind; None if a side has no profile of it."""
     profiles = [[item for item in side if item.hosts(kind)] for side in sides]
     if not all(profiles):
         return None
@@ -151,7 +151,7 @@ def _change(kind: str, sides: Sequence[Sequence[RunProfiles]]) -> ProfileChange 
 
 
 def _clearest_first(change: FunctionChange) -> tuple[float, float, str]:
-    """By what the change is at least, and among those that may be none by the change."""
+    """Sort key: the lower bound of the change, then, for changes that may be zero, the change."""
     least = 0.0 if change.low is None or change.high is None else max(0.0, change.low, -change.high)
     return -least, -abs(change.change), change.function
 
@@ -177,13 +177,13 @@ class _Values:
         return cls(places, hosts, values)
 
     def mean(self, side: int, name: str) -> float:
-        """Over the nodes of each run, then over the runs; 0 where the function does not occur."""
+        """The mean over the nodes of each run, then over the runs; 0 if the function does not occur."""
         if (place := self.functions.get(name)) is None:
             return 0.0
         return float(np.mean([run[:, place].mean() for run in self.values[side]]))
 
     def intervals(self) -> tuple[dict[str, tuple[float | None, float | None]], str]:
-        """By function the 90 % interval of the change, and what the intervals rest on."""
+        """By function the 90 % interval of the change, and the source of the intervals."""
         runs = [len(side) for side in self.values]
         if min(runs) > 1:
             means = [np.array([run.mean(axis=0) for run in side]) for side in self.values]
@@ -202,7 +202,7 @@ class _Values:
         return self._paired(picked[1] - picked[0]), basis
 
     def _paired(self, differences: FloatArray) -> dict[str, tuple[float | None, float | None]]:
-        """Student's interval of the mean of the nodes' differences: a node has the same part on both sides."""
+        """Student's interval of the mean of the nodes' differences: a node has the same role on both sides."""
         n = len(differences)
         mean = differences.mean(axis=0)
         half = t_quantile(1.0 - LEVEL, n - 1) * differences.std(axis=0, ddof=1) / math.sqrt(n)
@@ -225,7 +225,7 @@ def _by_function(profiles: RunProfiles, kind: str, by: str, *, grown: bool) -> p
 
 
 def _goroutine() -> pl.Expr:
-    """Where a goroutine began, and the innermost function of its own that it is in."""
+    """The start of a goroutine, and its innermost function in its own module."""
     began, owner = pl.col("stack").list.first(), pl.col("owner")
     return pl.when(began == owner).then(owner).otherwise(pl.concat_str(began, pl.lit(" … "), owner))
 
@@ -242,7 +242,7 @@ def _matrix(table: pl.DataFrame, hosts: Sequence[str], places: Mapping[str, int]
 # ---- the tree of calls ----------------------------------------------------------------------------------------------
 @dataclass
 class _Call:
-    """A function where it is called, with what it and all below it take on both sides."""
+    """A call of a function, with the value of it and of all its callees on both sides."""
 
     function: str
     values: list[float] = field(default_factory=lambda: [0.0, 0.0])
@@ -259,7 +259,7 @@ class _Call:
 
     @property
     def width(self) -> float:
-        """The mean of both sides: a function that only one side has is seen, too."""
+        """The mean of both sides, so that a function that only one side has is visible."""
         return (self.values[0] + self.values[1]) / 2.0
 
 
@@ -284,7 +284,7 @@ def _add(root: _Call, stack: Sequence[str], place: int, value: float) -> None:
 
 
 def _frames(root: _Call) -> list[Frame]:
-    """The tree as rectangles, without what is too narrow to be read: that is drawn together with its like."""
+    """The tree as rectangles, without illegibly narrow ones, which are merged with similar ones."""
     if root.width <= 0.0:
         return []
     least = LEAST_WIDTH
@@ -309,16 +309,16 @@ def _laid(call: _Call, depth: int, begin: float, least: float) -> Iterator[Frame
 
 
 def _wide_calls(call: _Call, least: float) -> list[_Call]:
-    """The calls that are wide enough, by name, and the rest of them as one where that is wide enough."""
+    """The calls that are wide enough, by name, and the rest merged if that is wide enough."""
     wide = [child for _, child in sorted(call.calls.items()) if child.width >= least]
     narrow = [child for child in call.calls.values() if child.width < least]
     rest = _Call(REST, [math.fsum(child.values[side] for child in narrow) for side in (0, 1)], is_rest=True)
     return [*wide, rest] if narrow and rest.width >= least else wide
 
 
-# ---- what it costs --------------------------------------------------------------------------------------------------
+# ---- cost of profiling ----------------------------------------------------------------------------------------------
 def _cost(name: str, side: Sequence[RunProfiles], plain: Sequence[RunData]) -> ProfileCost | None:
-    """A metric of the runs with profiles against the same of those without; None where it has no value."""
+    """A metric of the runs with profiles against those without; None if it has no value."""
     metric_id = next((profiles.record.cost_metric for profiles in side), "")
     values = [_means([profiles.run for profiles in side], metric_id), _means(plain, metric_id)]
     if not all(values):

@@ -1,4 +1,4 @@
-"""Three or more versions side by side: every further one is compared with the first, as two alone would be."""
+"""Three or more versions side by side: each is compared with the first, as two alone would be."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def compare_side_by_side(
 ) -> SideBySide:
     """Compare every further version with the first.
 
-    The candidates are judged each for itself: margins and corrections for many metrics are those of two sides alone.
+    The candidates are judged separately: margins and corrections for many metrics are those of two sides alone.
 
     Args:
         sides: the runs of each version, the baseline's first.
@@ -108,7 +108,7 @@ def compare_side_by_side(
 
 
 def _same(labels: Sequence[str], comparisons: Sequence[Comparison]) -> Caveats:
-    """Which versions are the very build that they are compared with."""
+    """A caveat about versions that are the same build as their reference."""
     same = [
         label for label, comparison in zip(labels[1:], comparisons, strict=True) if A_A in comparison.caveats.badges
     ]
@@ -119,7 +119,7 @@ def _same(labels: Sequence[str], comparisons: Sequence[Comparison]) -> Caveats:
 
 
 def _labels(versions: Sequence[str]) -> list[str]:
-    """The versions, numbered where two are alike."""
+    """The versions, numbered if two are equal."""
     labels: list[str] = []
     for index, version in enumerate(versions):
         number = versions[: index + 1].count(version)

@@ -1,7 +1,7 @@
 """Changes as sums of the changes of their parts, on the scale of the judgement.
 
-The parts come from the system: it knows what a value consists of. Here they get their intervals, and are held against
-the judged change that they have to add up to.
+The system defines the parts of a value. Here they get their intervals, and are compared with
+the judged change, to which they must add up.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from chainmark.stats.centiles import FloatArray
 from chainmark.stats.intervals import LEVEL, own_spread
 from chainmark.stats.special import t_quantile
 
-# By how much the parts of a side may add up to something else than its judged value. More than that is not left out by
-# chance, as single blocks of which something is not told are.
+# Permitted deviation of the sum of a side's parts from its judged value. A larger one is not explained by
+# single blocks with incomplete data.
 TOLERANCE = 0.01
 _RESAMPLES = 200
 
 
 @dataclass(frozen=True)
 class MetricPart:
-    """A part of a metric; ``of`` is the id of the part that it is a part of, "" for those of the whole."""
+    """A part of a metric; ``of`` is the id of the part that contains it, "" for the parts of the whole."""
 
     id: str
     label: str
@@ -44,7 +44,7 @@ class PartEffect:
     """A part on both sides, in the metric's unit.
 
     Attributes:
-        standard_error: of the difference. degrees_of_freedom: None where it is known.
+        standard_error: of the difference. degrees_of_freedom: None if it is known.
     """
 
     part: MetricPart
@@ -61,7 +61,7 @@ class PartEffect:
 
 @dataclass(frozen=True)
 class PartedChange:
-    """The parts of one metric's mean, in the report's order; ``basis`` is what their errors rest on."""
+    """The parts of one metric's mean, in the report's order; ``basis`` is the source of their errors."""
 
     metric_id: str
     effects: Sequence[PartEffect]
@@ -70,7 +70,7 @@ class PartedChange:
 
 @dataclass(frozen=True)
 class Parted:
-    """What a system says of the parts of a comparison's metrics; see `chainmark.core.comparison.Splits`."""
+    """The parts of a comparison's metrics, from a system; see `chainmark.core.comparison.Splits`."""
 
     title: str
     changes: Sequence[PartedChange] = ()
@@ -84,14 +84,14 @@ PartsOf = Callable[[Sequence[SelectedRuns]], Parted | None]
 def effects(
     parts: Sequence[MetricPart], baseline: Sequence[FloatArray], candidate: Sequence[FloatArray]
 ) -> tuple[list[PartEffect], str]:
-    """The parts' means on both sides, with the errors of their differences, and what these rest on.
+    """The parts' means on both sides, with the errors of their differences, and the source of these.
 
-    With several runs on a side it is the spread between runs, as in a judgement, or the error within the runs where
-    that is larger. With one run on each it is the error within the runs: how well this change is divided, and not how
-    the parts of another run would differ.
+    With several runs on a side it is the spread between runs, as in a judgement, or the error within the runs if
+    that is larger. With one run on each it is the error within the runs: the precision of this division, not
+    the variation of the parts in another run.
 
     Args:
-        parts: one without parts of its own stands for a column, in their order.
+        parts: each one without parts of its own corresponds to a column, in order.
         baseline: per run, shape (samples, columns) in time order, in the metric's unit.
         candidate: likewise.
     """
@@ -126,14 +126,14 @@ def _effect(part: MetricPart, baseline: Sequence[FloatArray], candidate: Sequenc
 
 
 def _mean_error(series: FloatArray) -> float:
-    """Standard error of the mean of samples in time order, which may depend on their neighbours."""
+    """Standard error of the mean of samples in time order, which may be autocorrelated."""
     ones = np.ones(len(series))
     drawn = _drawn(len(series), optimal_block_length(series))
     means = [resampled_means(chunk, series, ones) for chunk in drawn]
     return standard_error(np.concatenate(means)) or 0.0
 
 
-@lru_cache(maxsize=4)  # most series have no memory, and so the same resamples
+@lru_cache(maxsize=4)  # most series have no memory, and therefore the same resamples
 def _drawn(samples: int, block_length: float) -> list[FloatArray]:
     drawn = multiplicities(generator(0, "parts"), samples, block_length, _RESAMPLES)
     return [chunk.astype(np.float64) for chunk in drawn]
@@ -142,8 +142,8 @@ def _drawn(samples: int, block_length: float) -> list[FloatArray]:
 def splits_of(parted: Parted | None, judgements: Sequence[Judgement], catalogue: Catalogue) -> Splits | None:
     """The parts of every judged change of a mean, on the scale of its judgement.
 
-    The parts of each side are those of its runs' plain mean. A judged value may differ from that by a little: it is the
-    runs' geometric mean, and single samples may lack a part. It is divided as the plain mean is.
+    The parts of each side are those of its runs' plain mean. A judged value may differ from that slightly: it is the
+    runs' geometric mean, and single samples may lack a part. It is divided like the plain mean.
 
     Raises:
         InternalError: the parts of a part do not add up to it.
@@ -170,7 +170,7 @@ def splits_of(parted: Parted | None, judgements: Sequence[Judgement], catalogue:
 
 
 def splits_between(parted: Parted, baseline: Mapping[str, float], candidate: Mapping[str, float]) -> Splits:
-    """The parts of the changes between two sets of means that nobody judged.
+    """The parts of the changes between two sets of means that were not judged.
 
     Args:
         baseline: by metric id, in the metric's unit.
@@ -183,7 +183,7 @@ def splits_between(parted: Parted, baseline: Mapping[str, float], candidate: Map
 
 
 def _split(change: PartedChange, judgement: Judgement) -> Split | None:
-    """Of a baseline that is the level of several releases, the step from the named run: only a run has parts."""
+    """For a baseline that is the level of several releases, the change from the named run: only a run has parts."""
     base, other = judgement.baseline.value, judgement.candidate.value
     if judgement.change is None or base is None or other is None:
         return None
@@ -199,12 +199,12 @@ def _split(change: PartedChange, judgement: Judgement) -> Split | None:
 def divided(
     change: PartedChange, values: tuple[float, float], statistic: str = "mean", scale: Scale = Scale.RELATIVE
 ) -> Split | None:
-    """The change between two values of a metric, divided; None where the parts of one add up to something else.
+    """The change between two values of a metric, divided; None if the parts of one do not add up to it.
 
     Args:
         change: the parts of both values.
         values: the metric's own, baseline and candidate, in its unit.
-        statistic: that they are.
+        statistic: the statistic of the values.
         scale: RELATIVE gives fractions of the baseline.
 
     Raises:
@@ -240,7 +240,7 @@ def divided(
 
 
 def _check(change: PartedChange) -> None:
-    """A part that has parts is their sum, on both sides."""
+    """A part with parts is their sum, on both sides."""
     for effect in change.effects:
         inner = [other for other in change.effects if other.part.of == effect.part.id]
         for side in ("baseline", "candidate") if inner else ():

@@ -27,9 +27,7 @@ from chainmark.store.paths import cache_directory
 
 _OWN = "chainmark.report"
 _GLOBALS = "window.vegaEmbed = vegaEmbed;"
-_MOST_ELEMENTS = (
-    1500  # of a chart: more are painted on a canvas, because thousands of dots would be thousands of elements
-)
+_MOST_ELEMENTS = 1500  # of a chart: beyond it, a canvas is used instead of elements
 _EXACT = 1e15
 
 

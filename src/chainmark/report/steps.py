@@ -20,9 +20,7 @@ _DECIMALS = re.compile(r"\.(\d+)")
 # Zeros of figures in their restored form: none at the end but the only decimal, none before other digits.
 _ZEROS = (("0,", ".0,"), (",0", ",0."), ("-0", "-0."))
 _MOST_PLACES = 22  # powers of ten up to which a float is exact
-_EXACT = (
-    2**51
-)  # below it a figure times a power of ten is rounded to the exact integer; differences are integers in a script
+_EXACT = 2**51  # below it a figure times a power of ten is rounded to the exact integer, as scripts have it
 
 
 def in_steps(text: str) -> bytes:
