@@ -43,27 +43,27 @@ def load_plan(
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> Experiment:
-    """Make the load tests of a plan: every scenario on every server, each cell a run.
+    """Run the load tests of a plan: every scenario on every server, each cell a run.
 
     Args:
         plan: a shipped plan's name, or the path of a TOML file; not needed to resume.
-        targets: the servers, ``NAME=URL`` or URLs by their names, which are those of the plan where it has some. A
-            resumed plan takes them only for the passwords in their URLs.
-        resume: an interrupted plan to go on with, or to show again: finished cells are kept.
-        version: of all servers that do not say theirs.
+        targets: the servers, ``NAME=URL`` or URLs by their names, which must be those of the plan if it defines some. A
+            resumed plan uses them only for the passwords in their URLs.
+        resume: an interrupted plan to continue, or to show again: finished cells are kept.
+        version: of all servers that do not report theirs.
         endpoints: only these of every cell, by id or path.
-        corpus: requests pinned before, for all cells; None: of each scenario all servers are asked the same.
-        like: a former plan's experiment: cells that it has, too, are asked the same at its levels, so that `compare`
-            can hold the releases against each other cell by cell.
+        corpus: a file of fixed requests for all cells; None: within a scenario, all servers receive the same requests.
+        like: the experiment of an earlier plan: cells in both use its requests and levels, so that `compare`
+            can compare the releases cell by cell.
         ca_file, insecure: whose certificate is trusted.
-        access: what lets the requests in, as in `load`. The plan stores it without anything secret: ``${TOKEN}`` and
-            ``@FILE``, certificates and a proxy are remembered, and whoever resumes gives the rest again.
-        on: as in `load`; whoever resumes gives it again.
+        access: credentials of the requests, as in `load`. The plan stores it without secrets: ``${TOKEN}`` and
+            ``@FILE``, certificates and a proxy are stored; the rest must be given again when resuming.
+        on: as in `load`; must be given again when resuming.
         settings: changes of every cell's profile.
         seed, store, progress, cancel: as in `run`.
 
     Raises:
-        UsageError: the plan or a profile of it cannot be used, or a target is none of its servers.
+        UsageError: the plan or a profile of it cannot be used, or a target is not one of its servers.
 
     Example:
         >>> made = cm.load_plan(plan, {"server": url})

@@ -1,4 +1,4 @@
-"""Where a version stops keeping up, and whether a release may replace the one before."""
+"""The saturation load of a version, and whether a release may replace the previous one."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ from chainmark.systems.capabilities import qualifiable
 from chainmark.systems.sweeping import SaturableSystem, saturable, second_rule_of
 
 VERSION_MARK = "@"
-STANDARD = "standard"  # the plan that is run where none is named
+STANDARD = "standard"  # the default plan
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What was made by many runs; with ``is_interrupted`` some are missing, and ``resume=id`` goes on.
+    """The result of many runs; with ``is_interrupted`` some are missing, and ``resume=id`` continues.
 
     Attributes:
-        id: the experiment under which its runs are found; "" where nothing was run.
-        document: None where too little was made for one.
+        id: the experiment of the runs; "" if nothing was run.
+        document: None if there are too few runs for one.
     """
 
     id: str
@@ -71,7 +71,7 @@ class Experiment:
 
     @property
     def verdict(self) -> Verdict:
-        """The document's; of what was interrupted before there was one, that it is partial."""
+        """The document's verdict; without a document, a partial one."""
         return self.document.verdict if self.document else Verdict.PARTIAL
 
     def _repr_html_(self) -> str:
@@ -93,19 +93,19 @@ def saturation(
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> Experiment:
-    """Raise the load step by step and find where each version stops keeping up: its saturation load.
+    """Raise the load step by step to find the saturation load of each version.
 
     Args:
-        profile: a shipped profile's name, or the path of a TOML file; it names the loads.
-        versions: what to test, the baseline first.
+        profile: a shipped profile's name, or the path of a TOML file, with the loads.
+        versions: the versions to test, the baseline first.
         repeat: runs of each version at each load.
-        adaptive: look for the edge by doubling and halving instead of running the grid.
-        published: published tables to be shown beside, ``FILE`` or ``FILE@VERSION``.
-        resume: an interrupted experiment to go on with.
+        adaptive: search by doubling and halving instead of running the grid.
+        published: published tables for comparison, ``FILE`` or ``FILE@VERSION``.
+        resume: an interrupted experiment to continue.
         settings, seed, keep_homes, store, progress, cancel: as in `run`.
 
     Raises:
-        UsageError: there is nothing to test, or the experiment to be resumed is another.
+        UsageError: there is nothing to test, or the experiment to resume differs.
         EnvironmentFailure: a network could not be run.
 
     Example:
@@ -134,7 +134,7 @@ def saturation(
 
 
 def _published(system: SaturableSystem, text: str) -> Any:
-    """`FILE`, or `FILE@VERSION`; a file whose own name has the mark is that file."""
+    """`FILE`, or `FILE@VERSION`; a file whose own name contains `@` is that file."""
     name, mark, version = text.rpartition(VERSION_MARK)
     path, label = (Path(name), version) if mark and name and not Path(text).exists() else (Path(text), None)
     if not path.is_file():
@@ -187,20 +187,21 @@ def qualify(
 ) -> Experiment:
     """Run every scenario of a plan with two versions, and judge the release by all of them.
 
-    Of a system whose nodes others run, it judges the runs that were imported, by `release`.
+    For a system whose nodes chainmark does not run, it judges imported runs with `release`.
 
     Args:
         system: the system.
-        baseline, candidate: the release before, and the one that is judged; not needed to resume. Of imported runs
-            there may be several baselines, or none is named.
+        baseline, candidate: the previous release, and the one to judge; not needed to resume. For imported runs
+            several baselines or none are possible.
         plan: a shipped plan's name, or the path of a TOML file.
-        most_runs: runs per side at most of every scenario that continues until it is decided; None: by the plan, or 8.
-        resume: an interrupted qualification to go on with, or to show again.
+        most_runs: limit of runs per side for every scenario that continues until it is decided; None: by the plan, or
+            8.
+        resume: an interrupted qualification to continue, or to show again.
         settings: changes of every scenario's profile; ``baseline_settings`` and ``candidate_settings`` for one side.
-        margins: by metric id, the relative change to accept instead of the plan's or the catalogue's margin; of
+        margins: by metric id, the relative change to accept instead of the plan's or the catalogue's margin; for
             imported runs also ``["learnt"]``.
         seed, keep_homes, store, progress, cancel: as in `run`.
-        signature: as in `release`, of imported runs alone.
+        signature: as in `release`, only for imported runs.
 
     Raises:
         UsageError: a version or the plan is missing or cannot be used, or an option is not for the system.
@@ -250,7 +251,7 @@ def qualify(
         given = {"baseline": before, "candidate": candidate}
         names = installed(lab, [version for version in given.values() if version], listener)
         order = _resumed(qualifier, resume, {role: names.get(version or "") for role, version in given.items()})
-    lab.catalogue().with_margins(order.plan.margins)  # refuses what cannot be judged before anything runs
+    lab.catalogue().with_margins(order.plan.margins)  # rejects invalid margins before anything runs
     qualifier = replace(
         qualifier,
         is_settled=_IsSettled(retained, listener, order.plan.margins),
@@ -267,10 +268,10 @@ def qualify(
 
 
 def _refuse(given: Mapping[str, object], why: str) -> None:
-    """Refuse the options that were given all the same.
+    """Reject options that do not apply.
 
     Raises:
-        UsageError: there are some.
+        UsageError: some were given.
     """
     wrong = [name for name, value in given.items() if value]
     if wrong:
@@ -279,7 +280,7 @@ def _refuse(given: Mapping[str, object], why: str) -> None:
 
 @dataclass(frozen=True)
 class _IsSettled:
-    """Whether a scenario is decided, or more runs will hardly decide it."""
+    """Whether a scenario is decided, or more runs are unlikely to decide it."""
 
     store: Store
     listener: Relay
@@ -306,7 +307,7 @@ class _Explains:
     def __call__(self, baseline: Sequence[SealedRun], candidate: Sequence[SealedRun]) -> Sequence[str]:
         runs = [*baseline, *candidate]
         if len({run.manifest.subject.version for run in runs}) == 1:
-            return ()  # nobody could tell the profiles of one version apart
+            return ()  # the profiles of one version on both sides are indistinguishable
         decided = decide(baseline, candidate, self.store.alike(runs), margins=of_measured(self.margins, runs))
         is_worse = any(judgement.gating and judgement.outcome is Outcome.WORSE for judgement in decided.judgements)
         return kinds_by_default(self.system) if is_worse else ()
@@ -324,7 +325,7 @@ def _order(
 
 
 def _resumed(qualifier: Qualifier, resume: str, versions: Mapping[str, str | None]) -> QaRequest:
-    """What was ordered when it began; what is named again must be the same."""
+    """The order at the start; repeated options must be the same."""
     ordered = qualifier.ordered(resume)
     known = {"baseline": ordered.baseline, "candidate": ordered.candidate}
     other = next((name for name, version in versions.items() if version and version != known[name]), None)
@@ -371,7 +372,7 @@ def _scenario(system: QualifiableSystem, scenario: ScenarioMade, made: QaMade, s
 
 
 def _swept(system: SaturableSystem, scenario: ScenarioMade, made: QaMade) -> Attachment | None:
-    """The result of a sweep; None where a version has no run."""
+    """The result of a sweep; None if a version has no run."""
     sides = {side.id: scenario.of_side(side.id) for side in scenario.plan.sides}
     if not all(sides.values()):
         return None

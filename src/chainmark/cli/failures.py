@@ -1,4 +1,4 @@
-"""What ended a command, in a sentence and as an exit code."""
+"""The failure of a command, as a sentence and as an exit code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INTERRUPTED = 130
 
 
 def report_failure(error: BaseException) -> int:
-    """Print what ended a command; its exit code."""
+    """Print the failure of a command; its exit code."""
     from chainmark.cli.console import print_error
 
     if isinstance(error, KeyboardInterrupt | typer.Abort):

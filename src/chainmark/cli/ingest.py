@@ -1,4 +1,4 @@
-"""`chainmark ingest`: the logs of a cluster that somebody ran, or its published report, as sealed runs."""
+"""`chainmark ingest`: existing logs of a cluster, or its published report, as sealed runs."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def ingest(
 
 
 def finish(made: Sequence[cm.Run], as_json: bool) -> None:
-    """Show what was imported, and exit by it."""
+    """Print the result of the import, and exit accordingly."""
     if as_json:
         entries = [{"is_new": run.is_new, **run.manifest.model_dump(mode="json")} for run in made]
         print_json(entries[0] if len(entries) == 1 else entries)

@@ -1,4 +1,4 @@
-"""`chainmark load`: how much an API takes, and whether that is enough."""
+"""`chainmark load`: how much load an API sustains, and whether that is enough."""
 
 from __future__ import annotations
 
@@ -188,14 +188,14 @@ def load(
 
 
 def _as_settings(settings: list[str] | None, *, http2: bool, generators: int | None) -> list[str] | None:
-    """What is set of a profile, with what options of their own set."""
+    """The settings of a profile, including those with options of their own."""
     own = ['steps.http_version="2"'] if http2 else []
     own += [f"steps.generators={generators}"] if generators is not None else []
     return [*own, *(settings or [])] or None
 
 
 def _write_requirements(made: cm.LoadResult, path: Path) -> None:
-    """A test that did not pass writes none, and says so: its exit code is of what it found."""
+    """A test that did not pass writes none, and reports it: its exit code is that of the result."""
     try:
         made.write_requirements(path)
         say(f"require {path}")

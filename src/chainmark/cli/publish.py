@@ -1,4 +1,4 @@
-"""`chainmark publish`: the page on which a team publishes its load tests."""
+"""`chainmark publish`: a team's page of load tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`chainmark qa`: a release qualified against the one before, by a whole plan of scenarios."""
+"""`chainmark qa`: a release qualified against the previous one, by a plan of scenarios."""
 
 from __future__ import annotations
 

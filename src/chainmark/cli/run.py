@@ -68,7 +68,7 @@ def _listed(text: str) -> list[str]:
 
 
 def _refuse_what_is_not_ours(*, keep_homes: bool, profiles: str) -> None:
-    """Raise UsageError for options that need nodes of ours."""
+    """Raise UsageError for options that need nodes run by chainmark."""
     if keep_homes or profiles != "none":
         option = "--keep-homes" if keep_homes else "--profile"
         raise UsageError(f"`{option}` cannot be combined with `--attach`", "it needs nodes that chainmark starts")

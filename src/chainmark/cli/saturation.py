@@ -1,4 +1,4 @@
-"""`chainmark saturation`: up to which load a release keeps up."""
+"""`chainmark saturation`: the highest load that a release sustains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`chainmark synth`: logs of a cluster that never ran, with the truth beside them."""
+"""`chainmark synth`: logs of a simulated cluster, with the ground truth."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def differs_more(own: Spread, archive: Spread) -> bool:
 
 
 def build_of(run: LoadedRun) -> str:
-    """Key of repetitions, which are of one build under one configuration, averaged by the same rules."""
+    """Key of a build: runs with the same key repeat one build under one configuration, averaged by the same rules."""
     subject = run.manifest.subject
     effective = run.manifest.configuration.effective
     configuration = sorted((file, sorted(keys.items())) for file, keys in effective.items())

@@ -148,7 +148,7 @@ def _margin_notes(gating: Sequence[Judgement], catalogue: Catalogue, own: OwnMar
 
 
 def _excluded(sides: Sequence[SelectedRuns]) -> list[str]:
-    """The unusable runs; failed ones have sentences of their own."""
+    """Messages about the unusable runs; failed ones have sentences of their own."""
     return [
         f"the {side.name}'s run {run.run_id} is not judged: {side.excluded[run.run_id]}"
         for side in sides

@@ -75,7 +75,7 @@ def _are_alike(left: Manifest, right: Manifest) -> bool:
 
 
 def _names(manifests: Sequence[Manifest]) -> list[str]:
-    """Distinguishing names of the workloads: cells, profiles, or else the first settings and the machine that differ."""
+    """Distinguishing names of the workloads: cells, profiles, or else the first differing settings and the machine."""
     cells = _cell_names(manifests)
     if len(set(cells)) == len(cells) and all(cells):
         return cells
