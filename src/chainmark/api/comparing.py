@@ -123,7 +123,7 @@ def _anchor(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store
 
 
 def _follow(sides: Sequence[Sequence[SealedRun]]) -> Follow | None:
-    """How the runs' system links samples to events; None if their catalogues define no links, or it is not installed."""
+    """How the runs' system links samples to events; None without links in their catalogues, or without the system."""
     run = next((run for side in sides for run in side if run.catalogue.trails), None)
     if run is None or run.manifest.subject.system not in system_names():
         return None

@@ -63,8 +63,8 @@ def transaction(
     Args:
         run: the run, by its id, a beginning of it, or a version with one run.
         key: the transaction's connection and sequence number, as "0-1234", or the beginning of its hash; None: the
-            transactions of the run are listed, with those that were not committed.
-            transactions of the run are listed, with those that were not committed.
+            slowest transactions of the run are listed, with those that were not committed.
+        slowest: number of transactions in the list.
         store: where the run is.
 
     Raises:
