@@ -108,12 +108,12 @@ def bisect(
         >>> document.kind, document.result.revisions[0].label
         ('bisect', 'v0.38.17')
     """
-    retained, listener = store_at(store), relay(progress, cancel)
+    run_store, listener = store_at(store), relay(progress, cancel)
     if resume is not None:
         _refuse_with_resume(
             resume, {"--good": good, "--bad": bad, "--repo": repo, "--metric": metric, "--set": settings}
         )
-        made = _resumed(resume, most_runs, retained, listener)
+        bisection = _resumed(resume, most_runs, run_store, listener)
     else:
         if profile is None or good is None or bad is None:
             raise UsageError(
@@ -131,8 +131,8 @@ def bisect(
             keep_homes=keep_homes,
         )
         _check_metrics(system, order)
-        made = Bisector(retained, system).begin(resolved, line, order, listener)
-    return document_of(_Search(made, retained, listener).report())
+        bisection = Bisector(run_store, system).begin(resolved, line, order, listener)
+    return document_of(_Search(bisection, run_store, listener).report())
 
 
 def _refuse_with_resume(resume: str, given: Mapping[str, object]) -> None:
@@ -151,8 +151,8 @@ def _check_metrics(system: LaunchableSystem, order: BisectRequest) -> None:
     """Reject a metric that no run has before anything is run."""
     catalogue = system.catalogue()
     catalogue.with_margins(order.margins)
-    known = {metric.id for metric in catalogue.metrics}
-    if order.metric is not None and order.metric.partition(".")[0] not in known:
+    metric_ids = {metric.id for metric in catalogue.metrics}
+    if order.metric is not None and order.metric.partition(".")[0] not in metric_ids:
         raise UsageError(
             f"`{order.metric}` is not a metric of {system.title}", f"`chainmark metrics {system.name}` lists them"
         )
@@ -255,18 +255,18 @@ class _Search:
 
     def _is_settled(self, decided: Decided) -> bool:
         """Whether the ends need no more runs; reports what is undecided."""
-        asked = self.made.record.order.metric
-        if asked is None:
+        metric = self.made.record.order.metric
+        if metric is None:
             return is_over(decided, MOST_RUNS, self.listener)
-        judgement = judgement_of(decided, asked)
+        judgement = judgement_of(decided, metric)
         if failed_gates(decided.gates) or differs(judgement) or is_equal(judgement):
             return True
-        self.listener.tell(f"whether {asked} differs between the ends is not decided yet")
+        self.listener.tell(f"whether {metric} differs between the ends is not decided yet")
         return False
 
     def _is_unchanged(self, decided: Decided) -> bool:
-        asked = self.made.record.order.metric
-        return decided.finding.verdict is Verdict.PASS if asked is None else is_equal(judgement_of(decided, asked))
+        metric = self.made.record.order.metric
+        return decided.finding.verdict is Verdict.PASS if metric is None else is_equal(judgement_of(decided, metric))
 
     def _narrowed(self, followed: SearchTarget, archive: Spread | None) -> Known:
         """Measure the revision that halves the probability until the result is certain, or no more runs are allowed."""

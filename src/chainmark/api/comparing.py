@@ -37,7 +37,7 @@ def compared(sides: Sequence[Sequence[SealedRun]], store: Store, how: How | None
     """The comparison of two sides, or of every further one with the first; the store's other runs show the noise."""
     store = store.held()
     if len(sides) > 2:
-        beside = compare_side_by_side(
+        comparison = compare_side_by_side(
             sides,
             history=store.alike(run for side in sides for run in side),
             past=_past(store, how or How()),
@@ -48,7 +48,7 @@ def compared(sides: Sequence[Sequence[SealedRun]], store: Store, how: How | None
             tool_version=tool_version(),
         )
         noted = caveats_noted([run.manifest for side in sides for run in side], store)
-        return document_of(beside.model_copy(update={"caveats": Caveats.joined([beside.caveats, noted])}))
+        return document_of(comparison.model_copy(update={"caveats": Caveats.joined([comparison.caveats, noted])}))
     return document_of(pair_comparison(sides[0], sides[1], store, how or How()))
 
 
@@ -179,19 +179,19 @@ def compare(
         >>> document.frame.filter(document.frame["verdict"] == "fail")["id"].to_list()
         ['tx_latency_s.p50', 'tx_latency_s.p99']
     """
-    retained = store_at(store)
+    run_store = store_at(store)
     references = [baseline, *candidates]
     if style == "published":
-        return published(references, era, retained)
+        return published(references, era, run_store)
     if era is not None:
         raise UsageError("`--era` requires the published style", "add `--style published`, or omit `--era`")
     how = How(_kind(against), anchor, as_choice(margins), _asked(question), why)
     if any(isinstance(reference, str) and is_document(reference) for reference in references):
-        return compared(_with_reports(references, retained), retained, how)
-    retained = retained.held()
+        return compared(_with_reports(references, run_store), run_store, how)
+    run_store = run_store.held()
     if len(references) == 2 and all(isinstance(reference, str) for reference in references):
-        return _by_workload(str(references[0]), str(references[1]), retained, how)
-    return compared(select(references, retained), retained, how)
+        return _by_workload(str(references[0]), str(references[1]), run_store, how)
+    return compared(select(references, run_store), run_store, how)
 
 
 def _kind(against: str) -> BaselineKind:

@@ -239,10 +239,10 @@ def profiles_of(system: LaunchableSystem, text: str) -> tuple[str, ...]:
     Raises:
         UsageError: a kind is unknown, or the system supports none.
     """
-    known = system.profile_kinds if isinstance(system, ProfiledSystem) else ()
-    if not known and text != NO_PROFILES:
+    supported = system.profile_kinds if isinstance(system, ProfiledSystem) else ()
+    if not supported and text != NO_PROFILES:
         raise UsageError(f"chainmark cannot profile {system.title} nodes", "omit `--profile`")
-    return profile_kinds(text, known)
+    return profile_kinds(text, supported)
 
 
 def installed(

@@ -106,11 +106,11 @@ def experiment(
         >>> document.kind, "tx_latency_s.p50" in document.frame["id"]
         ('comparison', True)
     """
-    listener, retained = relay(progress, cancel), store_at(store)
+    listener, run_store = relay(progress, cancel), store_at(store)
     if resume is not None:
         if margins:
             raise UsageError(f"`{resume}` already has margins", "omit `--margin` when you resume")
-        made = _resumed(resume, more, retained, listener)
+        planned = _resumed(resume, more, run_store, listener)
     else:
         if profile is None or baseline is None or candidate is None:
             raise UsageError(
@@ -124,9 +124,9 @@ def experiment(
         system, arms = _arms(profile, sides, listener)
         length = ExperimentLength(most=repeat or max(most_runs, FIRST_LOOK), stops_early=repeat is None)
         _warn_of_equal_builds(system, arms, listener)
-        _warn_of_single_runs(system, arms[0], length, retained, listener)
-        accepted = _accepted(margins, system, arms[0], retained, listener)
-        made = Experimenter(retained, system).begin(
+        _warn_of_single_runs(system, arms[0], length, run_store, listener)
+        accepted = _accepted(margins, system, arms[0], run_store, listener)
+        planned = Experimenter(run_store, system).begin(
             arms,
             length,
             seed,
@@ -135,7 +135,7 @@ def experiment(
             keep_homes=keep_homes,
             profiles=_profiles(system, profiles),
         )
-    return _until_decided(made, retained, listener, why=why)
+    return _until_decided(planned, run_store, listener, why=why)
 
 
 def kinds_by_default(system: LaunchableSystem) -> tuple[str, ...]:
@@ -182,14 +182,14 @@ def aa(
         >>> document.kind
         'aa'
     """
-    retained = store_at(store)
+    run_store = store_at(store)
     system, resolved = resolve_launchable(profile, settings)
     listener = relay(progress, cancel)
     arm = Arm(LONE_SIDE, installed(system, [version], listener, resolved)[version], resolved)
-    made = Lab(retained, system).repeat(
+    lab_runs = Lab(run_store, system).repeat(
         arm, max(repeat, LEAST_RUNS), seed, listener, keep_homes=keep_homes, tries=MOST_TRIES
     )
-    return noted(document_of(aa_report(made, retained.alike(made), tool_version())), made, retained)
+    return noted(document_of(aa_report(lab_runs, run_store.alike(lab_runs), tool_version())), lab_runs, run_store)
 
 
 def _accepted(
@@ -225,11 +225,11 @@ def aa_of_history(reference: str, *, store: Store | Path | str | None = None) ->
         >>> cm.aa_of_history("v1.0.1").kind
         'aa'
     """
-    retained = store_at(store)
-    run = retained.select(reference)[-1]
-    past = Past(read_notes(retained.root).epochs, BaselineKind.HISTORY)
-    history = retained.alike([run])
-    return noted(document_of(history_check(run, history, past, tool_version())), retained.series([run]), retained)
+    run_store = store_at(store)
+    run = run_store.select(reference)[-1]
+    past = Past(read_notes(run_store.root).epochs, BaselineKind.HISTORY)
+    history = run_store.alike([run])
+    return noted(document_of(history_check(run, history, past, tool_version())), run_store.series([run]), run_store)
 
 
 def _arms(
@@ -289,10 +289,10 @@ def _check_evidence(made: OpenExperiment) -> None:
     if all(made.sides()):
         return
     last = made.runs[-1].manifest
-    why = enumerated([f"{gate.label}: {gate.measured}" for gate in last.failed_gates])
+    reasons = enumerated([f"{gate.label}: {gate.measured}" for gate in last.failed_gates])
     count = units.plural(len(made.runs), "run")
     raise InvalidRunError(
-        f"the measurement failed in each of {count} of {last.subject.version}; in the last, {why}",
+        f"the measurement failed in each of {count} of {last.subject.version}; in the last, {reasons}",
         f"stop other work on this machine, then continue with `--resume {made.id}`",
     )
 
@@ -324,12 +324,14 @@ def is_over(decided: Decided, most: int, listener: Relay) -> bool:
         listener.tell("the two sides cannot be compared, and more runs would not change that")
         return True
     chances = decided.chances()
-    by_the_end = chances.get(most, 0.0)
-    so_far = f"after {units.plural(rounds, 'run')} per side not decided: {enumerated(decided.undecided)}"
+    final_chance = chances.get(most, 0.0)
+    progress_text = f"after {units.plural(rounds, 'run')} per side not decided: {enumerated(decided.undecided)}"
     listener.tell(
-        f"{so_far}; {units.plain_percent(by_the_end)} likely to be with {most} runs per side" if chances else so_far
+        f"{progress_text}; {units.plain_percent(final_chance)} likely to be with {most} runs per side"
+        if chances
+        else progress_text
     )
-    if not chances or rounds < LEAST_BEFORE_GIVING_UP or by_the_end >= HOPELESS:
+    if not chances or rounds < LEAST_BEFORE_GIVING_UP or final_chance >= HOPELESS:
         return False
     listener.tell("stopped: the remaining planned runs are unlikely to decide it")
     return True
@@ -355,8 +357,8 @@ def _warn_of_equal_builds(system: LaunchableSystem, arms: Sequence[Arm], listene
     """Warn before the runs that two names are of one build: a commit or a build may have been forgotten."""
     binaries = {subject.version: subject.binary_sha256 for subject, _ in system.installed()}
     left, right = (binaries.get(arm.version) for arm in arms)
-    is_meant = arms[0].version == arms[1].version or arms[0].profile != arms[1].profile
-    if left is not None and left == right and not is_meant:
+    is_intended = arms[0].version == arms[1].version or arms[0].profile != arms[1].profile
+    if left is not None and left == right and not is_intended:
         names = enumerated([arm.version for arm in arms])
         listener.say(f"warning: {names} are the same build: the comparison will be an A/A")
 

@@ -43,12 +43,12 @@ def block(
         >>> document.sentence.partition(";")[0]
         'block 3 was adopted on 6 of 6 hosts'
     """
-    retained = store_at(store)
-    sealed = open_run(run, retained).sealed
+    run_store = store_at(store)
+    sealed = open_run(run, run_store).sealed
     folder = None if lines is None else Path(lines)
     order = FollowRequest(None if key is None else str(key), trail, tuple(hosts), folder, slowest)
     document = followable(load_system(sealed.manifest.subject.system)).follow(sealed, order)
-    return noted(document, [sealed], retained)
+    return noted(document, [sealed], run_store)
 
 
 def transaction(
@@ -133,8 +133,8 @@ def host(
         >>> cm.host(run).kind
         'host'
     """
-    retained = store_at(store)
-    sealed = open_run(run, retained).sealed
+    run_store = store_at(store)
+    sealed = open_run(run, run_store).sealed
     files = [None if path is None else Path(path) for path in (against, samples)]
     document = of_hosts(load_system(sealed.manifest.subject.system)).host(sealed, *files)
-    return noted(document, [sealed], retained)
+    return noted(document, [sealed], run_store)

@@ -39,9 +39,9 @@ def history(reference: str, *, store: Store | Path | str | None = None) -> list[
         >>> cm.history("9.9.0")[0].sentence.split("; ")[1]
         'the level of 10 of 11 figures changed over 9 releases'
     """
-    retained = store_at(store).held()
-    noted = read_notes(retained.root)
-    return [document_of(_with_notes(group, retained.series(group), noted)) for group in retained.groups(reference)]
+    run_store = store_at(store).held()
+    noted = read_notes(run_store.root)
+    return [document_of(_with_notes(group, run_store.series(group), noted)) for group in run_store.groups(reference)]
 
 
 def _with_notes(group: Sequence[SealedRun], series: Sequence[SealedRun], noted: Notes) -> HistoryReport:
@@ -129,7 +129,7 @@ def annotate(
         >>> cm.annotate("v1.0.1", "the generator shared a host").version
         'v1.0.1'
     """
-    retained = store_at(store)
+    run_store = store_at(store)
     if until is not None:
         if system is None:
             raise UsageError("a range of days applies to the runs of one system", "give the system")
@@ -137,13 +137,13 @@ def annotate(
             system=load_system(system).name, text=text, since=_moment(reference), until=_moment(until, is_end=True)
         )
     else:
-        run = retained.select(reference)[-1].manifest
+        run = run_store.select(reference)[-1].manifest
         version = reference.removeprefix("version:")
         is_version = version in {run.subject.version, *run.subject.aliases}
         reach = {"version": version} if is_version else {"run": run.run_id}
         annotation = Annotation(system=run.subject.system, text=text, **reach)
-    notes = read_notes(retained.root)
-    write_notes(retained.root, notes.model_copy(update={"annotations": [*notes.annotations, annotation]}))
+    notes = read_notes(run_store.root)
+    write_notes(run_store.root, notes.model_copy(update={"annotations": [*notes.annotations, annotation]}))
     return annotation
 
 
@@ -164,13 +164,13 @@ def pin(system: str, version: str | None, *, store: Store | Path | str | None = 
         >>> cm.notes().anchors
         {'cometbft': 'v1.0.1'}
     """
-    retained = store_at(store)
-    notes = read_notes(retained.root)
+    run_store = store_at(store)
+    notes = read_notes(run_store.root)
     anchors = {name: anchor for name, anchor in notes.anchors.items() if name != system}
     if version is not None:
-        retained.select(version)
+        run_store.select(version)
         anchors[load_system(system).name] = version
-    write_notes(retained.root, notes.model_copy(update={"anchors": anchors}))
+    write_notes(run_store.root, notes.model_copy(update={"anchors": anchors}))
 
 
 def unnote(system: str, since: str, *, store: Store | Path | str | None = None) -> None:

@@ -46,10 +46,10 @@ def margins(
         >>> cm.margins("v1.0.1").kind
         'margins'
     """
-    retained = store_at(store)
+    run_store = store_at(store)
     chosen = as_choice(accepted)
-    run = retained.select(reference)[-1]
-    bench, limits = _bench(run, retained), chosen.learnt or Bounds()
+    run = run_store.select(reference)[-1]
+    bench, limits = _bench(run, run_store), chosen.learnt or Bounds()
     catalogue = run.catalogue.with_margins(chosen.margins)
     if bench.releases is not None and chosen.widest is not None:
         catalogue = catalogue.with_widened(widened_margins(catalogue, bench, chosen.widest, chosen.margins))

@@ -148,11 +148,11 @@ def load(
         >>> result.documents[0].kind, result.documents[0].cases[0].label
         ('load', '/work (clients)')
     """
-    retained = store_at(store)
+    run_store = store_at(store)
     system, resolved = resolve_profile(profile, settings)
     if require is not None:
         resolved = _requiring(served(system), resolved, require)
-    tester = Tester(retained, served(system), sources=sources)
+    tester = Tester(run_store, served(system), sources=sources)
     tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
     chosen = targets_of(targets, tls, access)
     if sources.is_given and len(chosen) > 1:
@@ -161,7 +161,7 @@ def load(
             "processes, metrics and databases can be monitored for one server only, but several are tested", hint
         )
     reference = like if against is None else against
-    former = runs_of(reference, retained) if reference is not None else []
+    former = runs_of(reference, run_store) if reference is not None else []
     if former:
         resolved = at_levels_of(tester.system, resolved, former[0])
     listener = relay(progress, cancel)
@@ -185,10 +185,10 @@ def load(
             generators_at(on, listener) as generators,
         ):
             tester = replace(tester, generators=generators)
-            made = _repeated(tester, resolved, orders, repeat=repeat, seed=seed, progress=listener)
-    if any(test.interrupted for test in made):
-        return LoadResult(made, [])
-    return LoadResult(made, _comparisons(made, former if against is not None else [], retained))
+            load_tests = _repeated(tester, resolved, orders, repeat=repeat, seed=seed, progress=listener)
+    if any(test.interrupted for test in load_tests):
+        return LoadResult(load_tests, [])
+    return LoadResult(load_tests, _comparisons(load_tests, former if against is not None else [], run_store))
 
 
 def parse_target(text: str, index: int, tls: Tls, access: Access = NOBODY) -> Target:
@@ -252,19 +252,19 @@ def _requiring(system: ServedSystem, profile: BaseModel, path: Path) -> BaseMode
 def _repeated(
     tester: Tester, profile: BaseModel, orders: Sequence[ServiceRequest], *, repeat: int, seed: int, progress: Progress
 ) -> list[LoadTest]:
-    made: list[LoadTest] = []
+    load_tests: list[LoadTest] = []
     for repetition in range(repeat):
-        asked = list(orders)
-        if made:
+        ordered = list(orders)
+        if load_tests:
             # Every repetition uses the same requests at the same levels.
-            first = made[0].runs[0]
+            first = load_tests[0].runs[0]
             profile = at_levels_of(tester.system, profile, first)
             path = recorded_corpus(first)
-            asked = [replace(order, corpus=path or order.corpus, pinned=None) for order in orders]
-        made.append(tester.make(profile, asked, seed + repetition, progress, repetition=repetition + 1))
-        if made[-1].interrupted:
+            ordered = [replace(order, corpus=path or order.corpus, pinned=None) for order in orders]
+        load_tests.append(tester.make(profile, ordered, seed + repetition, progress, repetition=repetition + 1))
+        if load_tests[-1].interrupted:
             break
-    return made
+    return load_tests
 
 
 def _comparisons(made: Sequence[LoadTest], former: Sequence[SealedRun], store: Store) -> list[Document]:

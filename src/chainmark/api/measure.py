@@ -73,8 +73,8 @@ def run(
     listener = relay(progress, cancel)
     names = installed(system, [version], listener, resolved)
     arm = Arm(LONE_SIDE, names[version], resolved)
-    made = Lab(store_at(store), system).repeat(arm, repeat, seed, listener, keep_homes=keep_homes, profiles=kinds)
-    return [Run(item) for item in made]
+    lab_runs = Lab(store_at(store), system).repeat(arm, repeat, seed, listener, keep_homes=keep_homes, profiles=kinds)
+    return [Run(item) for item in lab_runs]
 
 
 def attach(
@@ -114,10 +114,10 @@ def attach(
     system, resolved = resolve_profile(profile, settings)
     listener = relay(progress, cancel)
     listener.stage(f"connecting to {units.plural(len(nodes), 'node')}")
-    there = attachable(system).attached(resolved, ExistingNetwork(tuple(nodes), tuple(metrics), label))
-    arm = Arm(LONE_SIDE, there.install("").version, resolved)
-    made = Lab(store_at(store), there).repeat(arm, repeat, seed, listener, keep_homes=False)
-    return [Run(item) for item in made]
+    attached = attachable(system).attached(resolved, ExistingNetwork(tuple(nodes), tuple(metrics), label))
+    arm = Arm(LONE_SIDE, attached.install("").version, resolved)
+    lab_runs = Lab(store_at(store), attached).repeat(arm, repeat, seed, listener, keep_homes=False)
+    return [Run(item) for item in lab_runs]
 
 
 def ingest(
@@ -191,10 +191,10 @@ def ingest(
         begin_ns=begin_ns,
         end_ns=end_ns,
     )
-    known, listener = importable(load_system(system)), relay(progress, cancel)
-    with machines_for(known, order, on, listener) as machines:
+    importing_system, listener = importable(load_system(system)), relay(progress, cancel)
+    with machines_for(importing_system, order, on, listener) as machines:
         order = replace(order, machines=machines)
-        made = Importer(store_at(store), known).make_all(order, listener)
-    if isinstance(known, ChoosingSystem) and (left := known.left_out(order)):
+        imports = Importer(store_at(store), importing_system).make_all(order, listener)
+    if isinstance(importing_system, ChoosingSystem) and (left := importing_system.left_out(order)):
         listener.say(left)
-    return [Run(item.run, is_new=item.is_new) for item in made]
+    return [Run(item.run, is_new=item.is_new) for item in imports]

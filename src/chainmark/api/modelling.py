@@ -63,10 +63,10 @@ def predict(
         'prediction'
     """
     system, result = model_source(source, version, settings, store)
-    asked = tuple(WhatIf(key, amount) for key, amount in changes)
+    what_ifs = tuple(WhatIf(key, amount) for key, amount in changes)
     listener = relay(progress, cancel)
     with machines_at(cluster_address(on), listener) as machines:
-        order = ModelRequest(asked, together=together, blocks=blocks, seed=seed, threads=threads, machines=machines)
+        order = ModelRequest(what_ifs, together=together, blocks=blocks, seed=seed, threads=threads, machines=machines)
         document = system.predict(result, order, listener)
     return noted(document, _measured(result), store_at(store))
 

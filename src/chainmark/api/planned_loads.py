@@ -70,19 +70,19 @@ def load_plan(
         >>> made.document.kind, [(suite.name, len(suite.cases)) for suite in made.document.suites]
         ('load-plan', [('quick on server', 1), ('slow on server', 1)])
     """
-    retained, listener = store_at(store), relay(progress, cancel)
+    run_store, listener = store_at(store), relay(progress, cancel)
     if resume is not None:
         if plan or settings or endpoints or corpus or like or version:
             hint = "omit all options but those that let the requests in, such as `--header`, when you resume"
             raise UsageError(f"`{resume}` already has a plan and settings", hint)
-        system = str(find_experiment(retained, resume).read().get("system", ""))
+        system = str(find_experiment(run_store, resume).read().get("system", ""))
         again = targets_of(targets, Tls(), access)
         accesses = {target.name: target.access for target in again}
         with hidden_in_errors([access, *accesses.values()]), generators_at(on, listener) as generators:
-            tester = Tester(retained, served(load_system(system)), generators=generators)
+            tester = Tester(run_store, served(load_system(system)), generators=generators)
             matrix = MatrixTester(tester, access, accesses)
-            made = matrix.resume(resume, listener, {target.name: target.url for target in again})
-        return _experiment(made, retained)
+            matrix_runs = matrix.resume(resume, listener, {target.name: target.url for target in again})
+        return _experiment(matrix_runs, run_store)
     if plan is None:
         raise UsageError("no plan was given", "give a shipped plan or a TOML file with `--plan`")
     read = read_plan(str(plan))
@@ -93,9 +93,9 @@ def load_plan(
     order = replace(order, settings=tuple(as_settings(settings)), endpoints=tuple(endpoints), like=like or "")
     accesses = {target.name: target.access for target in servers}
     with hidden_in_errors([access, *accesses.values()]), generators_at(on, listener) as generators:
-        tester = Tester(retained, served(load_system(read.system)), generators=generators)
-        made = MatrixTester(tester, access, accesses).make(order, listener)
-    return _experiment(made, retained)
+        tester = Tester(run_store, served(load_system(read.system)), generators=generators)
+        matrix_runs = MatrixTester(tester, access, accesses).make(order, listener)
+    return _experiment(matrix_runs, run_store)
 
 
 def _experiment(made: MatrixMade, store: Store) -> Experiment:

@@ -86,13 +86,13 @@ def publish(
         >>> [(table.cell["scenario"], table.printed is not None) for table in made.result.releases[0].tables]
         [('standard', True), ('Huge Address (~1.5M txs)', True)]
     """
-    publisher, retained = paged(load_system(system)), store_at(store)
-    chosen = [run for reference in references or [f"system:{system}"] for run in _all_of(reference, retained)]
+    publisher, run_store = paged(load_system(system)), store_at(store)
+    chosen = [run for reference in references or [f"system:{system}"] for run in _all_of(reference, run_store)]
     runs = list({run.run_id: run for run in chosen if run.manifest.subject.system == system}.values())
     tables = {} if stages is None else {run.run_id: stages_of(run) for run in runs if has_stages(run)}
     folder = Path(stages or "")
     names = {run_id: f"{folder.name}/{run_id}.csv" for run_id in tables}
-    page = noted(publisher.page(runs, names, tool_version()), runs, retained)
+    page = noted(publisher.page(runs, names, tool_version()), runs, run_store)
     for run_id, table in tables.items():
         write_bytes(folder / f"{run_id}.csv", table.write_csv().encode())
     return page
@@ -117,7 +117,7 @@ def printed_sides(reference: str, store: Store) -> list[list[SealedRun]]:
     importer = Importer(store, importable(reader))
     versions = reader.columns(file.path) if file.version is None else [file.version]
     orders = [ImportRequest(source=file.path, version=version) for version in versions]
-    return [[made.run for made in importer.make_all(order, Silent())] for order in orders]
+    return [[imported.run for imported in importer.make_all(order, Silent())] for order in orders]
 
 
 def _publisher(parts: Sequence[list[SealedRun] | PublishedFile]) -> PublishingSystem:

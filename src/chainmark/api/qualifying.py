@@ -113,24 +113,26 @@ def saturation(
         >>> made.document.kind, made.id
         ('saturation', '')
     """
-    asked = [versions] if isinstance(versions, str) else list(versions)
+    version_names = [versions] if isinstance(versions, str) else list(versions)
     system, resolved = resolve_profile(profile, settings)
     lab = saturable(system)
     shown = [_published(lab, str(path)) for path in published]
-    if not asked and not shown:
+    if not version_names and not shown:
         raise UsageError("there is nothing to test", "name a version: `--version v1.0.1`")
     listener = relay(progress, cancel)
-    made: Sweep | None = None
-    if asked:
+    sweep: Sweep | None = None
+    if version_names:
         resolved = pinned(lab, resolved)
-        names = installed(lab, asked, listener, resolved)
-        order = SweepRequest(tuple(names[version] for version in asked), repeat, seed, adaptive, keep_homes, resume)
-        made = Sweeper(store_at(store), lab).make(resolved, order, listener)
-    measured = [lab.swept_version(version, runs) for version, runs in (made.runs if made else {}).items() if runs]
-    test = _test(lab, resolved, made, seed=seed, adaptive=adaptive)
+        names = installed(lab, version_names, listener, resolved)
+        order = SweepRequest(
+            tuple(names[version] for version in version_names), repeat, seed, adaptive, keep_homes, resume
+        )
+        sweep = Sweeper(store_at(store), lab).make(resolved, order, listener)
+    measured = [lab.swept_version(version, runs) for version, runs in (sweep.runs if sweep else {}).items() if runs]
+    test = _test(lab, resolved, sweep, seed=seed, adaptive=adaptive)
     report = lab.saturation(test, [*measured, *shown])
-    document = noted(document_of(report), made.all_runs() if made else [], store_at(store))
-    return Experiment(made.experiment_id if made else "", document, bool(made and made.interrupted))
+    document = noted(document_of(report), sweep.all_runs() if sweep else [], store_at(store))
+    return Experiment(sweep.experiment_id if sweep else "", document, bool(sweep and sweep.interrupted))
 
 
 def _published(system: SaturableSystem, text: str) -> Any:
@@ -211,11 +213,11 @@ def qualify(
         >>> made.document.kind, made.is_interrupted
         ('qa', False)
     """
-    known, baselines = load_system(system), [baseline] if isinstance(baseline, str) else list(baseline or [])
-    if not isinstance(known, QualifiableSystem) and isinstance(known, ImportableSystem):
+    loaded_system, baselines = load_system(system), [baseline] if isinstance(baseline, str) else list(baseline or [])
+    if not isinstance(loaded_system, QualifiableSystem) and isinstance(loaded_system, ImportableSystem):
         launched = {"--plan": plan != STANDARD, "--most-runs": most_runs, "--resume": resume, "--set": settings}
         launched |= {"--set-baseline": baseline_settings, "--set-candidate": candidate_settings}
-        _refuse(launched, f"is for nodes that chainmark runs, and the runs of {known.title} are imported")
+        _refuse(launched, f"is for nodes that chainmark runs, and the runs of {loaded_system.title} are imported")
         if candidate is None:
             raise UsageError("a qualification requires a candidate", "for example `--candidate 10.6.2`")
         page = release(
@@ -227,15 +229,15 @@ def qualify(
             store=store,
         )
         return Experiment("", page, False)
-    lab = qualifiable(known)
+    lab = qualifiable(loaded_system)
     of_page = {"--author, --statement, --date or --page": signature}
-    _refuse(of_page, f"is for imported runs, and chainmark runs the nodes of {known.title}")
+    _refuse(of_page, f"is for imported runs, and chainmark runs the nodes of {loaded_system.title}")
     if len(baselines) > 1:
         raise UsageError("a plan takes one baseline", f"{enumerated(baselines)} were given")
     before = baselines[0] if baselines else None
-    retained = store_at(store)
+    run_store = store_at(store)
     listener = relay(progress, cancel)
-    qualifier = Qualifier(retained, lab)
+    qualifier = Qualifier(run_store, lab)
     own = {"baseline": as_settings(baseline_settings), "candidate": as_settings(candidate_settings)}
     if resume is None:
         order = _order(lab, (before, candidate), plan, seed, as_settings(settings))
@@ -254,17 +256,19 @@ def qualify(
     lab.catalogue().with_margins(order.plan.margins)  # rejects invalid margins before anything runs
     qualifier = replace(
         qualifier,
-        is_settled=_IsSettled(retained, listener, order.plan.margins),
-        explains=_Explains(retained, lab, order.plan.margins),
+        is_settled=_IsSettled(run_store, listener, order.plan.margins),
+        explains=_Explains(run_store, lab, order.plan.margins),
     )
     names = installed(lab, [order.baseline, order.candidate], listener)
     order = replace(order, baseline=names[order.baseline], candidate=names[order.candidate])
-    made = qualifier.resume(resume, listener, keep_homes=keep_homes) if resume else qualifier.make(order, listener)
-    if made.interrupted:
-        return Experiment(made.experiment, None, True)
-    runs = [run for scenario in made.scenarios for run in scenario.runs]
-    document = document_of(qa_report(_qa_runs(lab, made, retained), retained.alike(runs)))
-    return Experiment(made.experiment, noted(document, runs, retained), False)
+    qualification = (
+        qualifier.resume(resume, listener, keep_homes=keep_homes) if resume else qualifier.make(order, listener)
+    )
+    if qualification.interrupted:
+        return Experiment(qualification.experiment, None, True)
+    runs = [run for scenario in qualification.scenarios for run in scenario.runs]
+    document = document_of(qa_report(_qa_runs(lab, qualification, run_store), run_store.alike(runs)))
+    return Experiment(qualification.experiment, noted(document, runs, run_store), False)
 
 
 def _refuse(given: Mapping[str, object], why: str) -> None:
@@ -327,11 +331,11 @@ def _order(
 def _resumed(qualifier: Qualifier, resume: str, versions: Mapping[str, str | None]) -> QaRequest:
     """The order at the start; repeated options must be the same."""
     ordered = qualifier.ordered(resume)
-    known = {"baseline": ordered.baseline, "candidate": ordered.candidate}
-    other = next((name for name, version in versions.items() if version and version != known[name]), None)
+    sides = {"baseline": ordered.baseline, "candidate": ordered.candidate}
+    other = next((name for name, version in versions.items() if version and version != sides[name]), None)
     if other:
         raise UsageError(
-            f"`{resume}` was started with the {other} {known[other]}, not {versions[other]}",
+            f"`{resume}` was started with the {other} {sides[other]}, not {versions[other]}",
             "omit the versions when you resume",
         )
     return ordered

@@ -65,9 +65,11 @@ class Signature:
             parsed = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise UsageError(f"the page's file `{path}` cannot be read ({error})", _PAGE_HINT) from error
-        known = [field.name for field in fields(cls)]
+        field_names = [field.name for field in fields(cls)]
         texts = {key: value.isoformat() if isinstance(value, calendar_date) else value for key, value in parsed.items()}
-        wrong = next((key for key, value in texts.items() if key not in known or not isinstance(value, str)), None)
+        wrong = next(
+            (key for key, value in texts.items() if key not in field_names or not isinstance(value, str)), None
+        )
         if wrong is not None:
             raise UsageError(f"the page's file `{path}` has the unknown key `{wrong}`", _PAGE_HINT)
         return cls(**{key: str(value).strip() for key, value in texts.items()})
@@ -103,11 +105,11 @@ def release(
         >>> made.title, made.subtitle
         ('Cardano 9.9.0 against 9.8.0', 'Ada Lovelace · 2026-02-16')
     """
-    known = importable(load_system(system))
-    retained, signed = store_at(store), signature or Signature()
-    groups = _groups(retained, candidate, known.name)
-    names = list(baselines) or [_last_before(retained, candidate, groups, known.name)]
-    result = {name: _as_run(matched(_groups(retained, name, known.name), groups)) for name in names}
+    importing_system = importable(load_system(system))
+    run_store, signed = store_at(store), signature or Signature()
+    groups = _groups(run_store, candidate, importing_system.name)
+    names = list(baselines) or [_last_before(run_store, candidate, groups, importing_system.name)]
+    result = {name: _as_run(matched(_groups(run_store, name, importing_system.name), groups)) for name in names}
     without = [name for name, item in result.items() if not item.pairs]
     if without:
         raise UsageError(
@@ -115,12 +117,14 @@ def release(
             "`chainmark runs list` shows which profiles each version was run under",
         )
     days = _days([run for group in groups for run in group], result.values(), _checked(signed.date))
-    parts = _parts(known, list(result.values()), days) if isinstance(known, PublishingSystem) else []
+    parts = (
+        _parts(importing_system, list(result.values()), days) if isinstance(importing_system, PublishingSystem) else []
+    )
     how = How(accepted=as_choice(margins))
-    results = [_result(item, parts, retained, how) for item in result.values()]
+    results = [_result(item, parts, run_store, how) for item in result.values()]
     date = _checked(signed.date) or max(run.sealed_on for group in groups for run in group)
     page = _page(results, [part.published for part in parts], _alone(groups, results), signed, date)
-    noted = [list(caveats_noted(part.manifests, retained).sentences) for part in parts]
+    noted = [list(caveats_noted(part.manifests, run_store).sentences) for part in parts]
     return document_of(page.model_copy(update={"noted": noted}))
 
 

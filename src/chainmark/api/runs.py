@@ -194,11 +194,11 @@ def remove_run(reference: str, store: Store | Path | str | None = None) -> str:
         >>> cm.remove_run("cometbft-demo-v1.0.1-20260101T000000-0006")
         'cometbft-demo-v1.0.1-20260101T000000-0006'
     """
-    retained = store_at(store)
-    run = retained.find(reference)
+    run_store = store_at(store)
+    run = run_store.find(reference)
     if isinstance(run, UnfinishedRun) and (pid := run.maker()):
         raise UsageError(f"run `{run.run_id}` is still being made by process {pid}", "stop that process first")
-    retained.remove(run)
+    run_store.remove(run)
     return run.run_id
 
 
@@ -274,9 +274,9 @@ def figures(reference: str | None = None, store: Store | Path | str | None = Non
         >>> cm.figures("v1.0.1").columns[-4:]
         ['n', 'statistic', 'value', 'standard_error']
     """
-    retained = store_at(store)
-    result = retained.sealed() if reference is None else retained.select(reference)
-    facts = {row["run_id"]: row for row in runs(retained).iter_rows(named=True)}
+    run_store = store_at(store)
+    result = run_store.sealed() if reference is None else run_store.select(reference)
+    facts = {row["run_id"]: row for row in runs(run_store).iter_rows(named=True)}
     frames = [
         metrics.select(*(pl.lit(text).alias(name) for name, text in facts[run.run_id].items()), pl.all())
         for run in result

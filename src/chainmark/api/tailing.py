@@ -81,24 +81,24 @@ def follow(
         genesis=genesis,
         keep_events=keep_events,
     )
-    retained = store_at(store)
+    run_store = store_at(store)
     limit_s = None if lasts is None else nanoseconds_of_duration(lasts) / 1e9
     order = able.to_follow(order)
-    with FileTail(order.path) as tail, storage_errors(retained.root):
-        retained.root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="following-", dir=retained.root) as folder:
+    with FileTail(order.path) as tail, storage_errors(run_store.root):
+        run_store.root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="following-", dir=run_store.root) as folder:
             # A log without a name of its own is named after its folder.
             spool = Path(folder) / order.path.resolve().parent.name / f"{order.path.name}.zst"
             spool.parent.mkdir()
             with ZstdWriter(spool) as writer:
                 _Follower(able, order, writer, Path(folder) / "window.log", show).run(tail, limit_s)
             try:
-                made = Importer(retained, able).make_all(replace(order, source=spool), relay(progress, cancel))
+                imports = Importer(run_store, able).make_all(replace(order, source=spool), relay(progress, cancel))
             except ChainmarkError as error:
                 kept_as = f"what was followed is not lost: `chainmark ingest {system} {_saved(spool)}` imports it"
                 error.hint = kept_as if error.hint is None else f"{error.hint}; {kept_as}"
                 raise
-    return [Run(run.run, is_new=run.is_new) for run in made]
+    return [Run(run.run, is_new=run.is_new) for run in imports]
 
 
 def _saved(spool: Path) -> Path:
@@ -147,11 +147,11 @@ class _Follower:
         self._take(chain(tail.read(), tail.rest()))
 
     def _take(self, pieces: Iterable[bytes]) -> None:
-        is_news = False
+        is_new = False
         for piece in pieces:
             self._writer.write(piece)
-            is_news = self._remember(piece) or is_news
-        if is_news and self._show is not None:
+            is_new = self._remember(piece) or is_new
+        if is_new and self._show is not None:
             self._window.write_bytes(b"".join(self._lines))
             self._show(self._system.recent(self._order, self._window))
 

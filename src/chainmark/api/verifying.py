@@ -39,7 +39,7 @@ def verify_against(file: Path | str, run: RunReference, *, store: Store | Path |
     path = Path(file)
     if not path.is_file():
         raise UsageError(f"there is no file `{path}`", "give the file first, then the run")
-    retained = store_at(store)
-    sealed = open_run(run, retained).sealed
+    run_store = store_at(store)
+    sealed = open_run(run, run_store).sealed
     document = verified(load_system(sealed.manifest.subject.system)).verify(sealed, path, tool_version())
-    return noted(document, [sealed], retained)
+    return noted(document, [sealed], run_store)

@@ -213,22 +213,22 @@ class Access:
         return Proxy(url, self._basic(user) if parts.username else "")
 
     def _output(self, header: _Header) -> str:
-        what = f"the command of the header `{header.name}`"
+        subject = f"the command of the header `{header.name}`"
         # The arguments of the program may be secret.
         hint = f"it is `{header.command.split()[0]} …`"
         try:
-            status, output, said = _run(header.command)
+            status, output, error_output = _run(header.command)
         except subprocess.TimeoutExpired as error:
             longest = units.duration(COMMAND_LONGEST_S)
-            raise EnvironmentFailure(f"{what} did not end within {longest}", hint) from error
+            raise EnvironmentFailure(f"{subject} did not end within {longest}", hint) from error
         except (OSError, ValueError) as error:
-            raise EnvironmentFailure(f"{what} cannot be run: {error}", hint) from error
+            raise EnvironmentFailure(f"{subject} cannot be run: {error}", hint) from error
         if status:
-            last = self.hide((said.strip().splitlines() or ["it says nothing"])[-1])
-            raise EnvironmentFailure(f"{what} ended with {status}: {last}", hint)
-        value = _checked(output.strip(), f"the output of {what}")
+            last = self.hide((error_output.strip().splitlines() or ["it says nothing"])[-1])
+            raise EnvironmentFailure(f"{subject} ended with {status}: {last}", hint)
+        value = _checked(output.strip(), f"the output of {subject}")
         if not value:
-            raise EnvironmentFailure(f"{what} printed nothing", "its output is the header's value")
+            raise EnvironmentFailure(f"{subject} printed nothing", "its output is the header's value")
         self._keep_secret(value)
         return value
 
@@ -265,12 +265,12 @@ def _run(command: str) -> tuple[int, str, str]:
         words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, start_new_session=True
     ) as process:
         try:
-            output, said = process.communicate(timeout=COMMAND_LONGEST_S)
+            output, error_output = process.communicate(timeout=COMMAND_LONGEST_S)
         except BaseException:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # a script may have started something that would keep running
             raise
-    return process.returncode, output, said
+    return process.returncode, output, error_output
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -80,22 +80,22 @@ def bent_first(kind: Kind, levels: Sequence[LevelSeen], uses: Sequence[ResourceU
         levels: in any order.
         uses: of every observed resource, the more informative first.
     """
-    seen = sorted(levels, key=lambda level: level.level)
-    limited = next((level.level for level in seen if level.limited), None)
-    missed = next((level.level for level in seen if level.missed), None)
-    reported = [level for level in seen if missed is None or level.level <= missed]
+    ordered = sorted(levels, key=lambda level: level.level)
+    limited = next((level.level for level in ordered if level.limited), None)
+    missed = next((level.level for level in ordered if level.missed), None)
+    reported = [level for level in ordered if missed is None or level.level <= missed]
     # A full resource is full whatever limits the load; one that is not full may just have received too little load.
-    if result := _first_full(reported, seen, uses):
+    if result := _first_full(reported, ordered, uses):
         return _exhausted(kind, *result, uses)
     if missed is None and limited is None:
         return _nothing(kind, missed, reported, uses)
-    if waiting := _first_waiting(kind, reported, seen, uses):
+    if waiting := _first_waiting(kind, reported, ordered, uses):
         return _held_up(kind, *waiting, uses)
     if limited is not None and (missed is None or limited <= missed):
         sentence = f"the load generator, not the server, was the limit from {level_text(kind, limited)} on"
         return BentEntry(kind=kind, finding="generator", level=limited, sentence=sentence)
-    if missed is not None and (flat := _first_flat(seen, missed, uses)):
-        return _stays(kind, flat, seen[-1].level, uses)
+    if missed is not None and (flat := _first_flat(ordered, missed, uses)):
+        return _stays(kind, flat, ordered[-1].level, uses)
     return _nothing(kind, missed, reported, uses)
 
 
@@ -196,18 +196,18 @@ def _is_bounded(use: ResourceUse, middle: float) -> bool:
 
 
 def _exhausted(kind: Kind, use: ResourceUse, level: float, uses: Sequence[ResourceUse]) -> BentEntry:
-    where = level_text(kind, level)
+    at_level = level_text(kind, level)
     share = units.plain_percent(min(1.0, use.shares[level]), decimals=0)
     amount = _amount(use.used[level], use.unit)
     if use.is_cpu:
         of = f"{amount} of {_amount(use.limit, use.unit)} {'core' if use.limit == 1.0 else 'cores'}"
-        text = f"{use.label} reached {of} from {where} on"
+        text = f"{use.label} reached {of} from {at_level} on"
     elif use.unit == "fraction":
-        text = f"{use.label} was busy {share} of the time from {where} on"
+        text = f"{use.label} was busy {share} of the time from {at_level} on"
     elif use.unit == "cores":
-        text = f"{use.label} ran {share} of the time, on one core, from {where} on"
+        text = f"{use.label} ran {share} of the time, on one core, from {at_level} on"
     else:
-        text = f"{use.label} was full ({amount} of {_amount(use.limit, use.unit)}) from {where} on"
+        text = f"{use.label} was full ({amount} of {_amount(use.limit, use.unit)}) from {at_level} on"
     return _bent(kind, "exhausted", use, level, text + _beside(use, level, uses))
 
 
@@ -284,7 +284,8 @@ def _clean(steps: Iterable[StepEntry]) -> dict[float, list[StepEntry]]:
     for step in steps:
         by_level.setdefault(step.level, []).append(step)
     return {
-        level: [step for step in here if step.reason != "waited"] or here for level, here in sorted(by_level.items())
+        level: [step for step in level_steps if step.reason != "waited"] or level_steps
+        for level, level_steps in sorted(by_level.items())
     }
 
 
@@ -300,11 +301,11 @@ def _use_of(resource: ResourceEntry, chosen: Mapping[float, Sequence[StepEntry]]
     uses = {use.step: use for use in resource.uses}
     used, shares, limit = {}, {}, None
     for level, steps in chosen.items():
-        here = [uses[step.number] for step in steps if step.number in uses]
-        if here:
-            used[level] = median(use.mean for use in here)
-            limit = next((use.limit for use in here if use.limit is not None), limit)
-        if reported := [use.share for use in here if use.share is not None]:
+        readings = [uses[step.number] for step in steps if step.number in uses]
+        if readings:
+            used[level] = median(use.mean for use in readings)
+            limit = next((use.limit for use in readings if use.limit is not None), limit)
+        if reported := [use.share for use in readings if use.share is not None]:
             shares[level] = median(reported)
     highest = max((use.highest for use in resource.uses), default=0.0)
     return ResourceUse(resource.label, resource.unit, resource.sort, used, shares, limit, resource.is_cpu, highest)

@@ -70,23 +70,23 @@ def _of_memory(step: Step, sla: Sla, memory: Readings) -> Drift | None:
     begin_ns = step.result.started_ns + step.result.warm_up_s * _NS
     stretch_ns = step.result.window_s * _NS / STRETCHES
     stretches = [(begin_ns + number * stretch_ns, begin_ns + (number + 1) * stretch_ns) for number in range(STRETCHES)]
-    known = [value for stretch in stretches if (value := memory.mean(*stretch)) is not None]
-    if not known:
+    readings = [value for stretch in stretches if (value := memory.mean(*stretch)) is not None]
+    if not readings:
         return None
-    trend = trend_of(known) if len(known) == STRETCHES else None
+    trend = trend_of(readings) if len(readings) == STRETCHES else None
     return _relative(Drifting.MEMORY, step, trend, sla.memory_drift_share)
 
 
 def _of_step(step: Step, sla: Sla) -> Iterator[Drift]:
     series = step.result.series
     stretches = _stretches(step)
-    for what, column in ((Drifting.P50, series.p50_s), (Drifting.P99, series.p99_s)):
-        known = [[value for at in places if (value := column[at]) is not None] for places in stretches]
-        trend = trend_of([median(values) for values in known]) if all(known) else None
-        yield _relative(what, step, trend, sla.drift_share)
-    asked = [sum(series.ok[at] + series.failed[at] for at in places) for places in stretches]
+    for drifting, column in ((Drifting.P50, series.p50_s), (Drifting.P99, series.p99_s)):
+        readings = [[value for at in places if (value := column[at]) is not None] for places in stretches]
+        trend = trend_of([median(values) for values in readings]) if all(readings) else None
+        yield _relative(drifting, step, trend, sla.drift_share)
+    counts = [sum(series.ok[at] + series.failed[at] for at in places) for places in stretches]
     failed = [sum(series.failed[at] for at in places) for places in stretches]
-    shares = [item / whole for item, whole in zip(failed, asked, strict=True) if whole]
+    shares = [item / whole for item, whole in zip(failed, counts, strict=True) if whole]
     trend = trend_of(shares) if len(shares) == len(stretches) else None
     limit = None if sla.drift_share is None else sla.error_share
     yield _drift(Drifting.ERRORS, step, trend, 1.0, limit)

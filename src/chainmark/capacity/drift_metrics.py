@@ -31,12 +31,14 @@ def with_drifts(catalogue: Catalogue, endpoint_results: Iterable[EndpointResult]
     """
     populations, metrics = [], []
     for endpoint in endpoint_results:
-        for level, whats in _measured(drifts[endpoint.endpoint.id]).items():
+        for level, limits in _measured(drifts[endpoint.endpoint.id]).items():
             name = _population_id(endpoint.endpoint.id, level)
             populations.append(
                 Population(id=name, label=f"soaks of {endpoint.endpoint.label} at {level}", keys=[ATTEMPT])
             )
-            metrics += [_metric(endpoint.endpoint, level, what, is_limited=limited) for what, limited in whats.items()]
+            metrics += [
+                _metric(endpoint.endpoint, level, drifting, is_limited=limited) for drifting, limited in limits.items()
+            ]
     return catalogue.model_copy(
         update={
             "populations": [*catalogue.populations, *populations],
@@ -50,13 +52,13 @@ def drift_samples(endpoint_results: Iterable[EndpointResult], drifts: Drifts) ->
     samples = {}
     for endpoint in endpoint_results:
         own = drifts[endpoint.endpoint.id]
-        for level, whats in _measured(own).items():
+        for level, limits in _measured(own).items():
             rows: dict[int, dict[str, float | None]] = {}
             for drift in own:
                 if drift.level == level:
                     row = rows.setdefault(drift.started_ns, {ATTEMPT: len(rows) + 1})
                     row[_metric_id(endpoint.endpoint.id, level, drift.what)] = _value(drift)
-            columns = {_metric_id(endpoint.endpoint.id, level, what): pl.Float64 for what in whats}
+            columns = {_metric_id(endpoint.endpoint.id, level, drifting): pl.Float64 for drifting in limits}
             schema: dict[str, Any] = {ATTEMPT: pl.Int64, **columns}
             samples[_population_id(endpoint.endpoint.id, level)] = pl.DataFrame(list(rows.values()), schema=schema)
     return samples

@@ -61,8 +61,8 @@ def centiles_of_due(step: StepFigures, conditions: Sequence[ConditionEntry]) -> 
 def _of_due(step: StepFigures, fraction: float, found_s: float | None) -> Centile:
     if found_s is None or not has_upper_bound(step.due, fraction):
         return _NOT_ESTIMABLE
-    asked = step.due - step.closed_idle
-    if asked - step.ok > (1.0 - fraction) * asked:
+    counted = step.due - step.closed_idle
+    if counted - step.ok > (1.0 - fraction) * counted:
         return _NEVER_ANSWERED
     return Centile(value_s=found_s)
 

@@ -86,9 +86,9 @@ def main() -> None:
     """Answer every line with one line until the client has gone."""
     generator = Generator()
     for line in sys.stdin:
-        asked = json.loads(line)
-        reply = replied(generator, asked["command"], asked["argument"])
-        sys.stdout.write(json.dumps({"number": asked["number"], **reply}) + "\n")
+        command = json.loads(line)
+        reply = replied(generator, command["command"], command["argument"])
+        sys.stdout.write(json.dumps({"number": command["number"], **reply}) + "\n")
         sys.stdout.flush()
 
 

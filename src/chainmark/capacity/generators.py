@@ -292,11 +292,11 @@ class _ManyEngines:
         exchanges: list[tuple[int, int]] = []
         for _ in range(_EXCHANGES):
             sent = time.time_ns()
-            there = self._ask(index, "time")
+            remote = self._ask(index, "time")
             received = time.time_ns()
-            if there is None:
+            if remote is None:
                 return 0
-            exchanges.append((received - sent, there - (sent + received) // 2))
+            exchanges.append((received - sent, remote - (sent + received) // 2))
         return min(exchanges)[1]
 
     def _look(self) -> None:
@@ -340,8 +340,8 @@ class _ManyEngines:
         """Wait for the end and return the measurements of all of them."""
         while self.running():
             time.sleep(_LOOK_EVERY_S)
-        made = [self._ask(index, "finish") for index in range(len(self._places))]
-        outcomes = [text or self._of_lost(index) for index, text in enumerate(made)]
+        parts = [self._ask(index, "finish") for index in range(len(self._places))]
+        outcomes = [text or self._of_lost(index) for index, text in enumerate(parts)]
         return _native.merge_http_loads(self._order_json, self._begin_ns, outcomes)
 
     def _of_lost(self, index: int) -> str:

@@ -166,9 +166,9 @@ def capacity_metric(endpoint_id: str, label: str, kind: LevelKind, order: int) -
 
 
 def _course_population(endpoint: Endpoint, course: Course) -> Population:
-    what = "ramps" if isinstance(course, Ramp) else "spikes"
+    noun = "ramps" if isinstance(course, Ramp) else "spikes"
     id_ = course_id(endpoint.id, course)
-    return Population(id=id_, label=f"{what} of {endpoint.label} {_course_words(course)}", keys=[ATTEMPT])
+    return Population(id=id_, label=f"{noun} of {endpoint.label} {_course_words(course)}", keys=[ATTEMPT])
 
 
 def _course_words(course: Course) -> str:

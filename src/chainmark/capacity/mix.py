@@ -40,10 +40,10 @@ def mixed(endpoints: Sequence[Endpoint], weights: Mapping[str, float], agreement
         UsageError: a weight names an unknown endpoint.
     """
     by_id = {endpoint.id: endpoint for endpoint in endpoints}
-    stranger = next((name for name in weights if name not in by_id), None)
-    if stranger is not None:
+    unknown = next((name for name in weights if name not in by_id), None)
+    if unknown is not None:
         raise UsageError(
-            f"the mix contains `{stranger}`, which is not an endpoint of this test",
+            f"the mix contains `{unknown}`, which is not an endpoint of this test",
             f"endpoints: {', '.join(sorted(by_id))}",
         )
     chosen = [by_id[name] for name in weights]
@@ -107,20 +107,20 @@ def learnt(path: Path, endpoints: Sequence[Endpoint]) -> Learnt:
     Raises:
         UsageError: it cannot be read, or has no request to any of them.
     """
-    known = _by_path(endpoints)
+    endpoint_of = _by_path(endpoints)
     counts: Counter[str] = Counter()
     others: Counter[str] = Counter()
     unread = 0
     try:
         with _opened(path) as file:
             for line in filter(str.strip, file):
-                asked = _asked(line)
-                if asked is None:
+                request = _asked(line)
+                if request is None:
                     unread += 1
-                elif (id_ := known(*asked)) is not None:
+                elif (id_ := endpoint_of(*request)) is not None:
                     counts[id_] += 1
                 else:
-                    others[f"{asked[0]} {_bare(asked[1])}"] += 1
+                    others[f"{request[0]} {_bare(request[1])}"] += 1
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise UsageError(f"the access log {path} cannot be read: {error}", "text or gzip, in UTF-8") from error
     if not counts:
@@ -182,7 +182,14 @@ def _by_path(endpoints: Sequence[Endpoint]) -> Callable[[str, str], str | None]:
         for form in (path, _bare(path)):
             if (id_ := exact.get((method, form))) is not None:
                 return id_
-        return next((id_ for asked, form, id_ in templates if asked == method and form.fullmatch(_bare(path))), None)
+        return next(
+            (
+                id_
+                for template_method, form, id_ in templates
+                if template_method == method and form.fullmatch(_bare(path))
+            ),
+            None,
+        )
 
     return known
 

@@ -251,8 +251,8 @@ class StepRequest:
 
     def _mode(self) -> dict[str, Any]:
         if self.level.kind is LevelKind.CLIENTS:
-            thinks = {"think_s": self.think_s} if self.think_s else {}
-            return {"closed": {"clients": round(self.level.value), **thinks}}
+            options = {"think_s": self.think_s} if self.think_s else {}
+            return {"closed": {"clients": round(self.level.value), **options}}
         return {
             "open": {
                 "rate_per_s": self.level.value,
@@ -277,12 +277,12 @@ class StepResult(Finished):
             EnvironmentFailure: its sums do not add up.
             InternalError: it holds other figures than :class:`.measured.Finished`.
         """
-        asked = {"endpoint": order.endpoint.id, "level": order.level, "warm_up_s": order.warm_up_s}
+        request = {"endpoint": order.endpoint.id, "level": order.level, "warm_up_s": order.warm_up_s}
         # A server may repeat parts of the request in its errors.
         repeated = ("classes", "warm_up_classes", "server")
         reported = {key: order.target.access.hide_in(finished[key]) for key in repeated}
         try:
-            result = cls.model_validate({**finished, **reported, **asked})
+            result = cls.model_validate({**finished, **reported, **request})
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"])
@@ -291,11 +291,11 @@ class StepResult(Finished):
         return result
 
     def _check(self) -> None:
-        for books, errors in ((self.books, self.errors), (self.warm_up, self.warm_up_errors)):
+        for counts, errors in ((self.books, self.errors), (self.warm_up, self.warm_up_errors)):
             classed = sum(error.count for error in errors)
-            if classed != books.failed:
+            if classed != counts.failed:
                 raise EnvironmentFailure(
-                    f"the load engine classed {classed} of {books.failed} failed requests at {self.level}"
+                    f"the load engine classed {classed} of {counts.failed} failed requests at {self.level}"
                 )
         if self.latency.n != self.books.ok:
             raise EnvironmentFailure(
@@ -422,7 +422,7 @@ class Waits:
             (self.server, "the server's processes"),
             (self.stolen, "the whole machine, by its hypervisor"),
         ]
-        return max(((share, whose) for share, whose in messages if share is not None), default=None)
+        return max(((share, waiting) for share, waiting in messages if share is not None), default=None)
 
 
 @dataclass(frozen=True)

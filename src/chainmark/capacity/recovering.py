@@ -90,16 +90,16 @@ def result_of(step: CourseStep, sla: Sla) -> CourseResult:
 
 def _spike(course: Spike, step: Step, sla: Sla) -> CourseResult:
     limit_s = course.after_s if sla.recovery_s is None else sla.recovery_s
-    requests, why = _requests(step)
+    requests, reason = _requests(step)
     before = requests.between(0.0, course.before_s)
     after = requests.between(course.over_s, course.length_s)
-    if not why and min(len(before), len(after)) < WINDOW:
+    if not reason and min(len(before), len(after)) < WINDOW:
         fewest = units.plural(min(len(before), len(after)), "request")
-        why = f"a p99 needs {WINDOW} requests before the spike and after it, and there were {fewest}"
-    p99s = None if why else _p99_with_limits(before)
+        reason = f"a p99 needs {WINDOW} requests before the spike and after it, and there were {fewest}"
+    p99s = None if reason else _p99_with_limits(before)
     if p99s is None:
-        why = why or "more than 1 % of the requests failed before the spike"
-        return CourseResult("s", None, None, None, limit_s, StepOutcome.INCONCLUSIVE, note=why)
+        reason = reason or "more than 1 % of the requests failed before the spike"
+        return CourseResult("s", None, None, None, limit_s, StepOutcome.INCONCLUSIVE, note=reason)
     p99_s, least_s, most_s = p99s
     # A higher limit is reached earlier.
     measured, low, high = (
@@ -152,11 +152,11 @@ def _p99_with_limits(requests: _Requests) -> tuple[float, float, float] | None:
 
 def _ramp(course: Ramp, step: Step, sla: Sla) -> CourseResult:
     unit = LEVEL_UNITS[course.kind.value]
-    requests, why = _requests(step)
-    if not why and len(requests) < WINDOW:
-        why = f"a p99 needs {WINDOW} requests, and there were {len(requests)}"
-    if why:
-        return CourseResult(unit, None, None, None, course.last, StepOutcome.INCONCLUSIVE, note=why)
+    requests, reason = _requests(step)
+    if not reason and len(requests) < WINDOW:
+        reason = f"a p99 needs {WINDOW} requests, and there were {len(requests)}"
+    if reason:
+        return CourseResult(unit, None, None, None, course.last, StepOutcome.INCONCLUSIVE, note=reason)
     slow = requests.failed | (requests.latency_s > sla.p99_s)
     # A response in time may still be an error.
     looks = len(requests) - WINDOW + 1
@@ -195,10 +195,10 @@ def _requests(step: Step) -> tuple[_Requests, str]:
     if records is None or step.result.records_left_out:
         return _Requests(none, none, none.astype(bool)), "there were more requests than `fixed.records`"
     classes = np.frombuffer(records.classes, dtype="u1")
-    asked = classes != RECORD_CLASSES.index(IDLE_CLOSE)
-    due_s = np.frombuffer(records.due_ns, dtype="<i8")[asked] / _NS - step.result.warm_up_s
-    latency_s = np.frombuffer(records.latency_ns, dtype="<i8")[asked] / _NS
-    requests = _Requests(due_s, latency_s, classes[asked] != RECORD_CLASSES.index(RIGHT))
+    counted = classes != RECORD_CLASSES.index(IDLE_CLOSE)
+    due_s = np.frombuffer(records.due_ns, dtype="<i8")[counted] / _NS - step.result.warm_up_s
+    latency_s = np.frombuffer(records.latency_ns, dtype="<i8")[counted] / _NS
+    requests = _Requests(due_s, latency_s, classes[counted] != RECORD_CLASSES.index(RIGHT))
     if step.partial:
         return requests, "it was interrupted"
     if step.waited:

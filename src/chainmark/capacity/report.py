@@ -126,12 +126,12 @@ def recovery_notes(looks: HealthProbes) -> list[str]:
     """A sentence for each wait between steps without recovery."""
     notes = []
     for endpoint in looks.unrecovered:
-        seen = "most requests of one client failed"
+        last_value = "most requests of one client failed"
         if endpoint.p50_s is not None:
-            seen = f"the median at one client was {units.quantity(endpoint.p50_s, 's')}"
+            last_value = f"the median at one client was {units.quantity(endpoint.p50_s, 's')}"
         notes.append(
             f"the server had not recovered {units.duration(endpoint.waited_s)} after a step at {endpoint.level}: "
-            f"{seen}, {units.quantity(endpoint.reference_s, 's')} before"
+            f"{last_value}, {units.quantity(endpoint.reference_s, 's')} before"
         )
     return notes
 
@@ -236,15 +236,15 @@ def _part(part: MixPart, figures: PartFigures, step: Step) -> PartEntry:
         ),
         None,
     )
-    books, latency = figures.books, figures.latency
+    counts, latency = figures.books, figures.latency
     return PartEntry(
         id=part.id,
         label=part.label,
-        share=books.due / step.result.books.due if step.result.books.due else None,
-        due=books.due,
-        ok=books.ok,
-        failed=books.failed,
-        unsent=books.unsent,
+        share=counts.due / step.result.books.due if step.result.books.due else None,
+        due=counts.due,
+        ok=counts.ok,
+        failed=counts.failed,
+        unsent=counts.unsent,
         p50_s=latency.p50_s,
         p95_s=latency.p95_s,
         p99_s=next(limit.measured for limit in limits if limit.name is StepCondition.P99),

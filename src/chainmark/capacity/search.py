@@ -175,9 +175,9 @@ def search(measure: Measure, plan: SearchPlan, done: Iterable[Step] = ()) -> Sea
         try:
             steps.append(measure(ask))
         except Interrupted as interrupted:
-            retained = [*steps, interrupted.step] if interrupted.step else steps
+            measured = [*steps, interrupted.step] if interrupted.step else steps
             ended_by = StoppedBy.GONE if interrupted.gone else StoppedBy.INTERRUPTED
-            return replace(answer(retained, plan, ended_by), gone=interrupted.gone)
+            return replace(answer(measured, plan, ended_by), gone=interrupted.gone)
     stopped = None if next_ask(steps, plan) is None else StoppedBy.BUDGET
     return answer(steps, plan, stopped)
 
@@ -192,12 +192,12 @@ def next_ask(steps: Sequence[Step], plan: SearchPlan) -> Ask | None:
     if deciding and deciding[-1].waited:
         # The machine is busy: nothing can be learnt about the server now.
         return None
-    votes = _Votes(whole)
-    wanted = _next_level(votes, plan)
-    if wanted is None:
+    decisions = _Votes(whole)
+    next_level = _next_level(decisions, plan)
+    if next_level is None:
         return None
-    level, phase = wanted
-    return Ask(level, phase, lengthened=votes.needed_length(level))
+    level, phase = next_level
+    return Ask(level, phase, lengthened=decisions.needed_length(level))
 
 
 def _next_level(votes: _Votes, plan: SearchPlan) -> tuple[LoadLevel, Phase] | None:
@@ -269,8 +269,8 @@ class _Votes:
 
     def passes(self, level: LoadLevel) -> bool:
         """The outcome of most measurements; that of the first while they are balanced."""
-        said = [step.leaning is StepOutcome.PASS for step in self.by_level[level]]
-        return said[0] if said.count(True) * 2 == len(said) else said.count(True) * 2 > len(said)
+        passed = [step.leaning is StepOutcome.PASS for step in self.by_level[level]]
+        return passed[0] if passed.count(True) * 2 == len(passed) else passed.count(True) * 2 > len(passed)
 
     def bracket(self) -> tuple[LoadLevel | None, LoadLevel | None]:
         """The lowest level that does not pass, and the highest below it that does."""
@@ -334,14 +334,14 @@ def answer(steps: Sequence[Step], plan: SearchPlan, ended_by: StoppedBy | None =
         plan: their plan.
         ended_by: why the search ended early, if it did.
     """
-    votes = _Votes(steps)
-    best, worst = votes.bracket()
-    first_fail = votes.median(worst) if worst is not None else None
+    decisions = _Votes(steps)
+    best, worst = decisions.bracket()
+    first_fail = decisions.median(worst) if worst is not None else None
     stopped_by = ended_by or _stopped_by(best, first_fail)
-    low, high = votes.clear()
-    confirmations = tuple(votes.confirmation(level) for level in (best, worst) if level is not None)
-    best_pass = votes.median(best) if best is not None else None
-    contested = votes.contested(best) if best is not None else None
+    low, high = decisions.clear()
+    confirmations = tuple(decisions.confirmation(level) for level in (best, worst) if level is not None)
+    best_pass = decisions.median(best) if best is not None else None
+    contested = decisions.contested(best) if best is not None else None
     if best is not None:
         capacity: float | None = best.value
     else:

@@ -84,5 +84,5 @@ def _usage_error(model: type[BaseModel], error: ValidationError) -> UsageError:
     (key,) = first["loc"]
     if first["type"] == "extra_forbidden":
         return UsageError(f"`{key}` is not a limit of an SLA", f"limits: {', '.join(model.model_fields)}")
-    wanted = first["msg"].replace("Input should", "it should")
-    return UsageError(f"the SLA's `{key}` is {first['input']!r}, but {wanted}")
+    message = first["msg"].replace("Input should", "it should")
+    return UsageError(f"the SLA's `{key}` is {first['input']!r}, but {message}")

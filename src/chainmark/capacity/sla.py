@@ -190,9 +190,9 @@ def _waited(waits: Waits | None) -> tuple[ConditionResult, ...]:
     if worst is None:
         note = "this kernel does not tell"
         return (ConditionResult(StepCondition.WAITED, None, WAITED_SHARE, StepOutcome.PASS, met=True, note=note),)
-    share, whose = worst
+    share, waiting = worst
     met = share <= WAITED_SHARE
-    note = f"share of the time in which they wanted to run: {whose}"
+    note = f"share of the time in which they wanted to run: {waiting}"
     outcome = StepOutcome.PASS if met else StepOutcome.FAIL
     return (ConditionResult(StepCondition.WAITED, share, WAITED_SHARE, outcome, met=met, note=note),)
 
@@ -252,20 +252,20 @@ def _centile(evidence: _Evidence, name: StepCondition, fraction: float, limit_s:
 
 def _centile_value(evidence: _Evidence, fraction: float) -> tuple[float | None, str]:
     """The centile of all due requests, with failures slower than any response."""
-    ok, asked = evidence.books.ok, evidence.asked
-    if not has_upper_bound(asked, fraction):
-        return None, f"not estimable from {asked} requests"
-    within = fraction * asked
+    ok, counted = evidence.books.ok, evidence.asked
+    if not has_upper_bound(counted, fraction):
+        return None, f"not estimable from {counted} requests"
+    within = fraction * counted
     if within > ok:
-        return None, f"{evidence.never_answered} of {asked} requests were never answered rightly"
+        return None, f"{evidence.never_answered} of {counted} requests were never answered rightly"
     return evidence.latency.quantile(within / ok), ""
 
 
 def _errors(evidence: _Evidence) -> ConditionResult:
     """Counts only requests that reached the server: the others already count as slow and as not achieved."""
-    books, limit = evidence.books, evidence.sla.error_share
-    failed = books.failed - evidence.not_asked - evidence.closed_idle
-    sent = books.ok + failed
+    counts, limit = evidence.books, evidence.sla.error_share
+    failed = counts.failed - evidence.not_asked - evidence.closed_idle
+    sent = counts.ok + failed
     low, high = share_interval(failed, sent)
     share = failed / sent if sent else None
     # Zero errors are no evidence against the server, however strict the limit.
@@ -314,9 +314,9 @@ def _queue_noise(result: StepResult) -> float:
 
 
 def _samples(evidence: _Evidence) -> ConditionResult:
-    due, wanted = evidence.result.books.due, evidence.sla.min_requests
-    outcome = StepOutcome.PASS if due >= wanted else StepOutcome.INCONCLUSIVE
-    return ConditionResult(StepCondition.SAMPLES, float(due), float(wanted), outcome, met=True)
+    due, required = evidence.result.books.due, evidence.sla.min_requests
+    outcome = StepOutcome.PASS if due >= required else StepOutcome.INCONCLUSIVE
+    return ConditionResult(StepCondition.SAMPLES, float(due), float(required), outcome, met=True)
 
 
 def _generator(evidence: _Evidence) -> ConditionResult:

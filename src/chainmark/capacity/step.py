@@ -163,9 +163,9 @@ def _watch(
         if presence and presence.is_lost(parsed):
             engine.stop()
             presence = None
-        said = f"{parsed['phase']}, {units.count(parsed['ok'])} answered"
+        text = f"{parsed['phase']}, {units.count(parsed['ok'])} answered"
         failed = f", {units.count(parsed['failed'])} failed" if parsed["failed"] else ""
-        progress.update(min(1.0, parsed["elapsed_s"] / parsed["planned_s"]), said + failed)
+        progress.update(min(1.0, parsed["elapsed_s"] / parsed["planned_s"]), text + failed)
         pause(_LOOK_EVERY_S)
 
 
@@ -297,8 +297,8 @@ class StepRunner:
         waiting.until_back(self.looks, level)
 
     def _report_progress(self, fraction: float, p50_s: float | None) -> None:
-        seen = "not answered" if p50_s is None else units.duration(p50_s)
-        self.progress.update(fraction, f"{seen} at one client")
+        latency = "not answered" if p50_s is None else units.duration(p50_s)
+        self.progress.update(fraction, f"{latency} at one client")
 
     def _look(self, longest_s: float) -> float | None:
         """Send requests with one client, always the same ones first; the median, None if most failed.

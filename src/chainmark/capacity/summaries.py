@@ -76,9 +76,9 @@ def failures_of(endpoint: EndpointEntry) -> list[Failures]:
     for step in endpoint.steps:
         for entry in step.errors:
             key = (entry.kind, entry.status, tuple(sorted(entry.told.items())), entry.detail)
-            known = all_failures.setdefault(key, Failures(entry, step))
-            known.count += entry.count
-            known.steps += 1
+            failures_of_key = all_failures.setdefault(key, Failures(entry, step))
+            failures_of_key.count += entry.count
+            failures_of_key.steps += 1
     return sorted(all_failures.values(), key=lambda failures: -failures.count)
 
 
@@ -152,16 +152,16 @@ def _bin(step: StepEntry, begin: float, end: float, seconds: Sequence[SecondEntr
     }
     failed: Counter[str] = Counter()
     for second in seconds:
-        known = {kind: count for kind, count in second.errors.items() if count > 0}
-        failed.update(known)
-        failed["failed"] += max(0, second.failed - sum(known.values()))
+        errors = {kind: count for kind, count in second.errors.items() if count > 0}
+        failed.update(errors)
+        failed["failed"] += max(0, second.failed - sum(errors.values()))
     reported = {name: value for name, value in together.items() if value is not None and value > 0.0}
     lost = {
         "generator": _over([item.generator_lost_share for item in seconds], max),
         "server": _over([item.server_lost_share for item in seconds], max),
         "stolen": _over([item.stolen_share for item in seconds], max),
     }
-    known_lost = {whose: share for whose, share in lost.items() if share is not None}
+    known_lost = {waiting: share for waiting, share in lost.items() if share is not None}
     return Bin(step, begin, end, reported, dict(sorted((+failed).items())), known_lost)
 
 

@@ -192,8 +192,8 @@ def _endpoint_of(endpoint: Endpoint, request: int) -> str:
 
 
 def _asked(endpoint: Endpoint, request: int) -> str:
-    asked = endpoint.requests[request]
-    return f"{asked.method} {asked.path}"
+    request_ = endpoint.requests[request]
+    return f"{request_.method} {request_.path}"
 
 
 def samples_of(endpoint_results: Sequence[EndpointResult]) -> dict[str, pl.DataFrame]:
@@ -225,12 +225,12 @@ def _course_samples(endpoint_result: EndpointResult, course: Course) -> pl.DataF
         result = result_of(item, endpoint_result.agreement)
         if item.course != course or result.note:
             continue
-        books = item.step.result.books
-        failed = books.failed - item.step.result.closed_idle
+        counts = item.step.result.books
+        failed = counts.failed - item.step.result.closed_idle
         # A server that had not recovered, or an SLA that was never missed, counts with the end.
         end = course.last if isinstance(course, Ramp) else course.after_s
         value = end if result.measured is None else result.measured
-        rows.append({ATTEMPT: len(rows) + 1, measured: value, f"{name}_{FAILED}": failed / max(1, books.ok + failed)})
+        rows.append({ATTEMPT: len(rows) + 1, measured: value, f"{name}_{FAILED}": failed / max(1, counts.ok + failed)})
     return pl.DataFrame(rows, schema={ATTEMPT: pl.Int64, measured: pl.Float64, f"{name}_{FAILED}": pl.Float64})
 
 
@@ -277,6 +277,6 @@ def _records(
     latency_s = np.where(right, latency_s, np.nan)
     order = np.argsort(due_s, kind="stable")
     if places is not None:
-        asked = np.frombuffer(records.request, dtype="<u4")[order]
-        order = order[(asked >= places.start) & (asked < places.stop)]
+        indices = np.frombuffer(records.request, dtype="<u4")[order]
+        order = order[(indices >= places.start) & (indices < places.stop)]
     return due_s[order], latency_s[order], failed[order].astype(np.float64)

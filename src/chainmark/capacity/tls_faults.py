@@ -42,8 +42,8 @@ def tls_fault(error: OSError, host: str) -> Reason:
         host: the host that the certificate must name.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
-        what, hint = _certificate_fault(error, host)
-        return f"its certificate {what}", hint
+        fault, hint = _certificate_fault(error, host)
+        return f"its certificate {fault}", hint
     if isinstance(error, TimeoutError):
         return "the TLS handshake did not end in time", "does the server want `http://`?"
     reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
@@ -51,9 +51,9 @@ def tls_fault(error: OSError, host: str) -> Reason:
         return _WANTS_CLIENT
     if not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLEOFError) or "HANDSHAKE_FAILURE" in reason:
         return _ENDED
-    said = reason.replace("_", " ").lower() or str(error)
-    why = "what it answers is no TLS" if reason in _NO_TLS else f"the TLS handshake failed ({said})"
-    return why, "does the server want `http://`?"
+    detail = reason.replace("_", " ").lower() or str(error)
+    reason_text = "what it answers is no TLS" if reason in _NO_TLS else f"the TLS handshake failed ({detail})"
+    return reason_text, "does the server want `http://`?"
 
 
 def _certificate_fault(error: ssl.SSLCertVerificationError, host: str) -> Reason:

@@ -137,8 +137,8 @@ def _of_target(report: LoadReport, number: int) -> Iterator[Ruling]:
             yield Ruling(number, target.name, endpoint.id, endpoint.label, capacity.kind, wanted, *ruled)
         if not endpoint.capacities and (endpoint.steps or not endpoint.courses):
             yield Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *_by_steps(endpoint))
-        elif hindered := _hindered([step for step in endpoint.steps if step.phase == "fixed"]):
-            yield Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *hindered, is_of_levels=True)
+        elif waited := _hindered([step for step in endpoint.steps if step.phase == "fixed"]):
+            yield Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *waited, is_of_levels=True)
         if drifted := _drifted(endpoint):
             known = Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *drifted)
             yield replace(known, is_of_levels=True, is_of_drift=True)
@@ -187,9 +187,9 @@ def _of_course(runs: Sequence[CourseEntry]) -> tuple[Verdict, str]:
     """The outcome of all runs of a ramp or a spike; one that shows nothing about the server decides only if all do."""
     measured = [run for run in runs if not run.note]
     if not measured:
-        hindered = _hindered([run.step for run in runs])
+        waited = _hindered([run.step for run in runs])
         partial = Verdict.PARTIAL if runs[-1].step.partial else Verdict.INCONCLUSIVE
-        return hindered or (partial, runs[-1].note)
+        return waited or (partial, runs[-1].note)
     said_of = ", ".join(dict.fromkeys(map(measured_text, measured)))
     outcomes = {course.outcome for course in measured}
     outcome = "fail" if "fail" in outcomes else "inconclusive" if "inconclusive" in outcomes else "pass"
@@ -210,8 +210,8 @@ def drift_text(drift_entry: DriftEntry) -> str:
 def _not_measured(report: LoadReport, number: int, key: str) -> Ruling:
     """The ruling on a required capacity without a result."""
     target, wanted = report.targets[number], report.required[key]
-    id_, _, asked = key.rpartition(".")
-    kind: Kind = "rate" if asked == "rate" else "clients"
+    id_, _, kind_name = key.rpartition(".")
+    kind: Kind = "rate" if kind_name == "rate" else "clients"
     label = next((endpoint.label for endpoint in target.endpoints if endpoint.id == id_), id_)
     reason = f"{level_text(kind, wanted)} required, but it was not measured"
     if id_ in target.skipped:

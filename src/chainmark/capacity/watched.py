@@ -73,9 +73,9 @@ def source_entries(watched: Watched) -> list[SourceEntry]:
 def with_watched(entry: EndpointEntry, endpoint_result: EndpointResult, watched: Watched) -> EndpointEntry:
     """An endpoint with the server's resource use meanwhile, and the bottleneck."""
     steps = endpoint_result.level_steps()
-    known = [item for resource in watched.resources if (item := _resource(resource, steps, entry)).uses]
-    limited = [resource for resource in known if _is_telling(resource)]
-    others = sorted((resource for resource in known if not _is_telling(resource)), key=_change, reverse=True)
+    used = [item for resource in watched.resources if (item := _resource(resource, steps, entry)).uses]
+    limited = [resource for resource in used if _is_telling(resource)]
+    others = sorted((resource for resource in used if not _is_telling(resource)), key=_change, reverse=True)
     resources = [*limited, *others[:MOST_WITHOUT_LIMIT]]
     return entry.model_copy(
         update={

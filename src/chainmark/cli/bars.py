@@ -56,8 +56,8 @@ class TerminalProgress:
     def end(self, run: SealedRun) -> None:
         """Report the status of a run."""
         failed = run.manifest.deciding_gates
-        how = run.manifest.status.value
-        reported = how if not failed else f"{how}: {failed[0].label}: {failed[0].measured} ({failed[0].limit})"
+        status = run.manifest.status.value
+        reported = status if not failed else f"{status}: {failed[0].label}: {failed[0].measured} ({failed[0].limit})"
         name, place = run.manifest.profile_name, run.manifest.experiment
         heading = self._headings.pop((name, place.side, place.repetition, place.position), "") if place else ""
         mark = (" ✓ " if not failed else " ✗ ", "green" if not failed else "red")

@@ -249,9 +249,9 @@ class Output:
 
     def _write(self, document: cm.Document) -> list[Path]:
         """Write the requested files, a PDF after everything else; the written paths."""
-        wanted = {".html": self.html, ".pdf": self.pdf, ".md": self.markdown, ".xml": self.junit}
-        wanted[".json"] = self.json_file
-        paths = {suffix: path for suffix, path in wanted.items() if path is not None}
+        outputs = {".html": self.html, ".pdf": self.pdf, ".md": self.markdown, ".xml": self.junit}
+        outputs[".json"] = self.json_file
+        paths = {suffix: path for suffix, path in outputs.items() if path is not None}
         document.write_all({suffix: path for suffix, path in paths.items() if suffix != ".pdf"})
         if self.pdf:
             last_step.set(document.paper(), self.pdf)

@@ -110,7 +110,7 @@ def ingest(
                 "`--follow` does not accept other import options", "import the log afterwards with those options"
             )
         shown = FollowedRows(as_json)
-        made = cm.follow(
+        imports = cm.follow(
             system,
             source,
             lasts=lasts,
@@ -120,7 +120,7 @@ def ingest(
             genesis=genesis,
             keep_events=keep_events,
         )
-        finish(made, as_json)
+        finish(imports, as_json)
         return
     if lasts is not None:
         raise UsageError("`--for` requires `--follow`", "add `--follow`")
@@ -128,7 +128,7 @@ def ingest(
         # Polars reads them when it is loaded, which no import above does: its workers, and those that read files.
         os.environ["POLARS_MAX_THREADS"] = os.environ["POLARS_ASYNC_THREAD_COUNT"] = str(threads)
     with progress() as listener:
-        made = cm.ingest(
+        imports = cm.ingest(
             system,
             source,
             version=version,
@@ -147,7 +147,7 @@ def ingest(
             on=on,
             progress=listener,
         )
-    finish(made, as_json)
+    finish(imports, as_json)
 
 
 def finish(made: Sequence[cm.Run], as_json: bool) -> None:

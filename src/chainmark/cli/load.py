@@ -153,7 +153,7 @@ def load(
         missing = "PROFILE" if not profile else "--target"
         raise UsageError(f"`{missing}` is missing", "as in `chainmark load PROFILE --target http://127.0.0.1:8082`")
     with progress(expose, no_wait=no_wait) as listener:
-        made = cm.load(
+        result = cm.load(
             profile,
             targets,
             version=version,
@@ -170,21 +170,21 @@ def load(
             seed=seed,
             progress=listener,
         )
-    output.present_all([*made.documents, *made.comparisons])
-    for run in made.runs:
+    output.present_all([*result.documents, *result.comparisons])
+    for run in result.runs:
         say(f"run     {run.id}")
         for warning in run.manifest.warnings:
             say(f"warning {warning}")
     if write_require is not None:
-        _write_requirements(made, write_require)
-    if made.gone:
-        say(f"error: {made.gone}")
+        _write_requirements(result, write_require)
+    if result.gone:
+        say(f"error: {result.gone}")
         say("hint: the run is stored as a partial run and is never compared; check the server's log")
         raise typer.Exit(ExitCode.ENVIRONMENT)
-    if made.is_interrupted:
+    if result.is_interrupted:
         say("interrupted: the measurements are stored as a partial run, which is never compared")
         raise typer.Exit(ExitCode.INCONCLUSIVE)
-    raise typer.Exit(made.verdict.exit_code)
+    raise typer.Exit(result.verdict.exit_code)
 
 
 def _as_settings(settings: list[str] | None, *, http2: bool, generators: int | None) -> list[str] | None:

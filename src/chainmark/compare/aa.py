@@ -56,7 +56,7 @@ def aa_report(runs: Sequence[RunData], history: Sequence[RunData], tool_version:
     judged = [(metric, name) for metric in side.included[0].catalogue.ordered() for name in metric.judged_by]
     rows = [row for metric, name in judged if metric.gating and (row := _noise(metric, name, side.included))]
     manifest, total = side.first, sum(splits.values())
-    known = {run.manifest.run_id for run in runs}
+    run_ids = {run.manifest.run_id for run in runs}
     return AAReport(
         tool_version=tool_version,
         title=f"{manifest.subject.name} {manifest.subject.version} against itself",
@@ -69,7 +69,7 @@ def aa_report(runs: Sequence[RunData], history: Sequence[RunData], tool_version:
         noise=rows,
         splits=splits,
         runs_a_side=len(valid) // 2,
-        archive_runs=sum(run.manifest.run_id not in known for run in history),
+        archive_runs=sum(run.manifest.run_id not in run_ids for run in history),
         caveats=caveats_of(run.manifest for run in side.runs),
     )
 

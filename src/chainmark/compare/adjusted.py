@@ -54,12 +54,12 @@ def sides_of(
     unlike = _unlike_hours(frames, is_candidate, covariates)
     if unlike:
         return replace(plain, unlike=unlike)
-    made = _adjusted(plain, frames, is_candidate, metric, population)
-    if made is None:
+    adjusted = _adjusted(plain, frames, is_candidate, metric, population)
+    if adjusted is None:
         return replace(plain, unlike=f"too few samples to tell the version from {labels}")
     before, after = combined(metric, plain.baseline), combined(metric, plain.candidate)
     raw = f", as measured {units.percent(after / before - 1.0)}" if before and after is not None else ""
-    return replace(made, note=f"at equal {labels}{raw}")
+    return replace(adjusted, note=f"at equal {labels}{raw}")
 
 
 def covariates_of(metric: Metric, population: Population) -> list[Covariate]:

@@ -98,11 +98,11 @@ def _sentence(judgement: Judgement, item: Breakdown, catalogue: Catalogue) -> st
         return f"{start}all {len(changes)} {by_more}, {_range(list(changes.values()), judgement, metric)}"
     beyond.sort(key=lambda name: (-abs(changes[name]), name))
     named = [f"{name} ({_range([changes[name]], judgement, metric)})" for name in beyond[:MOST_NAMED]]
-    who = enumerated(named)
+    hosts = enumerated(named)
     if len(beyond) > MOST_NAMED:
-        who = f"{len(beyond)} of {len(changes)}, most of all {who},"
+        hosts = f"{len(beyond)} of {len(changes)}, most of all {hosts},"
     listed = f" of the {len(changes)} listed" if item.left_out else ""
-    return f"{start}{who} {by_more}, the other {len(others)}{listed} by {_range(others, judgement, metric)}"
+    return f"{start}{hosts} {by_more}, the other {len(others)}{listed} by {_range(others, judgement, metric)}"
 
 
 def _range(changes: Sequence[float], judgement: Judgement, metric: Metric) -> str:

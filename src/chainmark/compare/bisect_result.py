@@ -144,22 +144,22 @@ class _Words:
         """The sentence."""
         way, known = self.searched.way, self.searched.known
         if known is None:
-            asked = self.searched.made.record.order.metric
-            what = f"`{asked}` of {self.bad.label}" if asked else self.bad.label
+            metric = self.searched.made.record.order.metric
+            subject = f"`{metric}` of {self.bad.label}" if metric else self.bad.label
             if way is Way.NO_CHANGE:
-                compared = "does not differ from that of" if asked else "is not worse than"
-                return f"there is no change to look for: {what} {compared} {self.good.label}"
-            compared = "differs from that of" if asked else "is worse than"
-            return f"whether {what} {compared} {self.good.label} is not decided, so there is nothing to look for yet"
+                compared = "does not differ from that of" if metric else "is not worse than"
+                return f"there is no change to look for: {subject} {compared} {self.good.label}"
+            compared = "differs from that of" if metric else "is worse than"
+            return f"whether {subject} {compared} {self.good.label} is not decided, so there is nothing to look for yet"
         stretch, sure = self.stretch, _sure(self.stretch.chance)
         if way is Way.FOUND:
             return f"the change came with {self.revisions[stretch.at].title}: {self._changed(known)}; {sure}"
         first, last = self.revisions[stretch.before + 1], self.revisions[stretch.at]
         many = units.plural(stretch.at - stretch.before, "revision")
-        where = f"the change came with one of {many}, {first.label} to {last.label}"
+        range_text = f"the change came with one of {many}, {first.label} to {last.label}"
         if way is Way.RANGE:
-            return f"{where}, {sure}: {self._changed(known)}"
-        return f"after {units.plural(len(self.searched.made.runs), 'run')} {where}, {sure}"
+            return f"{range_text}, {sure}: {self._changed(known)}"
+        return f"after {units.plural(len(self.searched.made.runs), 'run')} {range_text}, {sure}"
 
     def _changed(self, known: Known) -> str:
         """The change of the tracked quantity, from the good side to the found revision."""
@@ -174,9 +174,11 @@ class _Words:
             return [f"{self.searched.ends.sentence}", *self.searched.ends.reasons]
         messages = [self.searched.ends.sentence]
         level = known.levels().get(made.last)
-        how = f"{known.followed.name}, {_said(level, known)} on the bad side" if level else known.followed.name
+        change_text = f"{known.followed.name}, {_said(level, known)} on the bad side" if level else known.followed.name
         chosen = "as asked for" if made.record.order.metric else "the gating metric that is worse most clearly"
-        messages.append(f"followed is {how}; {chosen if known.followed.metric else 'the bad side fails its runs'}")
+        messages.append(
+            f"followed is {change_text}; {chosen if known.followed.metric else 'the bad side fails its runs'}"
+        )
         if made.record.skipped:
             messages.append(
                 f"left out, because it cannot be measured: {units.plural(len(made.record.skipped), 'revision')}"

@@ -32,8 +32,8 @@ def build_differences(baseline: RunData, candidate: RunData) -> BuildDifferences
 
 
 def _build(run: RunData) -> Build | None:
-    retained = run.document(DOCUMENT) if isinstance(run, KeepsDocuments) else None
-    return None if retained is None else Build.model_validate(retained)
+    stored = run.document(DOCUMENT) if isinstance(run, KeepsDocuments) else None
+    return None if stored is None else Build.model_validate(stored)
 
 
 def _facts(left: Build, right: Build) -> list[tuple[str, str, str]]:
@@ -63,12 +63,12 @@ def _commits(left: Build, right: Build) -> dict[str, object]:
     """The commits of one side alone, as far as the histories in the runs reach."""
     if not left.commits or not right.commits or left.commit == right.commit:
         return {}
-    known = {commit.id: commit for commit in [*left.commits, *right.commits]}
-    ours, theirs = (_reached(build.commits[0].id, known) for build in (left, right))
-    if not ours & theirs:
-        retained = max(len(left.commits), len(right.commits))
-        return {"untold": f"The commits between the two are not known: none of the last {retained} of each is common."}
-    added, removed = _only(right.commits, ours), _only(left.commits, theirs)
+    by_id = {commit.id: commit for commit in [*left.commits, *right.commits]}
+    baseline_ids, candidate_ids = (_reached(build.commits[0].id, by_id) for build in (left, right))
+    if not baseline_ids & candidate_ids:
+        stored = max(len(left.commits), len(right.commits))
+        return {"untold": f"The commits between the two are not known: none of the last {stored} of each is common."}
+    added, removed = _only(right.commits, baseline_ids), _only(left.commits, candidate_ids)
     # All other commits are counted on both sides.
     is_sure = len(added) - len(removed) == right.ancestry - left.ancestry
     return {

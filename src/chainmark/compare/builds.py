@@ -59,11 +59,11 @@ def may_be_one_build(manifests: Iterable[Manifest]) -> bool:
     """
     runs = list(manifests)
     subjects = [run.subject for run in runs]
-    known = [
+    builds = [
         {subject.binary_sha256 for subject in subjects},
         {(subject.revision or "").strip("0") or None for subject in subjects},
     ]
-    is_alike = all(len(result - {None}) < 2 for result in known) and len({subject.build for subject in subjects}) == 1
+    is_alike = all(len(result - {None}) < 2 for result in builds) and len({subject.build for subject in subjects}) == 1
     return is_alike and common_version(runs) is not None
 
 

@@ -160,12 +160,12 @@ def shift_chart(
     ratio = metric.kind is Kind.POSITIVE and min(float(knots.values[0]) for side in runs for knots in side) > 0.0
     if min(len(side) for side in runs) > 1:
         shifts = _shifts_by_runs(runs[0], runs[1], fractions, ratio=ratio)
-        how = f"90 % interval between {len(runs[0])} + {len(runs[1])} runs (Welch), quantile by quantile"
+        note = f"90 % interval between {len(runs[0])} + {len(runs[1])} runs (Welch), quantile by quantile"
     else:
         drawn = [resampler.quantiles(fractions) for resampler in resamplers]
         both = (samples[0].pooled, samples[1].pooled)
         shifts = _shift_by_bootstrap((drawn[0], drawn[1]), both, fractions, ratio=ratio)
-        how = _band_note(resamplers)
+        note = _band_note(resamplers)
     line = ChartLine(
         side="",
         run_id=None,
@@ -183,7 +183,7 @@ def shift_chart(
         x_label="quantile",
         y_label="relative change" if ratio else f"change, {metric.unit}",
         lines=[line],
-        note=how,
+        note=note,
     )
 
 
@@ -277,13 +277,13 @@ def charts_of(sides: Sequence[ChartSide], metric: Metric, population: Population
         population: of the metric.
         seed: of the bands.
     """
-    made: list[ChartData | None] = []
+    charts: list[ChartData | None] = []
     for kind in metric.charts:
         if kind is MetricChart.CDF:
             resamplers = [Resampler(side.samples(metric, population), side.name, metric.id, seed) for side in sides]
-            made += [chart(sides, metric, population, resamplers) for chart in (cdf_chart, shift_chart)]
+            charts += [chart(sides, metric, population, resamplers) for chart in (cdf_chart, shift_chart)]
         elif kind is MetricChart.SERIES:
-            made.append(series_chart(sides, metric, population))
+            charts.append(series_chart(sides, metric, population))
         else:
-            made.append(scatter_chart(sides, metric, population))
-    return [chart for chart in made if chart is not None]
+            charts.append(scatter_chart(sides, metric, population))
+    return [chart for chart in charts if chart is not None]

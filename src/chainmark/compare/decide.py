@@ -37,8 +37,8 @@ def merged_catalogue(baseline: Catalogue, candidate: Catalogue) -> Catalogue:
         baseline: of the baseline's first judged run.
         candidate: of the candidate's.
     """
-    known = {metric.id for metric in candidate.metrics}
-    missing = [metric for metric in baseline.metrics if metric.id not in known]
+    metric_ids = {metric.id for metric in candidate.metrics}
+    missing = [metric for metric in baseline.metrics if metric.id not in metric_ids]
     if not missing:
         return candidate
     populations = {population.id for population in candidate.populations}
@@ -60,14 +60,16 @@ def _as_printed(catalogue: Catalogue, runs: Sequence[LoadedRun]) -> Catalogue:
 
     A report prints means. A run with logs that is judged by its median would have no counterpart.
     """
-    known = {metric.id: metric.statistics for run in runs if run.manifest.printed for metric in run.catalogue.metrics}
+    printed_statistics = {
+        metric.id: metric.statistics for run in runs if run.manifest.printed for metric in run.catalogue.metrics
+    }
     changed = [
         metric.model_copy(update={"judged_by": judged})
-        if (judged := _shared_statistics(metric, known.get(metric.id, metric.statistics)))
+        if (judged := _shared_statistics(metric, printed_statistics.get(metric.id, metric.statistics)))
         else metric
         for metric in catalogue.metrics
     ]
-    return catalogue.model_copy(update={"metrics": changed}) if known else catalogue
+    return catalogue.model_copy(update={"metrics": changed}) if printed_statistics else catalogue
 
 
 def _shared_statistics(metric: Metric, printed: Sequence[StatisticName]) -> list[StatisticName]:
@@ -79,8 +81,8 @@ def _shared_statistics(metric: Metric, printed: Sequence[StatisticName]) -> list
 
 def of_measured(margins: Margins, runs: Sequence[RunData]) -> Margins:
     """The margins whose metrics some of the runs measured: not all scenarios of a plan measure the same."""
-    known = {metric.id for run in runs for metric in run.catalogue.metrics}
-    return {metric_id: margin for metric_id, margin in margins.items() if metric_id in known}
+    measured_ids = {metric.id for run in runs for metric in run.catalogue.metrics}
+    return {metric_id: margin for metric_id, margin in margins.items() if metric_id in measured_ids}
 
 
 _SETTLED = (Outcome.EQUAL, Outcome.BETTER)

@@ -47,10 +47,10 @@ def collect(runs: Sequence[LoadedRun], metric: Metric, statistic: str) -> SideEs
     """Read one statistic of one metric from the judged runs of a side."""
     per_run: list[float | None] = []
     errors: list[tuple[float, float]] = []
-    total, exposure, known = 0.0, 0, False
+    total, exposure, is_defined = 0.0, 0, False
     for run in runs:
         summary = run.summary(metric.id)
-        known = known or any(item.id == metric.id for item in run.catalogue.metrics)
+        is_defined = is_defined or any(item.id == metric.id for item in run.catalogue.metrics)
         estimate = summary.estimates.get(statistic) if summary else None
         value = estimate.value if estimate and estimate.value is not None and math.isfinite(estimate.value) else None
         per_run.append(value)
@@ -63,7 +63,7 @@ def collect(runs: Sequence[LoadedRun], metric: Metric, statistic: str) -> SideEs
     absence = ""
     if not values:
         missing = f"{statistic} is not estimable from {exposure} samples" if exposure else "no samples"
-        absence = missing if known or not runs else "not in the catalogue"
+        absence = missing if is_defined or not runs else "not in the catalogue"
     return SideEstimates(
         per_run, values, [raw for raw, _ in errors], [log for _, log in errors], total, exposure, absence
     )

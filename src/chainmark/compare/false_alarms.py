@@ -155,10 +155,10 @@ def _distances(run: RunData) -> Iterator[float]:
     }
     frames = {name: frame for name in timed if not (frame := run.samples(name)).is_empty()}
     halves = [{name: _half(frame, timed[name], place) for name, frame in frames.items()} for place in (0, 1)]
-    retained = {name: frame.columns for name, frame in halves[0].items() if len(frame) >= _LEAST_SAMPLES}
-    if not retained:
+    columns = {name: frame.columns for name, frame in halves[0].items() if len(frame) >= _LEAST_SAMPLES}
+    if not columns:
         return
-    catalogue = run.catalogue.sampled(retained)
+    catalogue = run.catalogue.sampled(columns)
     messages = [
         {
             metric_summary.metric_id: metric_summary
@@ -204,8 +204,8 @@ def history_check(like: RunData, history: Sequence[RunData], past: Past, tool_ve
     """
     false_alarms = re_run_alarms(like, history, past)
     series = Releases([LoadedRun(like)], history, leave_out=False).runs
-    known = {run.run_id for run in series}
-    splits = split_alarms([run for run in history if run.manifest.run_id in known])
+    series_ids = {run.run_id for run in series}
+    splits = split_alarms([run for run in history if run.manifest.run_id in series_ids])
     if not false_alarms.figures and not splits.figures:
         raise UsageError(
             "no build in this history has re-runs, and no run has samples to split",

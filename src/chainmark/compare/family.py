@@ -95,8 +95,8 @@ def family_of(gated: Sequence[Gated], bench: Bench) -> Family:
     alone = [1.0 if item.judgement.p_worse is None else item.judgement.p_worse for item in gated]
     places = [place for place, item in enumerate(gated) if item.has_every_value]
     # A series of releases gives only the variances, not the joint deviations of the metrics of one run.
-    is_told = bench.releases is not None and bench.releases.tell
-    table = RunTable.of([gated[place] for place in places], bench) if places and not is_told else None
+    is_by_releases = bench.releases is not None and bench.releases.tell
+    table = RunTable.of([gated[place] for place in places], bench) if places and not is_by_releases else None
     if table is None:
         adjusted = holm(alone)
         return Family(_known(adjusted, gated), level - before, any(p <= level - before for p in adjusted))
@@ -131,8 +131,10 @@ class RunTable:
         """None if nothing shows the noise between runs."""
         columns = [item.column for item in gated]
         names = [(item.metric.id, item.statistic, column.working) for item, column in zip(gated, columns, strict=True)]
-        known = bench.archive.deviations(names) if bench.archive else np.empty((0, len(names)))
-        archive = known * np.array([column.sign * _widened(known[:, i], column) for i, column in enumerate(columns)])
+        deviations = bench.archive.deviations(names) if bench.archive else np.empty((0, len(names)))
+        archive = deviations * np.array(
+            [column.sign * _widened(deviations[:, i], column) for i, column in enumerate(columns)]
+        )
         baseline, candidate = (
             np.array([getattr(column, side) for column in columns]).T for side in ("baseline", "candidate")
         )

@@ -145,16 +145,16 @@ def more_runs_may_pass(gate: Gate) -> bool:
 
 def _remaining(side: SelectedRuns) -> Gate:
     """Whether enough runs are evidence about the subject, including those that it failed."""
-    telling, total = side.telling, len(side.runs)
+    usable, total = side.telling, len(side.runs)
     # A side has at least one run, so half of them is at least one.
-    status = GateStatus.PASS if telling == total else GateStatus.WARN if 2 * telling >= total else GateStatus.FAIL
+    status = GateStatus.PASS if usable == total else GateStatus.WARN if 2 * usable >= total else GateStatus.FAIL
     failed = {run.run_id for run in side.failed}
     lost = {run_id: reason for run_id, reason in side.excluded.items() if run_id not in failed}
     return Gate(
         id=side.name + _RUNS_VALID,
         label=f"valid runs of the {side.name}",
         status=status,
-        measured=f"{telling} of {total} runs" + (f", {len(failed)} of them failed" if failed else ""),
+        measured=f"{usable} of {total} runs" + (f", {len(failed)} of them failed" if failed else ""),
         limit="at least half of the runs, and one",
         detail="; ".join(f"{run_id}: {reason}" for run_id, reason in lost.items()),
     )

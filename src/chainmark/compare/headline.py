@@ -94,8 +94,8 @@ def undecided(gating: Sequence[Judgement], catalogue: Catalogue, labels: tuple[s
         parts += [rest] if unclear else []
     else:
         parts = [f"{candidate} against {baseline} is not decided: {rest}"]
-        if known := [item for item in unclear if item.outcome is Outcome.INCONCLUSIVE and item.clearness]:
-            clearest = max(known, key=lambda item: item.clearness)
+        if likely_changes := [item for item in unclear if item.outcome is Outcome.INCONCLUSIVE and item.clearness]:
+            clearest = max(likely_changes, key=lambda item: item.clearness)
             parts.append(f"the clearest change, within noise, is {effect(clearest, catalogue)}")
     return "; ".join([*parts, *filter(None, [next_step])])
 

@@ -64,10 +64,10 @@ def history_report(newest: RunData, history: Sequence[RunData], epochs: Sequence
         UsageError: there are fewer than four releases.
     """
     like = LoadedRun(newest)
-    known = Releases([like], history, epochs)
-    runs = sorted([*known.runs, like], key=lambda run: (run.manifest.started_at, run.run_id))
+    releases_of_workload = Releases([like], history, epochs)
+    runs = sorted([*releases_of_workload.runs, like], key=lambda run: (run.manifest.started_at, run.run_id))
     own = [epoch for epoch in epochs if epoch.system == like.manifest.subject.system]
-    setups = {*(epoch.since for epoch in own), *(change.started for change in known.setup_changes)}
+    setups = {*(epoch.since for epoch in own), *(change.started for change in releases_of_workload.setup_changes)}
     releases = _releases(runs, setups)
     if len(releases) < LEAST_RELEASES:
         raise UsageError(
@@ -75,7 +75,7 @@ def history_report(newest: RunData, history: Sequence[RunData], epochs: Sequence
             "`chainmark ingest` imports logs and published reports of earlier releases",
         )
     labels = _labels(releases)
-    series = _corrected([_series(item, releases, known, own, labels) for item in _judged(like)])
+    series = _corrected([_series(item, releases, releases_of_workload, own, labels) for item in _judged(like)])
     first, last = releases[0].started_at[:10], releases[-1].started_at[:10]
     return HistoryReport(
         tool_version=tool,
@@ -113,9 +113,9 @@ def _sentence(
     place = change.release
     since = f"Gradually, most of all around {change.label}" if change.is_gradual else f"Since {change.label}"
     pair = (0, len(releases) - 1) if change.is_gradual else (place - 1, place)
-    how = "how both ends differ" if change.is_gradual else "what else changed then"
+    purpose = "how both ends differ" if change.is_gradual else "what else changed then"
     counted = f"{moved} changed over {over}"
-    return first_sentence(f"{since}, {shown}", counted, next_step=f"see {how} with {_compared(releases, *pair)}")
+    return first_sentence(f"{since}, {shown}", counted, next_step=f"see {purpose} with {_compared(releases, *pair)}")
 
 
 def _is_worse(series: HistorySeries, change: LevelChange) -> bool:

@@ -140,9 +140,9 @@ class LoadedRun:
             population_id: of the population.
             columns: None reads all of them, too many in a large population.
         """
-        retained = self._kept.get(population_id)
-        if retained is not None:
-            return FrameSamples({population_id: retained}).samples(population_id, columns)
+        cached = self._kept.get(population_id)
+        if cached is not None:
+            return FrameSamples({population_id: cached}).samples(population_id, columns)
         metrics = self.catalogue.metrics_of(population_id)
         summaries = [self.summary(metric.id) for metric in metrics]
         if not any(summary and summary.distribution for summary in summaries):
@@ -156,10 +156,10 @@ class LoadedRun:
     def ordered(self, population_id: str) -> OrderedSamples | None:
         """A population's columns in total order; None if the run's catalogue has no such population."""
         if population_id not in self._ordered:
-            known = any(population.id == population_id for population in self.catalogue.populations)
+            is_defined = any(population.id == population_id for population in self.catalogue.populations)
             metric_ids = [metric.id for metric in self.catalogue.metrics_of(population_id)]
             self._ordered[population_id] = (
-                OrderedSamples(self, self.catalogue.population(population_id), metric_ids) if known else None
+                OrderedSamples(self, self.catalogue.population(population_id), metric_ids) if is_defined else None
             )
         return self._ordered[population_id]
 

@@ -86,15 +86,15 @@ def _between_runs(
         level = bench.level()
         return NotedContrast(intervals.welch_ratio(baseline.values, candidate.values, level), noise, level)
     values = [scaled(side.values, working) for side in sides]
-    own, known = intervals.own_spread(*values), bench.spread(metric, statistic, working)
+    own, archived = intervals.own_spread(*values), bench.spread(metric, statistic, working)
     noise = f"between {baseline.runs} + {candidate.runs} runs"
-    if known is not None and differs_more(own, known):
+    if archived is not None and differs_more(own, archived):
         noise += ", which differ more than the archive's"
-        known = None
-    elif known is not None:
-        noise += f" and {_named(known)}"
-    level = bench.level(round(known.degrees_of_freedom) if known else 0)
-    return NotedContrast(intervals.pooled(values[0], values[1], working, known, level), noise, level)
+        archived = None
+    elif archived is not None:
+        noise += f" and {_named(archived)}"
+    level = bench.level(round(archived.degrees_of_freedom) if archived else 0)
+    return NotedContrast(intervals.pooled(values[0], values[1], working, archived, level), noise, level)
 
 
 def cannot_be_decided_by_one_pair(metric: Metric) -> bool:
@@ -141,13 +141,13 @@ def _single_run(
     """One run on a side: the noise between runs comes from the other side and the archive, or is assumed."""
     baseline, candidate = sides
     own = intervals.own_spread(*(scaled(side.values, working) for side in sides))
-    known, noise = _shown(own, bench.spread(metric, statistic, working), f"{baseline.runs} + {candidate.runs}")
+    spread, noise = _shown(own, bench.spread(metric, statistic, working), f"{baseline.runs} + {candidate.runs}")
     base, other = combined(metric, baseline) or 0.0, combined(metric, candidate) or 0.0
     logarithmic = working is Working.LOG
     assumed = max(metric.default_noise, ASSUMED_NOISE)
     unit = 1.0 if logarithmic else max(_assumed_unit(metric, value) for value in (base, other))
-    deviation = math.sqrt(known.variance) if known else assumed * unit
-    noise = noise if known else f"assumed noise, {units.plain_percent(assumed)} between runs"
+    deviation = math.sqrt(spread.variance) if spread else assumed * unit
+    noise = noise if spread else f"assumed noise, {units.plain_percent(assumed)} between runs"
     within_a = _within_squared(baseline, logarithmic=logarithmic)
     within_b = _within_squared(candidate, logarithmic=logarithmic)
     between_a, between_b = deviation**2 / baseline.runs, deviation**2 / candidate.runs
@@ -166,7 +166,7 @@ def _single_run(
         error, change = error / base, change / base
     elif logarithmic:
         change = math.log1p(change / base)
-    freedom = known.degrees_of_freedom if known else None
+    freedom = spread.degrees_of_freedom if spread else None
     level = bench.level()
     contrast = intervals.from_standard_error(change, error, freedom, working, level)
     return NotedContrast(intervals.not_below_zero(contrast) if working is Working.RATIO else contrast, noise, level)
@@ -292,8 +292,8 @@ def _notes(metric: Metric, working: Working, baseline: SideEstimates, candidate:
     if metric.kind is Kind.POSITIVE and working is Working.DIFFERENCE:
         notes.append("a run's value is 0 or below, so the difference is compared instead of the ratio")
     if metric.kind is Kind.COUNT and working is Working.DIFFERENCE:
-        why = "the floor is its margin" if baseline.total > 0.0 else "the baseline counted none"
-        notes.append(f"{why}, so the difference is compared instead of the ratio")
+        reason = "the floor is its margin" if baseline.total > 0.0 else "the baseline counted none"
+        notes.append(f"{reason}, so the difference is compared instead of the ratio")
     for name, side in (("baseline", baseline), ("candidate", candidate)):
         if side.runs < len(side.per_run):
             notes.append(f"estimable in {side.runs} of {len(side.per_run)} runs of the {name}")

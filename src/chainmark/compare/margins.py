@@ -118,10 +118,10 @@ def margin_rows(catalogue: Catalogue, bench: Bench, bounds: Bounds) -> list[Marg
     rows = []
     for metric, statistic, spread in _noises(catalogue, bench):
         deviation, freedom = math.sqrt(spread.variance), spread.degrees_of_freedom
-        mine, other = _worsening(metric), _worsening(learnt.metric(metric.id))
+        current, other = _worsening(metric), _worsening(learnt.metric(metric.id))
         chances, learnt_chances = (
             {runs: chance_to_pass(margin, deviation, freedom, runs, level) for runs in _RUNS_A_SIDE}
-            for margin in (mine, other)
+            for margin in (current, other)
         )
         rows.append(
             MarginRow(
@@ -134,7 +134,7 @@ def margin_rows(catalogue: Catalogue, bench: Bench, bounds: Bounds) -> list[Marg
                 margin=metric.accepted,
                 widened_from=metric.margin if metric.accepted > metric.margin else None,
                 learnt=learnt.metric(metric.id).margin,
-                inside_noise=is_inside_noise(mine, deviation, freedom, level),
+                inside_noise=is_inside_noise(current, deviation, freedom, level),
                 learnt_inside_noise=is_inside_noise(other, deviation, freedom, level),
                 chances=chances,
                 learnt_chances=learnt_chances,

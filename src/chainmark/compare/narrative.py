@@ -98,8 +98,11 @@ class _Found:
     def figures(self) -> str:
         """The change with its interval: "+2.3 % (−7.3 … +12.9 %)"."""
         unit = units.display_unit(self._metric_unit, self.values)
-        said = change_text(self.judgement, unit)
-        change, interval = (f"{text} {said.unit}".rstrip() for text in (said.change, f"{said.low} … {said.high}"))
+        change_figures = change_text(self.judgement, unit)
+        change, interval = (
+            f"{text} {change_figures.unit}".rstrip()
+            for text in (change_figures.change, f"{change_figures.low} … {change_figures.high}")
+        )
         return f"{change} ({interval})"
 
     @property

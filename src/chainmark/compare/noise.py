@@ -111,12 +111,12 @@ class Archive:
         groups = []
         for group in self._groups:
             rows = [[run.value(metric_id, statistic) for metric_id, statistic, _ in columns] for run in group]
-            retained = [
+            complete = [
                 row
                 for row in rows
                 if all(_has(value, working) for value, (*_, working) in zip(row, columns, strict=True))
             ]
-            by_column = [scaled([row[i] or 0.0 for row in retained], columns[i][2]) for i in range(len(columns))]
+            by_column = [scaled([row[i] or 0.0 for row in complete], columns[i][2]) for i in range(len(columns))]
             groups.append(np.array(by_column).T)
         return deviations(groups).reshape(-1, len(columns))
 

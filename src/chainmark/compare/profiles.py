@@ -232,11 +232,11 @@ def _goroutine() -> pl.Expr:
 
 def _matrix(table: pl.DataFrame, hosts: Sequence[str], places: Mapping[str, int]) -> FloatArray:
     rows = {host: row for row, host in enumerate(hosts)}
-    made = np.zeros((len(hosts), len(places)))
+    matrix = np.zeros((len(hosts), len(places)))
     for host, name, value in table.select("host", "function", "value").iter_rows():
         if host in rows:
-            made[rows[host], places[name]] = value
-    return made
+            matrix[rows[host], places[name]] = value
+    return matrix
 
 
 # ---- the tree of calls ----------------------------------------------------------------------------------------------

@@ -114,24 +114,26 @@ def _curves(run: LoadedRun, plan: PlotPlan, metric: Metric, population: Populati
     if plan.points == "rows per second":
         x, y = _rows_per_second(times[np.isfinite(times)], plan.window_s)
         return [_Curve(run.run_id, "", x, y * plan.factor)] if len(x) else []
-    retained = np.isfinite(times) & np.isfinite(values)
-    if not retained.any():
+    valid = np.isfinite(times) & np.isfinite(values)
+    if not valid.any():
         return []
     if plan.points == "ended together":
-        x, y, weights = _ended_together(times[retained], values[retained])
+        x, y, weights = _ended_together(times[valid], values[valid])
         return [_Curve(run.run_id, "", x, y * plan.factor, weights)]
     if plan.points == "reciprocals":
-        retained &= values != 0.0
-        values = np.where(retained, 1.0 / np.where(retained, values, 1.0), np.nan)
+        valid &= values != 0.0
+        values = np.where(valid, 1.0 / np.where(valid, values, 1.0), np.nan)
     keys = ordered.keys()
     if plan.by and plan.by in keys.columns:
         names = keys[plan.by].cast(str).to_list()
         curves = []
         for name in sorted(set(names)):
-            mine = retained & np.array([item == name for item in names])
-            curves += [_Curve(run.run_id, name, times[mine], values[mine] * plan.factor)] if mine.any() else []
+            selected = valid & np.array([item == name for item in names])
+            curves += (
+                [_Curve(run.run_id, name, times[selected], values[selected] * plan.factor)] if selected.any() else []
+            )
         return curves
-    x, y = _averaged(times[retained], values[retained] * plan.factor)
+    x, y = _averaged(times[valid], values[valid] * plan.factor)
     return [_Curve(run.run_id, "", x, y)]
 
 
@@ -169,10 +171,10 @@ def _thinned_line(line: ChartLine, most: int) -> ChartLine:
     if len(line.x) <= most:
         return line
     y = np.array(line.y)
-    retained = {0, len(y) - 1}
+    selected = {0, len(y) - 1}
     for part in np.array_split(np.arange(len(y)), most // 2):
-        retained |= {int(part[y[part].argmin()]), int(part[y[part].argmax()])}
-    places = sorted(retained)
+        selected |= {int(part[y[part].argmin()]), int(part[y[part].argmax()])}
+    places = sorted(selected)
     return line.model_copy(update={"x": [line.x[at] for at in places], "y": [line.y[at] for at in places]})
 
 

@@ -189,8 +189,8 @@ class Scenarios:
             return _Judged(Verdict.NOT_RUN, f"Not run: {enumerated(needs)}.", needs)
         missing = [side.id for side in scenario_runs.plan.sides if not scenario_runs.sides.get(side.id)]
         if missing and (scenario_runs.plan.kind is not ScenarioKind.INFORMATIONAL or not sides):
-            why = _failed(scenario_runs) or [f"there is no run of {enumerated(missing)}"]
-            return _Judged(Verdict.INVALID, f"It could not be made: {'; '.join(why)}.", why)
+            reasons = _failed(scenario_runs) or [f"there is no run of {enumerated(missing)}"]
+            return _Judged(Verdict.INVALID, f"It could not be made: {'; '.join(reasons)}.", reasons)
         if scenario_runs.plan.kind is ScenarioKind.COMPARISON:
             return self._compared(scenario_runs)
         judged = (
@@ -248,12 +248,14 @@ class Scenarios:
                 if any(item.baseline.samples or item.candidate.samples for item in judgements):
                     rows.append(BesideRow(metric_id=metric.id, statistic=statistic, judgements=judgements))
         left_out = [pair for side in selected for pair in side.excluded.items()]
-        invalid = [f"the run {run_id} is not counted: {why}" for run_id, why in left_out]
+        invalid = [f"the run {run_id} is not counted: {reason}" for run_id, reason in left_out]
         labels = enumerated([label for _, label, _ in sides])
-        useless = [label for (_, label, _), side in zip(sides, selected, strict=True) if not side.included]
-        if useless:
-            whys = list(dict.fromkeys(why for side in selected if not side.included for why in side.excluded.values()))
-            text = f"There is no valid run of {enumerated(useless)}: {'; '.join(whys)}."
+        unusable = [label for (_, label, _), side in zip(sides, selected, strict=True) if not side.included]
+        if unusable:
+            reasons = list(
+                dict.fromkeys(reason for side in selected if not side.included for reason in side.excluded.values())
+            )
+            text = f"There is no valid run of {enumerated(unusable)}: {'; '.join(reasons)}."
             return _Judged(Verdict.INVALID, text, invalid, beside=rows)
         values = {(row.metric_id, row.statistic): row.judgements for row in rows}
         text = self._headline(scenario_runs.plan, [label for _, label, _ in sides], values)
@@ -295,7 +297,9 @@ def _values_text(metric: Metric, statistic: str, labels: Sequence[str], values: 
 def _failed(scenario_runs: ScenarioRuns) -> list[str]:
     """The sides whose runs could not be made, and why."""
     labels = {side.id: side.label or side.id for side in scenario_runs.plan.sides}
-    return [f"no run of {labels.get(side, side)} could be made: {why}" for side, why in scenario_runs.failures.items()]
+    return [
+        f"no run of {labels.get(side, side)} could be made: {reason}" for side, reason in scenario_runs.failures.items()
+    ]
 
 
 def _beside(

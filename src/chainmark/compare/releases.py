@@ -135,8 +135,8 @@ class Releases:
     def _seen_of(self, metric_id: str, runs: list[LoadedRun], values: list[float], working: Working) -> _Seen | None:
         reported = list(zip(runs, values, strict=True))
         steps = [
-            later - sooner
-            for (item, sooner), (other, later) in pairwise(reported)
+            later - earlier
+            for (item, earlier), (other, later) in pairwise(reported)
             if self._build[item.run_id] != self._build[other.run_id] and not self._is_divided(metric_id, item, other)
         ]
         if len(steps) < MANY_BUILDS - 1:
@@ -164,13 +164,13 @@ class Releases:
     ) -> tuple[list[list[float]], list[SetupChange]]:
         """The runs of one build, split where the set-up changed; and the unrecorded splits."""
         parts, changes = [[group[0][1]]], []
-        for (run, sooner), (other, later) in pairwise(group):
+        for (run, earlier), (other, later) in pairwise(group):
             noted = self._is_divided(metric_id, run, other)
-            proposed = bound > 0.0 and abs(later - sooner) > NEW_SETUP * math.sqrt(2.0 * bound)
-            proposed = proposed and (working is not Working.LOG or abs(later - sooner) > LEAST_SETUP)
+            proposed = bound > 0.0 and abs(later - earlier) > NEW_SETUP * math.sqrt(2.0 * bound)
+            proposed = proposed and (working is not Working.LOG or abs(later - earlier) > LEAST_SETUP)
             if proposed and not noted:
                 names = (run.manifest.subject.version, other.manifest.subject.version)
-                changes.append(SetupChange(metric_id, *names, other.manifest.started_at, later - sooner, working))
+                changes.append(SetupChange(metric_id, *names, other.manifest.started_at, later - earlier, working))
             if noted or proposed:
                 parts.append([])
             parts[-1].append(later)

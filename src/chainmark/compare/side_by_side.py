@@ -63,15 +63,15 @@ def compare_side_by_side(
             "a side-by-side comparison requires at least three versions", "compare two with `chainmark compare A B`"
         )
     selected = [select(f"side {number}", runs) for number, runs in enumerate(sides, start=1)]
-    seen: dict[str, int] = {}
+    label_counts: dict[str, int] = {}
     for number, side in enumerate(selected, start=1):
         for run in side.runs:
-            if run.run_id in seen:
+            if run.run_id in label_counts:
                 raise UsageError(
-                    f"the run `{run.run_id}` is of version {seen[run.run_id]} and of version {number}",
+                    f"the run `{run.run_id}` is of version {label_counts[run.run_id]} and of version {number}",
                     "give each run once; versions are numbered in the given order",
                 )
-            seen[run.run_id] = number
+            label_counts[run.run_id] = number
     comparisons = [
         compare(
             sides[0],
@@ -133,8 +133,8 @@ def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
         results = [label for label, each in zip(labels, comparisons, strict=True) if each.verdict is verdict]
         if results:
             parts.append(f"{enumerated(results)} {_VERBS[verdict][len(results) > 1]}")
-    telling = most_telling([("", comparison.verdict, comparison.sentence) for comparison in comparisons])
-    return f"{'; '.join(parts)}.{telling}"
+    sentence = most_telling([("", comparison.verdict, comparison.sentence) for comparison in comparisons])
+    return f"{'; '.join(parts)}.{sentence}"
 
 
 def _charts(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[ChartData]:

@@ -130,8 +130,8 @@ def check_pair(baseline: SelectedRuns, candidate: SelectedRuns) -> None:
 def experiments_of(*sides: SelectedRuns) -> list[str]:
     """The experiments that made the runs of the sides; empty if a run was not made by any."""
     places = [run.manifest.experiment for side in sides for run in side.runs]
-    known = [place.id for place in places if place is not None]
-    return list(dict.fromkeys(known)) if len(known) == len(places) else []
+    ids = [place.id for place in places if place is not None]
+    return list(dict.fromkeys(ids)) if len(ids) == len(places) else []
 
 
 def are_interleaved(baseline: SelectedRuns, candidate: SelectedRuns) -> bool:

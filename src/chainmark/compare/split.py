@@ -165,8 +165,8 @@ def splits_of(parted: Parted | None, judgements: Sequence[Judgement], catalogue:
     if unlike:
         off = f"the known parts of {enumerated(unlike)} add up to something else than the measured value"
         notes.append(f"{off}, by more than {units.plain_percent(TOLERANCE)}: too many samples lack a part")
-    untold = parted.untold or ("" if splits else enumerated(notes) or "nothing that has parts was judged")
-    return Splits(title=parted.title, splits=splits, untold=untold, notes=notes if splits else [])
+    missing = parted.untold or ("" if splits else enumerated(notes) or "nothing that has parts was judged")
+    return Splits(title=parted.title, splits=splits, untold=missing, notes=notes if splits else [])
 
 
 def splits_between(parted: Parted, baseline: Mapping[str, float], candidate: Mapping[str, float]) -> Splits:
@@ -177,9 +177,9 @@ def splits_between(parted: Parted, baseline: Mapping[str, float], candidate: Map
         candidate: likewise.
     """
     splits = [divided(change, (baseline[change.metric_id], candidate[change.metric_id])) for change in parted.changes]
-    known = [split for split in splits if split is not None]
-    untold = parted.untold or ("" if known else "the known parts add up to something else than the values")
-    return Splits(title=parted.title, splits=known, untold=untold, notes=list(parted.notes))
+    complete = [split for split in splits if split is not None]
+    missing = parted.untold or ("" if complete else "the known parts add up to something else than the values")
+    return Splits(title=parted.title, splits=complete, untold=missing, notes=list(parted.notes))
 
 
 def _split(change: PartedChange, judgement: Judgement) -> Split | None:

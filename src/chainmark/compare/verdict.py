@@ -125,12 +125,12 @@ CATALOGUE_MARGINS = OwnMargins()
 
 def _margin_notes(gating: Sequence[Judgement], catalogue: Catalogue, own: OwnMargins) -> list[str]:
     """The margins that were set for this comparison, and those with an unusual value from a floor or the catalogue."""
-    known = [item for item in gating if item.margin_high is not None]
-    texts = {name_of(catalogue, item): margin_of(item, catalogue.metric(item.metric_id)) for item in known}
+    with_margin = [item for item in gating if item.margin_high is not None]
+    texts = {name_of(catalogue, item): margin_of(item, catalogue.metric(item.metric_id)) for item in with_margin}
     ordered, learnt = (
-        {name_of(catalogue, item) for item in known if item.metric_id in ids} for ids in (own.ordered, own.learnt)
+        {name_of(catalogue, item) for item in with_margin if item.metric_id in ids} for ids in (own.ordered, own.learnt)
     )
-    wider = {name_of(catalogue, item) for item in known if item.worse_beyond is not None}  # the table states each
+    wider = {name_of(catalogue, item) for item in with_margin if item.worse_beyond is not None}  # the table states each
     usual = {name: text for name, text in texts.items() if name not in ordered | learnt | wider}
     common = Counter(usual.values()).most_common(1)
     uncommon = {name for name, text in usual.items() if text != common[0][0]}
@@ -242,17 +242,17 @@ def _decision_advice(
     names = enumerated([name_of(catalogue, item) for item in widest])
     margin = "its margin" if len(widest) == 1 else "their margins"
     remedy = f"load longer, reduce the noise of {names}, or widen {margin}"
-    anew = family.table.runs_for_equal()
+    runs_for_equal = family.table.runs_for_equal()
     return f"more runs alone would not decide it: {remedy}", [
         f"{MOST_RUNS} runs per side would not decide this with 80 % probability: {remedy}",
         # If fewer suffice for an equal release, the result is open because of the changes, not because of the noise.
-        *([] if anew is None or anew <= runs else [_anew(anew)]),
+        *([] if runs_for_equal is None or runs_for_equal <= runs else [_anew(runs_for_equal)]),
     ]
 
 
 def _anew(runs: int) -> str:
-    takes = f"at this noise it takes {runs} runs per side to pass an equal release with 80 % probability"
-    return f"{takes}, in a new experiment (`--repeat {runs}`): runs added to this one decide less easily"
+    advice = f"at this noise it takes {runs} runs per side to pass an equal release with 80 % probability"
+    return f"{advice}, in a new experiment (`--repeat {runs}`): runs added to this one decide less easily"
 
 
 def _relative_width(item: Judgement) -> float:

@@ -151,13 +151,13 @@ def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
             named = enumerated(results) if len(labels) <= _NAMED_MOST else f"{len(results)} of {len(labels)} workloads"
             word = "costs" if verdict is Verdict.INFORMATIONAL else verdict.value
             parts.append(f"{word} under {named}")
-    telling = most_telling(
+    sentence = most_telling(
         [
             (label, comparison.verdict, comparison.sentence)
             for label, comparison in zip(labels, comparisons, strict=True)
         ]
     )
-    return f"{'; '.join([*parts, *_besides(labels, comparisons)])}.{telling}"
+    return f"{'; '.join([*parts, *_besides(labels, comparisons)])}.{sentence}"
 
 
 def _besides(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[str]:

@@ -61,28 +61,28 @@ class Catalogue(BaseModel):
     def _references_resolve(self) -> Catalogue:
         populations = {population.id for population in self.populations}
         tables = {table.id for table in self.tables}
-        seen: set[str] = set()
+        ids: set[str] = set()
         for metric in self.metrics:
             if metric.population not in populations:
                 raise ValueError(f"metric `{metric.id}` names the unknown population `{metric.population}`")
             if metric.table not in tables:
                 raise ValueError(f"metric `{metric.id}` names the unknown table `{metric.table}`")
             covariates = {covariate.column for covariate in self.population(metric.population).covariates}
-            stranger = next((name for name in metric.adjusted_for if name not in covariates), None)
-            if stranger is not None:
-                raise ValueError(f"metric `{metric.id}` is adjusted for the unknown covariate `{stranger}`")
-            if metric.id in seen:
+            unknown = next((name for name in metric.adjusted_for if name not in covariates), None)
+            if unknown is not None:
+                raise ValueError(f"metric `{metric.id}` is adjusted for the unknown covariate `{unknown}`")
+            if metric.id in ids:
                 raise ValueError(f"metric `{metric.id}` is defined twice")
-            seen.add(metric.id)
+            ids.add(metric.id)
         return self
 
     @model_validator(mode="after")
     def _conditions_name_metrics(self) -> Catalogue:
-        known = {metric.id for metric in self.metrics}
+        metric_ids = {metric.id for metric in self.metrics}
         for condition in self.conditions:
-            stranger = next((name for name in condition.makes_incomparable if name not in known), None)
-            if stranger is not None:
-                raise ValueError(f"condition `{condition.id}` names the unknown metric `{stranger}`")
+            unknown = next((name for name in condition.makes_incomparable if name not in metric_ids), None)
+            if unknown is not None:
+                raise ValueError(f"condition `{condition.id}` names the unknown metric `{unknown}`")
         return self
 
     def followed_by(self, population_id: str) -> FollowedBy | None:
@@ -156,10 +156,10 @@ class Catalogue(BaseModel):
         """
         metrics = [metric for metric in self.metrics if metric.id in columns.get(metric.population, ())]
         tables = {metric.table for metric in metrics}
-        retained = {metric.id for metric in metrics}
+        metric_ids = {metric.id for metric in metrics}
         conditions = [
             condition.model_copy(
-                update={"makes_incomparable": [name for name in condition.makes_incomparable if name in retained]}
+                update={"makes_incomparable": [name for name in condition.makes_incomparable if name in metric_ids]}
             )
             for condition in self.conditions
         ]

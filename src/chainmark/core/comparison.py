@@ -449,6 +449,6 @@ class Comparison(JudgedResult):
         """Schema 1 had two separate lists of followed samples."""
         if not isinstance(raw, dict) or not raw.keys() & {"tails", "stories"}:
             return raw
-        tails, stories = raw.get("tails", []), raw.get("stories", [])
+        tails, timelines = raw.get("tails", []), raw.get("stories", [])
         others = {key: value for key, value in raw.items() if key not in ("tails", "stories")}
-        return {**others, "followed": {"tails": tails, "stories": stories} if tails else None}
+        return {**others, "followed": {"tails": tails, "stories": timelines} if tails else None}

@@ -110,22 +110,22 @@ class MatrixPlan(_Part):
 
     @model_validator(mode="after")
     def _names_fit(self) -> MatrixPlan:
-        for what, ids in (
+        for kind, ids in (
             ("scenarios", [scenario.id for scenario in self.scenarios]),
             ("servers", [server.id for server in self.servers]),
         ):
             twice = next((identifier for identifier in ids if ids.count(identifier) > 1), None)
             if twice:
-                raise ValueError(f"two {what} are called `{twice}`")
+                raise ValueError(f"two {kind} are called `{twice}`")
         bare = next((scenario.id for scenario in self.scenarios if not (scenario.profile or self.profile)), None)
         if bare:
             raise ValueError(f"the scenario `{bare}` names no profile, and the plan has none for all")
         if self.servers:
             self._require_known([name for scenario in self.scenarios for name in scenario.servers])
             self._require_known([cell.server for cell in self.cells])
-        stranger = next((cell.scenario for cell in self.cells if not self._has(cell.scenario)), None)
-        if stranger:
-            raise ValueError(f"a cell is of the scenario `{stranger}`, which the plan does not have")
+        unknown = next((cell.scenario for cell in self.cells if not self._has(cell.scenario)), None)
+        if unknown:
+            raise ValueError(f"a cell is of the scenario `{unknown}`, which the plan does not have")
         places = [(cell.scenario, cell.server) for cell in self.cells]
         double = next((place for place in places if places.count(place) > 1), None)
         if double:
@@ -136,10 +136,10 @@ class MatrixPlan(_Part):
         return any(item.id == scenario for item in self.scenarios)
 
     def _require_known(self, names: Iterable[str]) -> None:
-        known = {server.id for server in self.servers}
-        stranger = next((name for name in names if name not in known), None)
-        if stranger:
-            raise ValueError(f"`{stranger}` is not one of the plan's servers: {', '.join(sorted(known))}")
+        server_ids = {server.id for server in self.servers}
+        unknown = next((name for name in names if name not in server_ids), None)
+        if unknown:
+            raise ValueError(f"`{unknown}` is not one of the plan's servers: {', '.join(sorted(server_ids))}")
 
     def own_of(self, scenario: MatrixScenario, server: MatrixServer) -> MatrixCell:
         """The cell's specific settings; empty ones if the plan has none."""

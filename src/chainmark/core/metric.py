@@ -172,9 +172,9 @@ class Population(BaseModel):
 
     @model_validator(mode="after")
     def _keys_are_known(self) -> Population:
-        stranger = next((key for key in [*self.average_over, *self.breakdowns] if key not in self.keys), None)
-        if stranger is not None:
-            raise ValueError(f"population `{self.id}` names `{stranger}`, which is not among its keys")
+        unknown = next((key for key in [*self.average_over, *self.breakdowns] if key not in self.keys), None)
+        if unknown is not None:
+            raise ValueError(f"population `{self.id}` names `{unknown}`, which is not among its keys")
         if self.lowest_means is not None and self.weighting is not Weighting.KEYS:
             raise ValueError(f"population `{self.id}` limits the means of its keys but is not weighted by them")
         return self

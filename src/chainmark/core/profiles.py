@@ -51,14 +51,14 @@ def profile_kinds(text: str, known: Sequence[str] = tuple(KINDS)) -> tuple[str, 
     Raises:
         UsageError: one is not known.
     """
-    asked = tuple(dict.fromkeys(filter(None, (part.strip() for part in text.split(",")))))
-    if asked == (NO_PROFILES,):
+    kinds = tuple(dict.fromkeys(filter(None, (part.strip() for part in text.split(",")))))
+    if kinds == (NO_PROFILES,):
         return ()
-    stranger = next((kind for kind in asked if kind not in known), None)
-    if stranger is not None or not asked:
-        there = enumerated([f"`{kind}`" for kind in known])
-        raise UsageError(f"`{stranger or text}` is not a kind of profile", f"there are {there}, and `{NO_PROFILES}`")
-    return asked
+    unknown = next((kind for kind in kinds if kind not in known), None)
+    if unknown is not None or not kinds:
+        supported = enumerated([f"`{kind}`" for kind in known])
+        raise UsageError(f"`{unknown or text}` is not a kind of profile", f"there are {supported}, and `{NO_PROFILES}`")
+    return kinds
 
 
 class ProfilesRecord(BaseModel):

@@ -64,8 +64,8 @@ class Secrets:
         )
         self._pattern = re.compile("|".join(map(re.escape, self._forms)))
         # By lookahead, because they may overlap.
-        heads = sorted({form[:SHORTEST] for form in self._forms})
-        self._heads = re.compile(f"(?={'|'.join(map(re.escape, heads))})")
+        beginnings = sorted({form[:SHORTEST] for form in self._forms})
+        self._heads = re.compile(f"(?={'|'.join(map(re.escape, beginnings))})")
 
     def hide(self, text: str) -> str:
         """The text without them, and without the values of headers that are secret by their names."""
@@ -93,8 +93,8 @@ class Secrets:
         return CUT.join([*(self._without_beginning(item, SHORTEST) for item in cut), self._without_beginning(last)])
 
     def _without_beginning(self, text: str, shortest: int = _SHORTEST_BEGINNING) -> str:
-        heads = self._heads.finditer(text, max(0, len(text) - len(self._forms[0]))) if self._heads else ()
-        for head in heads:
+        matches = self._heads.finditer(text, max(0, len(text) - len(self._forms[0]))) if self._heads else ()
+        for head in matches:
             end = text[head.start() :]
             if len(end) >= shortest and any(form.startswith(end) for form in self._forms):
                 return text[: head.start()] + HIDDEN

@@ -69,8 +69,8 @@ def change_with_interval(judgement: Judgement, metric: Metric) -> str:
     if judgement.change is None or judgement.low is None or judgement.high is None:
         return judgement.note
     values = [judgement.baseline.value, judgement.candidate.value]
-    said = change_text(judgement, units.display_unit(metric.unit, values))
-    return with_interval(said.change, said.low, said.high, said.unit)
+    figures = change_text(judgement, units.display_unit(metric.unit, values))
+    return with_interval(figures.change, figures.low, figures.high, figures.unit)
 
 
 def margin_of(judgement: Judgement, metric: Metric) -> str:

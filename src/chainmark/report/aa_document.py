@@ -18,8 +18,8 @@ def aa_document(report: AAReport) -> Document:
         blocks.append(Remarks("left-out", "Runs that are not counted", left_out))
     share = report.splits.get(Verdict.FAIL, 0) / sum(report.splits.values())
     is_kept = report.verdict is not Verdict.FAIL
-    promise = "not significantly more than the 5 % that are promised" if is_kept else "significantly more than 5 %"
-    reason = f"{units.plain_percent(share)} of the halves were called worse than the other half, {promise}"
+    rate_text = "not significantly more than the 5 % that are promised" if is_kept else "significantly more than 5 %"
+    reason = f"{units.plain_percent(share)} of the halves were called worse than the other half, {rate_text}"
     return Document(
         kind="aa",
         title=report.title,

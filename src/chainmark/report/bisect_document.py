@@ -180,8 +180,8 @@ def _change(report: BisectReport, change: float | None, low: float | None, high:
         return "", ""
     if report.scale is Scale.RELATIVE:
         return units.percent(change, decimals=units.percent_decimals(low, high)), units.percent_interval(low, high)
-    said = [units.tidy_quantity(value, report.unit, is_change=True) for value in (change, low, high)]
-    return said[0], f"{said[1]} … {said[2]}"
+    texts = [units.tidy_quantity(value, report.unit, is_change=True) for value in (change, low, high)]
+    return texts[0], f"{texts[1]} … {texts[2]}"
 
 
 def _bar(report: BisectReport, step: BisectStep) -> IntervalBar | None:

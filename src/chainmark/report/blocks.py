@@ -308,12 +308,12 @@ def padded(cells: Sequence[TableCell]) -> list[tuple[str, str]]:
     if not are_units(cell.tail for cell in cells):
         texts = units.pad_after_point([cell.text for cell in cells])
         return [(text, cell.tail) for text, cell in zip(texts, cells, strict=True)]
-    made = [cell.text for cell in cells]
+    cell_texts = [cell.text for cell in cells]
     for unit in dict.fromkeys(cell.tail for cell in cells):
         places = [place for place, cell in enumerate(cells) if cell.tail == unit]
-        for place, text in zip(places, units.pad_after_point([made[place] for place in places]), strict=True):
-            made[place] = f"{text} {unit}".rstrip(" ")
-    return [(text, "") for text in made]
+        for place, text in zip(places, units.pad_after_point([cell_texts[place] for place in places]), strict=True):
+            cell_texts[place] = f"{text} {unit}".rstrip(" ")
+    return [(text, "") for text in cell_texts]
 
 
 def some_open(charts: Sequence[Chart], most: int = 12) -> list[Block]:

@@ -47,8 +47,8 @@ def plain_rows(table: Table, texts: Sequence[Sequence[tuple[str, str]]], tails: 
 
 
 def _row(cells: Sequence[str | None]) -> Markup | None:
-    known = [cell for cell in cells if cell is not None]
-    return Markup("".join(known)) if len(known) == len(cells) else None  # noqa: S704 - escaped below
+    complete = [cell for cell in cells if cell is not None]
+    return Markup("".join(complete)) if len(complete) == len(cells) else None  # noqa: S704 - escaped below
 
 
 def _leads(columns: Sequence[Column], place: int) -> bool:
@@ -63,8 +63,8 @@ def _plain_column(
     if column.kind == "words":
         return [_words(cell, label) for cell in cells]
     if column.kind == "code":
-        made = (f'<td class="code {cell.emphasis}">{escape(cell.text)}</td>\n' for cell in cells)
-        return [None if cell.notes else text for cell, text in zip(cells, made, strict=True)]
+        html = (f'<td class="code {cell.emphasis}">{escape(cell.text)}</td>\n' for cell in cells)
+        return [None if cell.notes else text for cell, text in zip(cells, html, strict=True)]
     if column.kind != "figures":
         return [None] * len(cells)
     start = " leads" if leads else ""

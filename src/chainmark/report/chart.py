@@ -314,9 +314,9 @@ def _length(columns: Columns) -> int:
 
 def columns_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Rows as columns, with None where a row has no value."""
-    retained = list(rows)
-    names = dict.fromkeys(name for row in retained for name in row)
-    return {name: [row.get(name) for row in retained] for name in names}
+    row_list = list(rows)
+    names = dict.fromkeys(name for row in row_list for name in row)
+    return {name: [row.get(name) for row in row_list] for name in names}
 
 
 def rows_of(columns: Columns) -> list[dict[str, Any]]:
@@ -352,8 +352,8 @@ def _only(chart: Chart, column: str, values: Collection[str]) -> Chart:
     data = {}
     for name, columns in chart.data.items():
         result = columns.get(column)
-        retained = None if result is None else [place for place, value in enumerate(result) if value in values]
-        data[name] = columns if retained is None else picked(columns, retained)
+        indices = None if result is None else [place for place, value in enumerate(result) if value in values]
+        data[name] = columns if indices is None else picked(columns, indices)
     return replace(chart, data=data)
 
 
@@ -373,9 +373,9 @@ def _named(page: Chart) -> Chart:
 def _thinned(page: Chart) -> Chart:
     data, note = dict(page.data), page.note
     for name, rule in page.thinning.items():
-        retained = _thinned_rows(page, name, rule)
-        if len(retained) < _length(page.data[name]):
-            data[name] = picked(page.data[name], retained)
+        rows = _thinned_rows(page, name, rule)
+        if len(rows) < _length(page.data[name]):
+            data[name] = picked(page.data[name], rows)
             note = _joined(note, rule.note)
     return replace(page, data=data, note=note)
 

@@ -76,8 +76,8 @@ def strips_of(chart: Chart) -> list[Strip]:
     place = _placing(axis, _figures(chart, marks, across))
     results: dict[Any, list[tuple[int, float]]] = {name: [] for name in names}
     for mark in marks:
-        heads, values = (mark.y, mark.x) if along == "y" else (mark.x, mark.y)
-        for name, value in zip(heads, values, strict=True):
+        labels, values = (mark.y, mark.x) if along == "y" else (mark.x, mark.y)
+        for name, value in zip(labels, values, strict=True):
             if name in results and value is not None:
                 results[name].append((mark.kind, place(value)))
     limits = [place(limit.value) for limit in chart.limits if limit.along == across and limit.name]
@@ -185,8 +185,8 @@ def _rows(chart: Chart, strips: Sequence[Strip], room: int) -> list[Text]:
     across = min(max(cell_len(strip.label) for strip in strips), int(room * _WIDEST_NAME))
     values = units.align_on_point([strip.value for strip in strips])
     spare = room - len(_INDENT) - across - 2 * len(_GAP) - max(map(cell_len, values))
-    beside = spare >= _NARROWEST  # otherwise the values are below
-    width = max(_NARROWEST, min(_WIDEST, spare if beside else room - len(_INDENT) - across - len(_GAP)))
+    is_inline = spare >= _NARROWEST  # otherwise the values are below
+    width = max(_NARROWEST, min(_WIDEST, spare if is_inline else room - len(_INDENT) - across - len(_GAP)))
     lines = []
     for strip, value in zip(strips, values, strict=True):
         label = shorten(strip.label, across)
@@ -202,11 +202,11 @@ def _rows(chart: Chart, strips: Sequence[Strip], room: int) -> list[Text]:
         for kind, cell in at:
             cells[cell] = kind
         _append(line, cells, chart)
-        if beside:
+        if is_inline:
             line.append(f"{_GAP}{value}")
         line.rstrip()
         lines.append(line)
-        if value.strip() and not beside:
+        if value.strip() and not is_inline:
             lines.append(Text(f"{_INDENT}{' ' * across}{_GAP}{value.strip()}"))
     return lines
 

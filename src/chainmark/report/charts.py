@@ -85,12 +85,12 @@ def sample_chart(data: ChartData, context: ChartContext, path: Sequence[str | in
         context: its context.
         path: where the data are in the page's document, if they are.
     """
-    made = _Samples(data, context)
+    samples = _Samples(data, context)
     layers, x, y, limits = {
-        ChartKind.CDF: made.cdf,
-        ChartKind.SHIFT: made.shift,
-        ChartKind.SERIES: made.series,
-        ChartKind.SCATTER: made.scatter,
+        ChartKind.CDF: samples.cdf,
+        ChartKind.SHIFT: samples.shift,
+        ChartKind.SERIES: samples.series,
+        ChartKind.SCATTER: samples.scatter,
     }[data.kind]()
     chart = Chart(
         id=data.id,
@@ -98,18 +98,18 @@ def sample_chart(data: ChartData, context: ChartContext, path: Sequence[str | in
         x=x,
         y=y,
         layers=layers,
-        data={name: made.columns(name) for name in ("pooled", "single") if made.lines[name]},
-        series={"side": LegendSeries(made.labels(), told=made.drawn_labels())},
+        data={name: samples.columns(name) for name in ("pooled", "single") if samples.lines[name]},
+        series={"side": LegendSeries(samples.labels(), told=samples.drawn_labels())},
         limits=limits,
         note=data.note,
         palette="sides",
         height=250,
         paper=_HALF_PAGE,
         zoom=True,
-        thinning=made.thinning(),
-        origins={} if path is None else {name: made.origins(name, path) for name in made.lines},
+        thinning=samples.thinning(),
+        origins={} if path is None else {name: samples.origins(name, path) for name in samples.lines},
     )
-    return chart if data.kind is not ChartKind.CDF else _with_tail(chart, made.bend())
+    return chart if data.kind is not ChartKind.CDF else _with_tail(chart, samples.bend())
 
 
 def _with_tail(chart: Chart, bend: tuple[float, float, float] | None) -> Chart:
@@ -140,8 +140,14 @@ def with_tail_points(
     lines = {context.sides.get(line.side, ""): line for line in data.lines if line.run_id is None}
     factor = _Samples(data, context).unit.factor
     rows = [
-        {"x": value * factor, "y": float(np.interp(value, line.x, line.y)), "side": side, "what": what, "at": f"#{to}"}
-        for side, value, what, to in points
+        {
+            "x": value * factor,
+            "y": float(np.interp(value, line.x, line.y)),
+            "side": side,
+            "what": description,
+            "at": f"#{to}",
+        }
+        for side, value, description, to in points
         if (line := lines.get(side)) is not None
     ]
     if not rows:

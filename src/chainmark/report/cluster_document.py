@@ -27,11 +27,11 @@ WAYS = (
 def cluster_document(report: ClusterReport) -> Document:
     """Lay out the queries and measurements."""
     blocks: list[Block] = []
-    doubts = [Remark(prose(text), "!", "caution") for text in report.warnings]
-    doubts += [Remark(f"{worker.name} {text}", "✗", "worse") for worker in report.workers for text in worker.problems]
-    doubts += [Remark(f"{worker.name} {text}", "!", "caution") for worker in report.workers for text in worker.remarks]
-    if doubts:
-        blocks.append(Remarks("doubts", "What would not work, or may surprise", doubts))
+    remarks = [Remark(prose(text), "!", "caution") for text in report.warnings]
+    remarks += [Remark(f"{worker.name} {text}", "✗", "worse") for worker in report.workers for text in worker.problems]
+    remarks += [Remark(f"{worker.name} {text}", "!", "caution") for worker in report.workers for text in worker.remarks]
+    if remarks:
+        blocks.append(Remarks("doubts", "What would not work, or may surprise", remarks))
     if report.workers:
         blocks.append(_workers(report))
     if report.clocks:

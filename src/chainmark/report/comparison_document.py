@@ -300,8 +300,8 @@ def _charts(comparison: Comparison, rows: Sequence[JudgedRow]) -> tuple[list[Sec
     if not drawn:
         return [Section("charts", "Charts", reported or [Remarks("no-chart", "", ["No chart."])], media=IN_FULL)], []
     charts = [chart for chart, _ in drawn]
-    telling = {judgement.metric_id for judgement in comparison.judgements if judgement.gating or judgement.moved}
-    on_paper = [chart for chart, data in drawn if data.metric_id in telling or len(charts) <= _MOST_ON_PAPER]
+    relevant = {judgement.metric_id for judgement in comparison.judgements if judgement.gating or judgement.moved}
+    on_paper = [chart for chart, data in drawn if data.metric_id in relevant or len(charts) <= _MOST_ON_PAPER]
     on_paper = on_paper[:_MOST_ON_PAPER]
     others: list[Block] = [*on_paper[_FIRST_ON_PAPER:], *reported]
     if left_out := len(charts) - len(on_paper):
@@ -319,7 +319,7 @@ def _led(comparison: Comparison, chart: Chart, data: ChartData) -> Chart:
     """A chart that refers to its samples, and whose tail links to their details."""
     metric = comparison.catalogue.metric(data.metric_id)
     samples = f"samples: column {metric.id} of samples/{metric.population}.parquet in each run"
-    made = replace(
+    led_chart = replace(
         chart,
         note=f"{chart.note}; {samples}" if chart.note else samples,
         half=True,
@@ -327,12 +327,12 @@ def _led(comparison: Comparison, chart: Chart, data: ChartData) -> Chart:
     )
     followed = comparison.followed if data.kind is ChartKind.CDF else None
     if followed is None:
-        return made
-    made = replace(made, leads=followed.leads(comparison, metric.id))
-    points = with_tail_points(made, data, chart_context(data, comparison), followed.tail(comparison, metric.id))
-    if made.inset is None:
+        return led_chart
+    led_chart = replace(led_chart, leads=followed.leads(comparison, metric.id))
+    points = with_tail_points(led_chart, data, chart_context(data, comparison), followed.tail(comparison, metric.id))
+    if led_chart.inset is None:
         return points
-    return replace(points, inset=replace(made.inset, layers=points.layers, data=points.data))
+    return replace(points, inset=replace(led_chart.inset, layers=points.layers, data=points.data))
 
 
 def _facts(comparison: Comparison) -> list[Section]:

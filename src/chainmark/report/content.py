@@ -101,14 +101,14 @@ class Content:
 
     def noted_once(self) -> Self:
         """The same document, where definitions already in a table are omitted from later tables."""
-        said: set[str] = set()
+        noted: set[str] = set()
         sections = []
         for section in self.sections:
             blocks: list[Block] = []
             for block in section.blocks:
                 if isinstance(block, Table):
-                    fresh = [note for note in block.notes if note not in said]
-                    said.update(fresh)
+                    fresh = [note for note in block.notes if note not in noted]
+                    noted.update(fresh)
                     blocks.append(replace(block, notes=fresh))
                 else:
                     blocks.append(block)
@@ -143,19 +143,19 @@ def _unfolded(blocks: Iterable[Block]) -> Iterator[Block]:
 
 def _seen(blocks: Iterable[Block], medium: Medium) -> list[Block]:
     """The blocks that a medium shows, reduced to its parts."""
-    seen: list[Block] = []
+    visible: list[Block] = []
     for block in blocks:
         if isinstance(block, Chart):
-            seen.append(block)
+            visible.append(block)
         elif medium not in block.media:
             continue
         elif isinstance(block, Details):
-            seen.append(replace(block, blocks=_seen(block.blocks, medium)))
+            visible.append(replace(block, blocks=_seen(block.blocks, medium)))
         elif isinstance(block, Table):
-            seen.append(_columns_seen(block, medium))
+            visible.append(_columns_seen(block, medium))
         else:
-            seen.append(block)
-    return seen
+            visible.append(block)
+    return visible
 
 
 def _columns_seen(table: Table, medium: Medium) -> Table:

@@ -224,13 +224,13 @@ def _charts(charts: Sequence[Chart]) -> list[Block]:
 def _levels(series: HistorySeries, present: Sequence[tuple[int, float]]) -> list[tuple[float, float, str]]:
     """The median of every stretch between changes, at its ends."""
     cuts = sorted({*series.setups, *(change.release for change in series.changes)})
-    made = []
+    points = []
     for number, (begin, end) in enumerate(zip([0, *cuts], [*cuts, len(series.values)], strict=True)):
         stretch = sorted(value for place, value in present if begin <= place < end)
         if stretch:
             middle = (stretch[(len(stretch) - 1) // 2] + stretch[len(stretch) // 2]) / 2.0
-            made += [(begin - 0.3, middle, f"level {number + 1}"), (end - 0.7, middle, f"level {number + 1}")]
-    return made
+            points += [(begin - 0.3, middle, f"level {number + 1}"), (end - 0.7, middle, f"level {number + 1}")]
+    return points
 
 
 def _steps(report: HistoryReport) -> list[Block]:

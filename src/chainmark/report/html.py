@@ -118,14 +118,14 @@ def _padded_column(table: Table, index: int) -> _Padded:
 
 def _heads(table: Table) -> list[tuple[str, Column, int]]:
     """The headings, with the number of columns below each."""
-    heads: list[tuple[str, Column, int]] = []
+    headings: list[tuple[str, Column, int]] = []
     for group, members in groupby(table.columns, key=lambda column: column.group):
         columns = list(members)
         if group:
-            heads.append((group, columns[0], len(columns)))
+            headings.append((group, columns[0], len(columns)))
         else:
-            heads += [(column.heading, column, 1) for column in columns]
-    return heads
+            headings += [(column.heading, column, 1) for column in columns]
+    return headings
 
 
 def _are_charts(blocks: Sequence[Block]) -> bool:

@@ -132,10 +132,10 @@ class RowMaker:
         decimals = units.decimals_for(
             [unit.of(judgement.baseline.value), unit.of(judgement.candidate.value)], half_width(judgement, unit)
         )
-        said = _change(judgement, unit)
+        change = _change(judgement, unit)
         alone = judgement.worse_alone
         no_interval = judgement.low is None and judgement.high is None
-        interval = units.NOT_ESTIMABLE if no_interval else f"{said.low} … {said.high} {said.unit}".rstrip()
+        interval = units.NOT_ESTIMABLE if no_interval else f"{change.low} … {change.high} {change.unit}".rstrip()
         return JudgedRow(
             anchor=f"row-{metric.id}-{judgement.statistic}".replace(".", "_"),
             metric_id=metric.id,
@@ -144,10 +144,10 @@ class RowMaker:
             unit=unit.symbol,
             baseline=_value(judgement.baseline, unit, decimals),
             candidate=_value(judgement.candidate, unit, decimals),
-            change=said.change,
-            change_unit=said.unit,
-            low=said.low,
-            high=said.high,
+            change=change.change,
+            change_unit=change.unit,
+            low=change.low,
+            high=change.high,
             interval=judgement.outcome.value if judgement.outcome in _WITHOUT_CHANGE and no_interval else interval,
             margin=_margin(judgement, metric),
             outcome=WORSE_ALONE if alone else _outcome(judgement, metric),
@@ -156,7 +156,7 @@ class RowMaker:
             emphasis="caution" if alone else _emphasis(judgement, metric),
             gating=judgement.gating,
             moved=judgement.moved,
-            bar=_bar(judgement, said),
+            bar=_bar(judgement, change),
             samples=f"{units.count(judgement.baseline.samples)} + {units.count(judgement.candidate.samples)}",
             per_run_baseline=[_figure(unit.of(value), decimals) for value in judgement.baseline.per_run],
             per_run_candidate=[_figure(unit.of(value), decimals) for value in judgement.candidate.per_run],

@@ -35,5 +35,5 @@ def document_of(result: BaseModel) -> Document:
         return own
     kind = type(result)
     name = LAYOUTS[f"{kind.__module__.removeprefix('chainmark.')}.{kind.__qualname__}"]
-    made: Document = getattr(import_module(f"chainmark.report.{name}"), name)(result)
-    return made
+    document: Document = getattr(import_module(f"chainmark.report.{name}"), name)(result)
+    return document

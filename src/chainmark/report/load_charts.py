@@ -68,8 +68,8 @@ def _capacity_chart(report: LoadReport, kind: Kind) -> Chart | None:
     if len(rows) < 2 or not any(row.get("capacity") for row in rows):
         return None
     notes = ["Bars: the interval."]
-    asked = [row for row in rows if "required" in row]
-    if asked:
+    required = [row for row in rows if "required" in row]
+    if required:
         notes.append("Upright ticks: what is required.")
     missing = [f"{row['target']} {row['label']}" if len(names) > 1 else row["label"]
                for row in rows if "capacity" not in row]  # fmt: skip
@@ -91,12 +91,12 @@ def _capacity_chart(report: LoadReport, kind: Kind) -> Chart | None:
             Layer("interval", "spans", x="low", x2="high", **look),
             Layer("points", "drawn", x="capacity", style="target", size=65, opacity=1, tips=tooltips, **look),
             Layer("text", "drawn", x="capacity", text="text", nudge=(0, -11), **look),
-            *([Layer("tick", "asked", "required", "label", colour=BAD)] if asked else []),
+            *([Layer("tick", "asked", "required", "label", colour=BAD)] if required else []),
         ],
         data={
             "spans": columns_of(row for row in rows if row.get("low") and row.get("high")),
             "drawn": columns_of(row for row in rows if row.get("capacity")),
-            "asked": columns_of(asked),
+            "asked": columns_of(required),
         },
         series={"target": LegendSeries(names)},
         note=" ".join(notes),
@@ -144,10 +144,10 @@ def _load_chart(sides: Sequence[EndpointSide], id_: str, kind: Kind, *, few: boo
     label = sides[0].endpoint.label
     level, latency = text.KIND_AXES[kind], f"latency, {text.MS.symbol}"
     marks = _marks(sides, kind)
-    untold = sum(row["value"] is None for row in rows)
+    missing = sum(row["value"] is None for row in rows)
     notes = ["Lines run through the median of each level's steps."]
-    if untold:
-        notes.append(f"Without a mark: {units.plural(untold, 'centile')}, not estimable or never answered.")
+    if missing:
+        notes.append(f"Without a mark: {units.plural(missing, 'centile')}, not estimable or never answered.")
     tips = [
         Tooltip("line", "label"),
         Tooltip("centile", "centile"),
@@ -261,10 +261,10 @@ def distribution_charts(report: LoadReport) -> list[Chart]:
 
 
 def _distribution_chart(side: EndpointSide, kind: Kind, id_: str, name: str) -> Chart | None:
-    known = [step for step in side.steps(kind) if any(value > 0.0 for _, value in step.curve)]
-    if not known:
+    measured = [step for step in side.steps(kind) if any(value > 0.0 for _, value in step.curve)]
+    if not measured:
         return None
-    chosen = _some_steps(side, kind, known)
+    chosen = _some_steps(side, kind, measured)
     limit_s = side.endpoint.agreement.p99_s
     labels = _step_names(side, kind, chosen)
     rows: list[dict[str, Any]] = [
@@ -280,8 +280,8 @@ def _distribution_chart(side: EndpointSide, kind: Kind, id_: str, name: str) -> 
     axis = f"latency, {text.MS.symbol}"
     least = min([0.001, *(row["slower"] for row in rows)])
     note = "A step keeps to its p99 where its line passes above the crossing of the two dashed lines."
-    if len(chosen) < len(known):
-        note += f" {len(chosen)} of {len(known)} steps are drawn; the table of steps has all."
+    if len(chosen) < len(measured):
+        note += f" {len(chosen)} of {len(measured)} steps are drawn; the table of steps has all."
     tips = [Tooltip("step", "label"), Tooltip(axis, "value", ",.4g"), Tooltip("took longer", "slower", ".4%")]
     return Chart(
         id=id_,
@@ -313,16 +313,16 @@ def _distribution_chart(side: EndpointSide, kind: Kind, id_: str, name: str) -> 
 def _some_steps(side: EndpointSide, kind: Kind, known: Sequence[StepEntry]) -> list[StepEntry]:
     """One step per level: the lowest, the highest, the two that determine the capacity, and some between them."""
     capacity = text.capacity_of(side.endpoint, kind)
-    wanted = {capacity.best_step, capacity.fail_step} if capacity else set()
+    numbers = {capacity.best_step, capacity.fail_step} if capacity else set()
     by_level: dict[float, StepEntry] = {}
-    for step in sorted(known, key=lambda item: (item.number in wanted, item.number)):
+    for step in sorted(known, key=lambda item: (item.number in numbers, item.number)):
         by_level[step.level] = step
     levels = sorted(by_level)
-    retained = {levels[0], levels[-1], *(level for level in levels if by_level[level].number in wanted)}
-    others = [level for level in levels if level not in retained]
-    room = min(_MOST_LINES - len(retained), len(others))
-    retained |= {others[index * len(others) // room] for index in range(room)}
-    return [by_level[level] for level in levels if level in retained]
+    selected = {levels[0], levels[-1], *(level for level in levels if by_level[level].number in numbers)}
+    others = [level for level in levels if level not in selected]
+    room = min(_MOST_LINES - len(selected), len(others))
+    selected |= {others[index * len(others) // room] for index in range(room)}
+    return [by_level[level] for level in levels if level in selected]
 
 
 def _step_names(side: EndpointSide, kind: Kind, steps: Sequence[StepEntry]) -> list[str]:

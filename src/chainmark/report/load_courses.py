@@ -24,16 +24,16 @@ _RAMP_NOTE = (
 
 def course_tables(target: TargetEntry, name: str, number: int, *, several: bool) -> list[Table]:
     """A table of the spikes and one of the ramps, a row each; empty without any."""
-    where = f": {name}" if several else ""
+    suffix = f": {name}" if several else ""
     every = [(endpoint.label, course) for endpoint in target.endpoints for course in endpoint.courses]
     tables = []
     if spikes := [TableRow(_spike_cells(label, course)) for label, course in every if course.what == "spike"]:
         figures = map(Column, ("p99 before, ms", "p99 at the peak, ms", "failed", "back after", "interval"))
         columns = [*words("load"), *figures, *words("remarks")]
-        tables.append(Table(f"spikes-{number}", f"Recovery from spikes{where}", columns, spikes, [_SPIKE_NOTE]))
+        tables.append(Table(f"spikes-{number}", f"Recovery from spikes{suffix}", columns, spikes, [_SPIKE_NOTE]))
     if ramps := [TableRow(_ramp_cells(label, course)) for label, course in every if course.what == "ramp"]:
         columns = [*words("load"), *map(Column, ("failed", "missed from", "interval")), *words("remarks")]
-        tables.append(Table(f"ramps-{number}", f"Ramps{where}", columns, ramps, [_RAMP_NOTE]))
+        tables.append(Table(f"ramps-{number}", f"Ramps{suffix}", columns, ramps, [_RAMP_NOTE]))
     return tables
 
 
@@ -62,10 +62,10 @@ def _ramp_cells(label: str, course: CourseEntry) -> list[TableCell]:
 
 def _common(course: CourseEntry) -> list[TableCell]:
     failed = course.step.failed - course.step.closed_idle
-    known = not course.note
+    is_known = not course.note
     return [
         TableCell(units.count(failed), emphasis="worse" if failed else "plain"),
-        TableCell(measured_text(course), emphasis=text.OUTCOMES[course.outcome] if known else "quiet"),
+        TableCell(measured_text(course), emphasis=text.OUTCOMES[course.outcome] if is_known else "quiet"),
         TableCell(_interval(course), emphasis="quiet"),
         TableCell(course.note),
     ]

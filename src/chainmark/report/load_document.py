@@ -149,13 +149,13 @@ def _agreements(report: LoadReport) -> Table:
     """The requirements of each endpoint."""
     columns = [*words("of"), Column("p95 within, ms"), Column("p99 within, ms"), Column("errors up to, %"),
                Column("answered of a rate, %"), Column("least requests")]  # fmt: skip
-    asked = text.agreements(report)
+    slas = text.agreements(report)
     rows = []
-    for agreed in asked:
+    for agreed in slas:
         labels = dict.fromkeys(
             end.label for target in report.targets for end in target.endpoints if end.agreement == agreed
         )
-        name = f"all of {units.plural(len(labels), 'endpoint')}" if len(asked) == 1 else ", ".join(labels)
+        name = f"all of {units.plural(len(labels), 'endpoint')}" if len(slas) == 1 else ", ".join(labels)
         rows.append(row_of(name, *_agreement_cells(agreed)))
     return Table("agreements", "The SLA", columns, rows)
 

@@ -31,7 +31,7 @@ def drift_table(target: TargetEntry, name: str, number: int, *, several: bool) -
 
 
 def _cells(label: str, drift_entry: DriftEntry) -> list[TableCell]:
-    retained = (
+    limit = (
         {"pass": "yes", "fail": "no"}.get(drift_entry.outcome, "not clear")
         if drift_entry.limit is not None
         else "not asked"
@@ -44,7 +44,7 @@ def _cells(label: str, drift_entry: DriftEntry) -> list[TableCell]:
         _begin(drift_entry),
         TableCell(drift_text(drift_entry)),
         TableCell(
-            retained,
+            limit,
             emphasis=_EMPHASIS.get(drift_entry.outcome, "caution") if drift_entry.limit is not None else "quiet",
         ),
     ]

@@ -47,13 +47,13 @@ def sentence(report: LoadReport, ruled: Sequence[Ruling]) -> str:
 def noticed(report: LoadReport, ruling: Ruling) -> str:
     """What users notice of one capacity that is not met: "/block responds too slowly (p99 above 1 s) from 64 on"."""
     capacity = _capacity(report, ruling)
-    who = _who(report, ruling)
+    subject = _who(report, ruling)
     if ruling.verdict is not Verdict.FAIL or capacity is None or capacity.high is None:
-        word = {Verdict.FAIL: who, Verdict.INCONCLUSIVE: f"{who} is not decided"}
-        return f"{word.get(ruling.verdict, f'{who} is {ruling.verdict.value}')}: {ruling.reason}"
+        word = {Verdict.FAIL: subject, Verdict.INCONCLUSIVE: f"{subject} is not decided"}
+        return f"{word.get(ruling.verdict, f'{subject} is {ruling.verdict.value}')}: {ruling.reason}"
     high = level_text(capacity.kind, capacity.high)
-    where = f"from {high} on" if capacity.low > 0.0 else f"already at {high}"
-    result = f"{who} {_effect(capacity, _endpoint(report, ruling))} {where} (95 % confidence)"
+    level = f"from {high} on" if capacity.low > 0.0 else f"already at {high}"
+    result = f"{subject} {_effect(capacity, _endpoint(report, ruling))} {level} (95 % confidence)"
     required = "" if ruling.required is None else level_text(capacity.kind, ruling.required)
     if capacity.low > 0.0:
         sustained = bare_level(capacity.low) if required else level_text(capacity.kind, capacity.low)
@@ -120,22 +120,22 @@ def _counted(report: LoadReport, gating: Sequence[Ruling], first: Ruling | None 
 
 def _sustained(report: LoadReport, gating: Sequence[Ruling]) -> str:
     """What every endpoint sustains; for requirements, how many are met and which one only just."""
-    asked = agreements(report)
-    within = f"within {agreement_text(asked[0])}" if len(asked) == 1 else "within their SLAs"
+    slas = agreements(report)
+    within = f"within {agreement_text(slas[0])}" if len(slas) == 1 else "within their SLAs"
     known = [(item, capacity) for item in gating if (capacity := _capacity(report, item)) is not None]
     if not known:
         return f"{units.plural(len(gating), 'endpoint')} stayed {within} at every fixed level"
     required = [(item, capacity) for item, capacity in known if item.required]
     if required:
         nearest, capacity = min(required, key=lambda pair: pair[1].low / (pair[0].required or 1.0))
-        wanted = level_text(capacity.kind, nearest.required or 0.0)
-        text = f"{_who(report, nearest)} sustains {_level(capacity)}, {wanted} are required"
+        required_level = level_text(capacity.kind, nearest.required or 0.0)
+        text = f"{_who(report, nearest)} sustains {_level(capacity)}, {required_level} are required"
         count = units.plural(len(required), "required capacity", "required capacities")
         return f"All {count} are met {within}; the nearest: {text}" if len(required) > 1 else f"{text}, {within}"
     by_endpoint: dict[str, list[str]] = {}
     for ruling, capacity in known:
         by_endpoint.setdefault(_who(report, ruling), []).append(_level(capacity))
-    texts = [f"{who} sustains {enumerated(levels)}" for who, levels in by_endpoint.items()]
+    texts = [f"{endpoint} sustains {enumerated(levels)}" for endpoint, levels in by_endpoint.items()]
     return f"{some_of(texts, _NAMED, 'endpoints')} {within}"
 
 

@@ -38,8 +38,8 @@ def bent_remarks(report: LoadReport) -> list[Block]:
     for name, target in zip(text.names_of(report.targets), report.targets, strict=True):
         for endpoint in target.endpoints:
             for bent in endpoint.bent:
-                whose = f"{f'{name} ' if several else ''}{endpoint.label} ({bent.kind})"
-                messages.append(f"{whose}: {bent.sentence}.")
+                prefix = f"{f'{name} ' if several else ''}{endpoint.label} ({bent.kind})"
+                messages.append(f"{prefix}: {bent.sentence}.")
     return [Remarks("bent", "What bent first", messages)] if messages else []
 
 
@@ -170,12 +170,12 @@ def _levels(endpoint: EndpointEntry, kind: Kind, known: Sequence[float]) -> list
     if not known:
         return []
     capacity = text.capacity_of(endpoint, kind)
-    wanted = {known[0], known[-1]}
-    wanted |= {bent.level for bent in endpoint.bent if bent.kind == kind and bent.level is not None}
+    selected = {known[0], known[-1]}
+    selected |= {bent.level for bent in endpoint.bent if bent.kind == kind and bent.level is not None}
     if capacity:
         numbers = {capacity.best_step, capacity.fail_step}
-        wanted |= {step.level for step in endpoint.steps if step.kind == kind and step.number in numbers}
-    return [level for level in known if level in wanted]
+        selected |= {step.level for step in endpoint.steps if step.kind == kind and step.number in numbers}
+    return [level for level in known if level in selected]
 
 
 def _use_cell(resource: ResourceEntry, uses: Sequence[UseEntry]) -> TableCell:
@@ -213,8 +213,8 @@ def _statement_table(endpoint: EndpointEntry, kind: Kind, title: str, id_: str) 
         if last:
             rows = [_statement_row(statement) for statement in last[:_MOST_STATEMENTS]]
             columns = [Column("statement", kind="code"), Column("sessions busy"), Column("calls/s"), Column("each, ms")]
-            where = level_text(kind, level)
-            return [Table(id_, f"{title}: what the database spent its time on at {where}", columns, rows)]
+            level_name = level_text(kind, level)
+            return [Table(id_, f"{title}: what the database spent its time on at {level_name}", columns, rows)]
     return []
 
 

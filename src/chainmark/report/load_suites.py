@@ -92,9 +92,9 @@ def _figures(endpoint: EndpointEntry, capacity_entry: CapacityEntry) -> dict[str
         figures |= {"requests": best.due, "failed": best.failed}
         figures |= {"p95_s": best.of_due.p95.value_s, "p99_s": best.of_due.p99.value_s}
         figures |= {"error_share": error_share(best), "ok_per_s": best.ok_per_s}
-    known = {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}
+    finite = {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}
     return {
-        **known,
+        **finite,
         "stopped_by": capacity_entry.stopped_by,
         "finding": capacity_entry.finding,
         "confirmed": "yes" if capacity_entry.confirmed else "no",

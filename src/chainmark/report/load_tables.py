@@ -40,17 +40,17 @@ def capacity_table(target: TargetEntry, name: str, number: int, *, several: bool
     """The table of the published pages, and next to it the same for an arrival rate."""
     kinds = text.kinds_of([target])
     main: Kind = kinds[0] if kinds else "clients"
-    beside: Kind | None = kinds[1] if len(kinds) > 1 else None
+    second: Kind | None = kinds[1] if len(kinds) > 1 else None
     first = "max concurrency" if main == "clients" else "max rate, requests/s"
     headings = [first, "p95, ms", "p99, ms", "non-2xx", "error rate, %", "reqs/sec"]
     columns = [*words("ID, endpoint"), *map(Column, headings)]
-    if beside:
+    if second:
         columns += [Column("max rate, /s"), Column("its p99, ms", follows=True)]
     rows = []
     for place, endpoint in enumerate(target.endpoints, start=1):
-        rows += _capacity_rows(place, endpoint, main, beside)
+        rows += _capacity_rows(place, endpoint, main, second)
     notes = ["reqs/sec: right answers per second at that level.", text.ERRORS_ARE, *text.centile_notes(rows)]
-    if beside:
+    if second:
         notes.append("max rate: requests due per second, whose latency counts from when each was due.")
     if any(row.second for row in rows):
         notes.append("Where the lowest level failed, its own figures stand below.")
@@ -101,10 +101,10 @@ def _figures(step: StepEntry | None) -> list[TableCell]:
 def basis_table(target: TargetEntry, name: str, number: int, ruled: Sequence[Ruling], *, several: bool) -> Table:
     """The evidence for each capacity: its interval, its samples, its first fail, what stopped it."""
     by_key = {(item.endpoint, item.kind): item for item in ruled if item.number == number}
-    asked = any(item.required is not None for item in by_key.values())
+    has_required = any(item.required is not None for item in by_key.values())
     columns = [*words("capacity"), Column("found"), *words("interval"), Column("requests"), Column("first fail"),
                Column("its p99, ms", follows=True), *words("stopped by", "confirmed"),
-               *([Column("required")] if asked else []), *words("verdict")]  # fmt: skip
+               *([Column("required")] if has_required else []), *words("verdict")]  # fmt: skip
     rows = []
     for endpoint in target.endpoints:
         for capacity in endpoint.capacities:
@@ -122,7 +122,7 @@ def basis_table(target: TargetEntry, name: str, number: int, ruled: Sequence[Rul
                 TableCell(text.stopped_text(capacity, endpoint.agreement)),
                 TableCell("yes" if capacity.confirmed else "no", emphasis="plain" if capacity.confirmed else "quiet"),
             ]
-            if asked:
+            if has_required:
                 cells.append(_QUIET if required is None else TableCell(bare_level(required)))
             rows.append(row_of(*cells, _verdict_cell(ruling)))
     notes = [
@@ -247,7 +247,7 @@ def step_table(steps: Sequence[StepEntry], id_: str, name: str, steps_in_all: in
     columns = [*words("step", "phase"), *map(Column, counted), *words("outcome")]
     columns += [*map(Column, ("achieved, %", "lag, ms", "woke late, ms", "CPU, %", "waited, %")), *words("remarks")]
     rows = [TableRow(_step_cells(step)) for step in steps]
-    retained = [
+    shown = [
         place
         for place, column in enumerate(columns)
         if column.heading not in ("remarks", "unsent", "achieved, %", "lag, ms", "woke late, ms", "waited, %")
@@ -256,8 +256,8 @@ def step_table(steps: Sequence[StepEntry], id_: str, name: str, steps_in_all: in
     return Table(
         id_,
         name,
-        [columns[place] for place in retained],
-        [TableRow([row.cells[place] for place in retained]) for row in rows],
+        [columns[place] for place in shown],
+        [TableRow([row.cells[place] for place in shown]) for row in rows],
         [_GENERATOR, *text.centile_notes(rows)],
         sortable=True,
         media=ON_PAGES if steps_in_all > _MOST_STEPS_ON_TERMINAL else EVERYWHERE,
@@ -332,9 +332,9 @@ def error_table(target: TargetEntry, name: str, number: int, *, several: bool) -
 def _message(entry: ErrorEntry) -> str:
     """The server's response, then further details."""
     reported = {key.lstrip("/"): value for key, value in entry.told.items()}
-    said = [reported.pop("message", "")]
-    said += [f"{key}: {value}" for key, value in sorted(reported.items()) if key not in ("code", "retriable")]
-    return " ".join("; ".join(part for part in (*said, entry.detail) if part).split())
+    texts = [reported.pop("message", "")]
+    texts += [f"{key}: {value}" for key, value in sorted(reported.items()) if key not in ("code", "retriable")]
+    return " ".join("; ".join(part for part in (*texts, entry.detail) if part).split())
 
 
 def _value_of(reported: dict[str, str], name: str) -> str:

@@ -64,8 +64,8 @@ INTERVALS_ARE = (
 
 def centile_notes(rows: Sequence[TableRow]) -> list[str]:
     """The meaning of the words that replace a centile, if there are any."""
-    strange = {units.NOT_ESTIMABLE, BEYOND}
-    return [CENTILES_ARE] if any(cell.text in strange for row in rows for cell in row.cells) else []
+    words = {units.NOT_ESTIMABLE, BEYOND}
+    return [CENTILES_ARE] if any(cell.text in words for row in rows for cell in row.cells) else []
 
 
 def centile_cell(centile: Centile) -> TableCell:
@@ -137,8 +137,8 @@ def stopped_text(capacity_entry: CapacityEntry, agreement: ServiceLevel) -> str:
         "interrupted": "interrupted",
         "server gone": "the server went away",
     }
-    whose = f" of {capacity_entry.condition_part}" if capacity_entry.condition_part else ""
-    return ends.get(capacity_entry.stopped_by) or _condition_of(capacity_entry.stopped_by, whose, agreement)
+    of_part = f" of {capacity_entry.condition_part}" if capacity_entry.condition_part else ""
+    return ends.get(capacity_entry.stopped_by) or _condition_of(capacity_entry.stopped_by, of_part, agreement)
 
 
 def _condition_of(name: str, whose: str, agreement: ServiceLevel) -> str:

@@ -147,9 +147,9 @@ def _error_timeline(track: _Track) -> Chart | None:
 def _waiting_strip(track: _Track) -> Chart | None:
     """The processor time of others, in a low chart below the others."""
     rows: list[dict[str, Any]] = [
-        {"second": item.begin, "until": item.end, "label": whose, "low": 0.0, "share": 100.0 * share,
+        {"second": item.begin, "until": item.end, "label": waiting, "low": 0.0, "share": 100.0 * share,
          "text": f"{item.step.number}: {text.level_of(item.step)}"}
-        for item in track.seconds.bins for whose, share in item.lost.items()
+        for item in track.seconds.bins for waiting, share in item.lost.items()
     ]  # fmt: skip
     if not rows:
         return None

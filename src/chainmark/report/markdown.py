@@ -163,8 +163,8 @@ def _caveats(document: Content) -> list[str]:
 
 
 def _origin(document: Content) -> str:
-    made = f"{plain(document.author)} · " if document.tool_version else ""
-    return f"<sub>{made}{document.kind} SHA-256 <code>{document.digest}</code></sub>"
+    author = f"{plain(document.author)} · " if document.tool_version else ""
+    return f"<sub>{author}{document.kind} SHA-256 <code>{document.digest}</code></sub>"
 
 
 def _headed(title: str, lines: Sequence[str]) -> list[str]:
@@ -194,11 +194,11 @@ def _definition(entry: Definition) -> str:
 
 
 def _table(block: Table) -> list[str]:
-    retained = [index for index, column in enumerate(block.columns) if column.kind != "bar"]
-    headings = [plain(block.columns[index].heading) for index in retained]
-    align = "".join("r" if block.columns[index].kind in ("figures", "intervals") else "l" for index in retained)
+    indices = [index for index, column in enumerate(block.columns) if column.kind != "bar"]
+    headings = [plain(block.columns[index].heading) for index in indices]
+    align = "".join("r" if block.columns[index].kind in ("figures", "intervals") else "l" for index in indices)
     rows = [
-        [_cell(row.cells[index], block.columns[index], second=row.second and index == 0) for index in retained]
+        [_cell(row.cells[index], block.columns[index], second=row.second and index == 0) for index in indices]
         for row in block.rows
     ]
     return table(headings, align, rows)

@@ -105,9 +105,9 @@ def _suite(ruled: _Ruled) -> Suite:
     if ruled.cell.report is None:
         case = Case("cell", ruled.cell.name, ruled.verdict, ruled.cell.missing, gates=ruled.cell.gates)
         return Suite(ruled.cell.name, [case])
-    (made,) = load_suites(ruled.cell.report, ruled.rulings)
-    properties = [*made.properties, *((f"cell.{key}", word) for key, word in ruled.cell.words.items())]
-    return replace(made, name=ruled.cell.name, properties=properties)
+    (suite,) = load_suites(ruled.cell.report, ruled.rulings)
+    properties = [*suite.properties, *((f"cell.{key}", word) for key, word in ruled.cell.words.items())]
+    return replace(suite, name=ruled.cell.name, properties=properties)
 
 
 def _cells(ruled: Sequence[_Ruled]) -> Table:
@@ -190,7 +190,7 @@ def _measured(ruled: _Ruled, target: TargetEntry) -> list[Block]:
         blocks.append(basis_table(target, ruled.cell.name, 0, ruled.rulings, several=True))
     blocks += course_tables(target, ruled.cell.name, 0, several=True)
     blocks += [table for table in [error_table(target, ruled.cell.name, 0, several=True)] if table]
-    skipped = [f"{name}: {why}" for name, why in target.skipped.items()]
+    skipped = [f"{name}: {reason}" for name, reason in target.skipped.items()]
     messages = [*target.warnings, *(f"{end.label}: {note}" for end in target.endpoints for note in end.notes)]
     if skipped:
         blocks.append(Remarks("skipped", "Endpoints that were not measured", skipped))

@@ -46,10 +46,10 @@ def definition_anchor(metric_id: str) -> str:
 def gating_table(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
     """The evidence for the verdict; each row links to its place among all metrics."""
     decisive = [row for row in rows if row.gating]
-    made = [row_of(phrased(_named(row)), *_cells(comparison, row)) for row in decisive]
+    table_rows = [row_of(phrased(_named(row)), *_cells(comparison, row)) for row in decisive]
     if comparison.question is Question.COST:
-        return Table("gating", "What it costs", _columns(comparison, decisive), made)
-    return Table("gating", "Gating metrics", _columns(comparison, decisive), made, _widened(comparison))
+        return Table("gating", "What it costs", _columns(comparison, decisive), table_rows)
+    return Table("gating", "Gating metrics", _columns(comparison, decisive), table_rows, _widened(comparison))
 
 
 def _named(row: JudgedRow) -> Phrase:
@@ -75,23 +75,23 @@ def _widened(comparison: Comparison) -> list[str]:
 def plain_gating_table(comparison: Comparison, rows: Sequence[JudgedRow], id_: str, title: str) -> Table:
     """The same without links: for a comparison that is a part of another document."""
     decisive = [row for row in rows if row.gating]
-    made = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in decisive]
-    return Table(id_, title, _columns(comparison, decisive), made)
+    table_rows = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in decisive]
+    return Table(id_, title, _columns(comparison, decisive), table_rows)
 
 
 def moved_table(comparison: Comparison, rows: Sequence[JudgedRow], media: frozenset[Medium]) -> Table:
     """The diagnostics that moved, with all details of the change."""
     moved = [row for row in rows if row.moved and not row.gating]
-    made = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in moved]
-    return Table("moved-in-full", "", _columns(comparison, moved), made, media=media)
+    table_rows = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in moved]
+    return Table("moved-in-full", "", _columns(comparison, moved), table_rows, media=media)
 
 
 def explaining_table(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
     """The metrics that the catalogue names as explanations of others."""
-    telling = {metric.id for metric in comparison.catalogue.metrics if metric.explains}
-    result = [row for row in rows if row.metric_id in telling]
-    made = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in result]
-    return Table("explaining", "Inside the nodes", _columns(comparison, result), made, media=ON_PAGES)
+    explaining = {metric.id for metric in comparison.catalogue.metrics if metric.explains}
+    result = [row for row in rows if row.metric_id in explaining]
+    table_rows = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in result]
+    return Table("explaining", "Inside the nodes", _columns(comparison, result), table_rows, media=ON_PAGES)
 
 
 def metric_tables(comparison: Comparison, rows: Iterable[JudgedRow]) -> dict[str, Table]:
@@ -194,28 +194,28 @@ def _links(places: Sequence[tuple[str, str]]) -> TableCell:
 
 def run_by_run(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
     """The value of each run, on paper, where no row unfolds."""
-    made = [
+    table_rows = [
         row_of(row.label_with_unit, " · ".join(row.per_run_baseline), " · ".join(row.per_run_candidate)) for row in rows
     ]
     columns = words("metric", *comparison.labels)
-    return Table("run-by-run", "", columns, made, media=PDF)
+    return Table("run-by-run", "", columns, table_rows, media=PDF)
 
 
 def how_judged(rows: Sequence[JudgedRow]) -> Table:
     """The evidence for every outcome, on paper."""
-    made = [
+    table_rows = [
         row_of(
             f"{row.label} · gating" if row.gating else row.label,
             "; ".join(f"{name}: {value}" for name, value in row.facts),
         )
         for row in rows
     ]
-    return Table("how-judged", "", words("metric", ""), made, media=PDF, dense=True)
+    return Table("how-judged", "", words("metric", ""), table_rows, media=PDF, dense=True)
 
 
 def distributions(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
     """The pooled samples of every metric, on paper."""
-    made, reported = [], set()
+    table_rows, reported = [], set()
     for row in rows:
         if not row.centiles or row.metric_id in reported:
             continue
@@ -231,10 +231,10 @@ def distributions(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
                 TableCell(side.label),
                 *(TableCell(_SHORT.get(figure, figure)) for figure in figures),
             ]
-            made.append(TableRow(cells, second=place == 1))
+            table_rows.append(TableRow(cells, second=place == 1))
     columns = [*words("metric", "side"), *map(Column, _PAPER_CENTILES)]
     note = "All samples of a side pooled; n/e: not estimable from that many samples."
-    return Table("distributions", "", columns, made, [note], dense=True, media=PDF)
+    return Table("distributions", "", columns, table_rows, [note], dense=True, media=PDF)
 
 
 def dictionary(catalogue: Catalogue) -> Definitions:

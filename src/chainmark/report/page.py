@@ -141,17 +141,17 @@ def environment(served_by: str = "") -> jinja2.Environment:
         served_by: the package that serves the pages: it has templates of its own, and its pages link to each other.
     """
     packages = [_OWN, *filter(None, [served_by])]
-    made = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.ChoiceLoader([jinja2.FunctionLoader(_reader(package)) for package in packages]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["unbroken"] = unbroken
-    made.filters["tail_class"] = tail_class
-    made.globals["served"] = bool(served_by)
-    return made
+    templates.filters["unbroken"] = unbroken
+    templates.filters["tail_class"] = tail_class
+    templates.globals["served"] = bool(served_by)
+    return templates
 
 
 def _reader(package: str) -> Callable[[str], str | None]:

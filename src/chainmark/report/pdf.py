@@ -148,11 +148,11 @@ def _charts(blocks: Iterable[Block]) -> Iterator[Chart]:
 
 def _blocks(blocks: Sequence[Block], drawn: _Drawn) -> list[dict[str, Any]]:
     """The blocks; adjacent halves are next to each other."""
-    made: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for are_halves, group in groupby(blocks, key=lambda block: isinstance(block, Chart) and block.half):
         entries = [_block(block, drawn) for block in group]
-        made += [{"kind": "halves", "title": "", "note": "", "entries": entries}] if are_halves else entries
-    return made
+        results += [{"kind": "halves", "title": "", "note": "", "entries": entries}] if are_halves else entries
+    return results
 
 
 def _block(block: Block, drawn: _Drawn) -> dict[str, Any]:

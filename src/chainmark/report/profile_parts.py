@@ -89,10 +89,10 @@ def _sentence(change: ProfileChange, labels: Sequence[str]) -> str:
     clear = [function for function in change.functions if _is_clear(function) and function.change * difference > 0.0]
     clear = sorted(clear, key=lambda item: (-abs(item.change), item.function))[:_NAMED]
     named = [f"{_short(item.function)} ({_signed(item, unit)})" for item in clear]
-    where = f"; clear in {enumerated(named)}" if named else "; no single function changed clearly"
+    functions = f"; clear in {enumerated(named)}" if named else "; no single function changed clearly"
     share = f" ({units.percent(difference / change.baseline)})" if change.baseline > 0.0 else ""
     whole = f"{capitalised(change.label)} per {change.per}: {left} of {labels[0]}, {right} of {labels[1]}{share}"
-    return f"{whole}{where}."
+    return f"{whole}{functions}."
 
 
 def _signed(change: FunctionChange, unit: units.DisplayUnit) -> str:

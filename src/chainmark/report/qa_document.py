@@ -152,8 +152,8 @@ def _scenario(report: QaReport, place: int) -> list[Block]:
     if scenario.comparison is not None:
         blocks += [*comparison_table(scenario, scenario.comparison), *places_tables(scenario, scenario.comparison)]
     if scenario.beside:
-        held = conditions_table(scenario, report.catalogue.conditions)
-        blocks += [beside_table(scenario, metrics), *([held] if held else [])]
+        conditions = conditions_table(scenario, report.catalogue.conditions)
+        blocks += [beside_table(scenario, metrics), *([conditions] if conditions else [])]
     if scenario.swept is not None:
         blocks += [replace(block, id=f"{scenario.id}-{block.id}") for block in scenario.swept.blocks()]
     blocks += scenario_charts(scenario, ("scenarios", place))

@@ -108,15 +108,15 @@ def comparison_table(scenario: QaScenario, comparison: Comparison) -> list[Table
     """The gating metrics, the tables that the plan requests, and the other moved metrics."""
     rows = RowMaker(comparison).rows()
     tables = {metric.id: metric.table for metric in comparison.catalogue.metrics}
-    held = {item.metric_id for item in scenario.incomparable}
+    incomparable = {item.metric_id for item in scenario.incomparable}
     gating = [row for row in rows if row.gating]
     own = {
         title: [row for row in rows if not row.gating and tables[row.metric_id] == id_]
         for id_, title in ((table.id, table.title) for table in comparison.catalogue.tables)
         if id_ in scenario.tables
     }
-    said = {row.anchor for result in [gating, *own.values()] for row in result}
-    moved = [row for row in rows if row.anchor not in said and (row.moved or row.metric_id in held)]
+    anchors = {row.anchor for result in [gating, *own.values()] for row in result}
+    moved = [row for row in rows if row.anchor not in anchors and (row.moved or row.metric_id in incomparable)]
     parts = [("Gating metrics", gating), *own.items(), ("What else moved, or cannot be compared", moved)]
     return [
         _rows_table(scenario, f"{scenario.id}-metrics-{number}", title, part, comparison)
@@ -136,7 +136,7 @@ def places_tables(scenario: QaScenario, comparison: Comparison) -> list[Table]:
 
 
 def _rows_table(scenario: QaScenario, id_: str, title: str, rows: Sequence[JudgedRow], comparison: Comparison) -> Table:
-    held = {item.metric_id for item in scenario.incomparable}
+    incomparable = {item.metric_id for item in scenario.incomparable}
     columns = [
         *words("metric"),
         Column(comparison.baseline.label),
@@ -147,9 +147,9 @@ def _rows_table(scenario: QaScenario, id_: str, title: str, rows: Sequence[Judge
         Column("margin", kind="words"),
         Column("outcome", kind="words"),
     ]
-    made = []
+    table_rows = []
     for row in rows:
-        excused = row.metric_id in held
+        excused = row.metric_id in incomparable
         cells = [
             TableCell(row.label_with_unit),
             TableCell(row.baseline),
@@ -160,11 +160,11 @@ def _rows_table(scenario: QaScenario, id_: str, title: str, rows: Sequence[Judge
             TableCell(row.margin),
             TableCell("not comparable" if excused else row.outcome, emphasis="quiet" if excused else row.emphasis),
         ]
-        made.append(TableRow(cells))
+        table_rows.append(TableRow(cells))
     notes = [f"Intervals: {units.plain_percent(comparison.confidence)}."]
     notes += [f"{item.label}: {item.because}." for item in scenario.incomparable
               if any(row.metric_id == item.metric_id for row in rows)]  # fmt: skip
-    return Table(id_, title, columns, made, notes)
+    return Table(id_, title, columns, table_rows, notes)
 
 
 def beside_table(scenario: QaScenario, metrics: dict[str, Metric]) -> Table:

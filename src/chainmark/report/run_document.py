@@ -66,10 +66,10 @@ class RunRecord(BaseModel):
 def run_document(record: RunRecord) -> Document:
     """Lay out a run."""
     manifest = record.manifest
-    said = record.caveats.sentences  # on the first screen
+    caveats = record.caveats.sentences  # on the first screen
     notes = [
         *(incident.what for incident in manifest.incidents),
-        *(text for text in manifest.warnings if text not in said),
+        *(text for text in manifest.warnings if text not in caveats),
     ]
     short = in_short(manifest.counts)
     sections = [

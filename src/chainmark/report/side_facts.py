@@ -74,12 +74,12 @@ def pairs_table(
     id_: str, title: str, labels: tuple[str, str], facts: Facts, media: frozenset[Medium] = IN_FULL
 ) -> Table:
     """Facts of both sides; differences stand out, and unknown ones are counted."""
-    known = [(label, left, right) for label, left, right in facts if {left, right} != {units.UNSET}]
+    stated = [(label, left, right) for label, left, right in facts if {left, right} != {units.UNSET}]
     rows = [
         row_of(label, *(TableCell(text, emphasis=_look(left, right)) for text in (left, right)))
-        for label, left, right in known
+        for label, left, right in stated
     ]
-    unknown = len(facts) - len(known)
+    unknown = len(facts) - len(stated)
     notes = [f"{units.plural(unknown, 'fact')} not known."] if unknown else []
     return Table(id_, title, words("", *labels), rows, notes, media=media)
 

@@ -203,8 +203,8 @@ def _parted(table: Table, width: int, bar: int, *, tails: bool) -> tuple[_Printe
     room = width - len(_INDENT)
     # Names are shortened before any figure is, unless there is room for all; and a little if that saves a block.
     spare = room - sum(map(_least, groups))
-    beside_one = room - max(map(_least, groups), default=0)
-    names = _names(table, max(_NARROWEST_NAME, min(beside_one, max(spare, int(width * _WIDEST_NAME)))))
+    available = room - max(map(_least, groups), default=0)
+    names = _names(table, max(_NARROWEST_NAME, min(available, max(spare, int(width * _WIDEST_NAME)))))
     if spare < names.width <= spare + _SHAVED and spare >= _NARROWEST_NAME:
         names = _names(table, spare)
     blocks: list[list[_Group]] = []
@@ -341,8 +341,8 @@ def _figures(cells: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _print_block(table: Table, names: _Printed, groups: Sequence[_Group], out: Printer, *, first: bool) -> None:
-    heads = [_gap(group) + _heading(group) for group in groups]
-    out.line(Text("".join([_INDENT, names.heading, *heads]).rstrip(), style=_QUIET))
+    headings = [_gap(group) + _heading(group) for group in groups]
+    out.line(Text("".join([_INDENT, names.heading, *headings]).rstrip(), style=_QUIET))
     before = len(_INDENT) + names.width + sum(map(_across, groups[:-1]))
     for index, row in enumerate(table.rows):
         if row.second and not first and not any(printed.cells[index].strip() for group in groups for printed in group):

@@ -113,8 +113,8 @@ def summary(comparison: Comparison) -> list[str]:
 def _incident_lines(incidents: Sequence[Incident]) -> list[str]:
     """Incidents, and, apart from them, the planned disturbances."""
     planned = sum(incident.planned for incident in incidents)
-    surprises = len(incidents) - planned
-    lines = [f"{units.plural(surprises, 'incident')} during the runs." if surprises else "No incident was recorded."]
+    unplanned = len(incidents) - planned
+    lines = [f"{units.plural(unplanned, 'incident')} during the runs." if unplanned else "No incident was recorded."]
     if planned:
         lines.append(f"{units.plural(planned, 'planned event')}, as the profile asks; the runs' manifests list them.")
     return lines
@@ -154,8 +154,8 @@ def concerns(comparison: Comparison, *, warnings: bool) -> list[Remark]:
         items.append(Remark(text, GATE_MARKS[GateStatus.UNKNOWN], "quiet"))
     for _, run in runs_of(comparison):
         if run.excluded_because:
-            how = "was failed by its subject" if run.status is Status.FAILED else "is excluded"
-            items.append(Remark(f"run {run.run_id} {how}: {run.excluded_because}", "✗", "worse"))
+            effect = "was failed by its subject" if run.status is Status.FAILED else "is excluded"
+            items.append(Remark(f"run {run.run_id} {effect}: {run.excluded_because}", "✗", "worse"))
         items += [Remark(f"{run.run_id}: {text}", "!", "caution") for text in incidents(run)]
     if warnings:
         items += [Remark(text, "!", "caution") for text in _warnings(comparison)]
@@ -181,10 +181,10 @@ def _warnings(comparison: Comparison) -> list[str]:
     lines = []
     for texts in alike.values():
         joined = with_range(list(texts))
-        said = (
+        shown = (
             {joined: sorted({name for names in texts.values() for name in names}, key=every.index)} if joined else texts
         )
-        lines += [f"{_whose(names, comparison)}: {text}" for text, names in said.items()]
+        lines += [f"{_whose(names, comparison)}: {text}" for text, names in shown.items()]
     return lines
 
 
@@ -257,8 +257,8 @@ def validity_blocks(comparison: Comparison) -> list[Block]:
     blocks += [gates] if gates.rows else []
     blocks += [_runs_table(comparison), *_accounts(comparison)] if runs_of(comparison) else []
     blocks.append(pairs_table("machine", "Machine", labels, machine(comparison)))
-    if held := _all_conditions(comparison):
-        table = pairs_table("all-conditions", "", labels, held)
+    if conditions_table := _all_conditions(comparison):
+        table = pairs_table("all-conditions", "", labels, conditions_table)
         blocks.append(Details("all-conditions-details", "All conditions", [table], media=IN_FULL))
     return blocks
 
@@ -386,12 +386,12 @@ def _accounts_table(id_: str, comparison: Comparison, choose: Callable[[Accounts
         for account, names in classes.items()
         for name in names
     ]
-    heads = [
+    columns = [
         f"{side.label} #{run.repetition if run.repetition is not None else place + 1}"
         for side in (comparison.baseline, comparison.candidate)
         for place, run in enumerate(side.runs)
     ]
-    return Table(id_, "", [*words("class", "account"), *map(Column, heads)], rows)
+    return Table(id_, "", [*words("class", "account"), *map(Column, columns)], rows)
 
 
 def _count(run: RunEntry, account: str, name: str) -> TableCell:

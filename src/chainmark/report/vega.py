@@ -101,26 +101,26 @@ def paper_drawings(chart: Chart, background: str = "transparent") -> tuple[list[
     """The drawings of a chart on paper, each with its data, its size and its look; and the note below."""
     own = paper_charts(chart)
     look = print_config(PALETTES[chart.palette].light)
-    made = []
+    drawings = []
     for page in own:
         row = max(_LEAST_ROW, round(_PAPER_ROW * page.row))
         size = {"width": page.paper[0], "height": _height(page, row, page.paper[1])}
-        made.append((with_data(page, interactive=False) | size | {"background": background}, look))
-    return made, own[0].note
+        drawings.append((with_data(page, interactive=False) | size | {"background": background}, look))
+    return drawings, own[0].note
 
 
 def screen_drawings(chart: Chart, *, dark: bool, narrow: bool = False) -> list[Drawing]:
     """The drawings of a chart for a page without a script: the content of paper with the look of a screen."""
     palette = PALETTES[chart.palette]
     look = screen_config(palette.dark if dark else palette.light, dark=dark)
-    made = []
+    drawings = []
     for page in paper_charts(chart):
         width = _SCREEN_NARROW if narrow else _SCREEN_WIDE if chart.wide else _SCREEN
         size: Spec = {"width": width, "height": _height(page, page.row, page.height)}
         if page.y.names:  # a browser's letters may be wider than the measured ones
             size["padding"] = _ROOM_FOR_NAMES
-        made.append((with_data(page, interactive=False) | size | {"background": "transparent"}, look))
-    return made
+        drawings.append((with_data(page, interactive=False) | size | {"background": "transparent"}, look))
+    return drawings
 
 
 def _height(chart: Chart, row: int, otherwise: int) -> int:
@@ -153,19 +153,19 @@ class _Drawing:
             layers.append(self._layer(layer))
             if layer.nearest and self.interactive:
                 layers.append(self._pointed_at(layer))
-        made: Spec = {
+        spec: Spec = {
             "$schema": _SCHEMA,
             "description": f"{chart.title}: {chart.x.title} against {chart.y.title}",
             "height": _height(chart, chart.row, chart.height),
             "layer": layers,
         }
         if chart.caption:
-            made["title"] = {"text": chart.caption, "anchor": "start", "fontSize": 12, "fontWeight": "normal"}
+            spec["title"] = {"text": chart.caption, "anchor": "start", "fontSize": 12, "fontWeight": "normal"}
         if chart.choice and self.interactive:
             options = list(dict.fromkeys(chart.column(chart.choice)))
             bind = {"input": "select", "options": options, "name": "show "}
-            made["params"] = [{"name": "choice", "value": options[0], "bind": bind}]
-        return made
+            spec["params"] = [{"name": "choice", "value": options[0], "bind": bind}]
+        return spec
 
     @cached_property
     def _ends(self) -> dict[Along, tuple[float, float] | None]:
@@ -227,12 +227,12 @@ class _Drawing:
         if layer.leads_to and self.interactive:
             encoding["href"] = {"field": layer.leads_to, "type": "nominal"}
             mark["cursor"] = "pointer"
-        made: Spec = {"data": {"name": layer.data}, "mark": mark, "encoding": encoding}
+        layer_spec: Spec = {"data": {"name": layer.data}, "mark": mark, "encoding": encoding}
         if transform := self._transform(layer):
-            made["transform"] = transform
+            layer_spec["transform"] = transform
         if layer is self.holder and (params := self._params()):
-            made["params"] = params
-        return made
+            layer_spec["params"] = params
+        return layer_spec
 
     def _places(self, layer: Layer) -> Spec:
         encoding: Spec = {}
@@ -424,9 +424,9 @@ def _name_of(limit: Limit, at: Spec) -> Spec:
     if limit.along == "x":
         mark = {**_TEXT, "color": limit.colour, "dx": -4, "dy": -8, "align": "right"}
         return {"mark": mark, "encoding": {**at, "y": {"value": "height"}, **text}}
-    beside: Spec = {"dx": -4, "dy": 10, "align": "right"} if limit.at_end else {"dy": -6, "align": "left"}
+    offset: Spec = {"dx": -4, "dy": 10, "align": "right"} if limit.at_end else {"dy": -6, "align": "left"}
     place = {"value": "width" if limit.at_end else 4}
-    return {"mark": {**_TEXT, "color": limit.colour, **beside}, "encoding": {**at, "x": place, **text}}
+    return {"mark": {**_TEXT, "color": limit.colour, **offset}, "encoding": {**at, "x": place, **text}}
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -65,20 +65,18 @@ class FigureArchive:
     @cached_property
     def _rows(self) -> dict[str, tuple[Stamps, list[float | None]]]:
         """Stamps and values by run: the valid ones of the file, and those of the other runs from their own files."""
-        retained = self._read()
-        result, made = {}, False
+        cached = self._read()
+        result, is_changed = {}, False
         for name in self._names:
             stamps = self._stamps(name)
             if stamps is None:
                 continue
-            if name in retained and retained[name][0] == stamps:
-                result[name] = retained[name]
+            if name in cached and cached[name][0] == stamps:
+                result[name] = cached[name]
             elif (values := self._values(name)) is not None:
-                result[name], made = (stamps, values), True
-        if made:
-            others = {
-                name: row for name, row in retained.items() if name not in result and self._stamps(name) == row[0]
-            }
+                result[name], is_changed = (stamps, values), True
+        if is_changed:
+            others = {name: row for name, row in cached.items() if name not in result and self._stamps(name) == row[0]}
             self._write({**others, **result})
         return result
 
@@ -128,8 +126,10 @@ def archives(root: Path, entries: Iterable[Entry]) -> dict[str, FigureArchive]:
     groups: dict[str, list[str]] = {}
     for entry in entries:
         groups.setdefault(entry.workload, []).append(entry.run_id)
-    made = [(FigureArchive(root / "runs", key, names), names) for key, names in groups.items() if len(names) >= FEWEST]
-    return {name: archive for archive, names in made for name in names}
+    groups_of = [
+        (FigureArchive(root / "runs", key, names), names) for key, names in groups.items() if len(names) >= FEWEST
+    ]
+    return {name: archive for archive, names in groups_of for name in names}
 
 
 def _number(value: object) -> float | None:

@@ -37,9 +37,9 @@ class Derived:
             seal: the hash of the run's seal.
         """
         try:
-            made = json.loads((self._folder / _MADE).read_text(encoding="utf-8"))
+            record = json.loads((self._folder / _MADE).read_text(encoding="utf-8"))
             content = (self._folder / name).read_bytes()
-            sound = made["seal"] == seal and made["blake3"] == {name: blake3.blake3(content).hexdigest()}
+            sound = record["seal"] == seal and record["blake3"] == {name: blake3.blake3(content).hexdigest()}
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return content if sound else None
@@ -50,8 +50,8 @@ class Derived:
             return
         try:
             write_bytes(self._folder / name, content)
-            made = {"seal": seal, "blake3": {name: blake3.blake3(content).hexdigest()}}
-            write_bytes(self._folder / _MADE, json_bytes(made))
+            record = {"seal": seal, "blake3": {name: blake3.blake3(content).hexdigest()}}
+            write_bytes(self._folder / _MADE, json_bytes(record))
         except (OSError, ChainmarkError):
             self.remove()
 

@@ -93,10 +93,10 @@ def find_experiment(store: Store, reference: str) -> ExperimentFolder:
     Raises:
         UsageError: none or several match.
     """
-    known = experiments(store)
-    matches = [item for item in known if item == reference] or [item for item in known if item.startswith(reference)]
+    ids = experiments(store)
+    matches = [item for item in ids if item == reference] or [item for item in ids if item.startswith(reference)]
     if len(matches) == 1:
         return experiment_folder(store, matches[0])
-    listed = f"experiments: {', '.join(known[-3:])}" if known else "no experiment was begun in this store"
-    trouble = f"matches {len(matches)} experiments" if matches else "is not an experiment"
-    raise UsageError(f"`{reference}` {trouble}", listed)
+    listed = f"experiments: {', '.join(ids[-3:])}" if ids else "no experiment was begun in this store"
+    problem = f"matches {len(matches)} experiments" if matches else "is not an experiment"
+    raise UsageError(f"`{reference}` {problem}", listed)

@@ -165,7 +165,7 @@ def _badges(manifest: Mapping[str, Any]) -> str:
         PROFILED: manifest.get("profiles"),
         "contradicted label": manifest.get("contradictions"),
     }
-    return ", ".join(badge for badge, is_so in result.items() if is_so)
+    return ", ".join(badge for badge, applies in result.items() if applies)
 
 
 def _row(entry: Entry) -> tuple[str | int, ...]:
@@ -214,11 +214,11 @@ class Index:
     def contents(self) -> Contents:
         """The current contents; only runs that are not in the index are opened, and then added."""
         seals, unfinished = self._look()
-        known = self._known()
-        entries = {item: known.get(item) or _entry(self._runs / item[0]) for item in seals}
+        cached = self._known()
+        entries = {item: cached.get(item) or _entry(self._runs / item[0]) for item in seals}
         # A damaged run may be repaired under the same seal: it is read each time.
         sound = {item: entry for item, entry in entries.items() if entry.status != DAMAGED}
-        if sound.keys() != known.keys():
+        if sound.keys() != cached.keys():
             self._write(sound)
             self._stamp, self._entries = stamp_of(str(self._path)), sound
         return Contents(sorted(entries.values(), key=lambda entry: (entry.started_at, entry.run_id)), unfinished)

@@ -41,13 +41,13 @@ def read_lines(path: Path, numbers: Iterable[int]) -> dict[int, str]:
     For a line that journald or docker wrapped, the original text; if they split it, the number is that of its last
     piece. Characters that a terminal could interpret are made visible. Damage ends a file, as in the import.
     """
-    wanted = set(numbers)
+    remaining = set(numbers)
     results: dict[int, str] = {}
-    last = max(wanted, default=0)
+    last = max(remaining, default=0)
     before: deque[bytes] = deque(maxlen=_PIECES)
     with storage_errors(path), path.open("rb") as raw, contextlib.suppress(*DAMAGE):
         for number, line in enumerate(unpacked(raw, path), start=1):
-            if number in wanted:
+            if number in remaining:
                 results[number] = _visible(unwrapped(line.rstrip(b"\r\n"), before).decode("utf-8", errors="replace"))
             if len(line) <= _PIECE_BYTES:
                 before.append(line)

@@ -227,13 +227,13 @@ class SealedRun:
     def catalogue(self) -> Catalogue:
         """The metrics' definitions at the time of the run; those of equal files are one object."""
         sealed_hash = self._seal["catalogue.json"]
-        known = _CATALOGUES.get(sealed_hash)
-        if known is None:
-            known = Catalogue.model_validate(self._read_json("catalogue.json"))
+        catalogue = _CATALOGUES.get(sealed_hash)
+        if catalogue is None:
+            catalogue = Catalogue.model_validate(self._read_json("catalogue.json"))
             if len(_CATALOGUES) >= _MOST_CATALOGUES:
                 _CATALOGUES.clear()
-            _CATALOGUES[sealed_hash] = known
-        return known
+            _CATALOGUES[sealed_hash] = catalogue
+        return catalogue
 
     @property
     def sealed_on(self) -> str:
@@ -591,10 +591,10 @@ class Store:
 
     def _archived(self, entries: list[Entry]) -> list[SealedRun]:
         """The same runs, for reading a few figures of each."""
-        known = archives(self.root, entries)
+        archived = archives(self.root, entries)
         return [
-            ArchivedRun(self._runs / entry.run_id, known[entry.run_id])
-            if entry.run_id in known
+            ArchivedRun(self._runs / entry.run_id, archived[entry.run_id])
+            if entry.run_id in archived
             else SealedRun(self._runs / entry.run_id)
             for entry in entries
         ]

@@ -59,8 +59,8 @@ def _piece(line: bytes) -> _Piece | None:
         return None if text is None else _Piece(text, stream, record.get("_LINE_BREAK") == "line-max")
     if "log" in record and "stream" in record:
         text = _text(record["log"])
-        goes_on = text is not None and len(text) >= _DOCKER_PIECE and not text.endswith(b"\n")
-        return None if text is None else _Piece(text, record["stream"], goes_on)
+        continues = text is not None and len(text) >= _DOCKER_PIECE and not text.endswith(b"\n")
+        return None if text is None else _Piece(text, record["stream"], continues)
     return None
 
 
