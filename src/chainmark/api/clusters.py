@@ -106,7 +106,7 @@ def cluster_check(
     """Check a cluster before use: workers, versions, clocks with their errors, and the network between them.
 
     Args:
-        on: its scheduler's address, "tcp://10.0.0.1:8786"; `CHAINMARK_CLUSTER` if left out.
+        on: its scheduler's address, "tcp://10.0.0.1:8786"; `CHAINMARK_CLUSTER` if omitted.
         progress, cancel: as in `run`.
 
     Returns:

@@ -155,7 +155,7 @@ def compare(
         baseline: a run, runs, a version, an experiment or one of its sides (``EXPERIMENT/baseline``), or a published
             report as a file, each version of which is a side. Two versions are compared under every workload and on
             every machine that both were run under.
-        candidates: the same, one or more; none where ``baseline`` is an experiment with two sides.
+        candidates: the same, one or more; none if ``baseline`` is an experiment with two sides.
         margins: by metric id, the relative change to accept instead of the catalogue's: ``{"tx_latency_s": 0.15}``;
             ``["learnt:5%,15%"]`` learns those of gating metrics from re-runs, see `margins`. If a series of releases
             shows the noise of single runs, a margin that re-runs alone exceed is widened to their noise, up to

@@ -121,7 +121,7 @@ def load(
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> LoadResult:
-    """Find how much load each endpoint of an API sustains before its answers are too slow or wrong.
+    """Find how much load each endpoint of an API sustains before its responses are too slow or wrong.
 
     Args:
         profile: a shipped profile's name, or the path of a TOML file.
@@ -136,7 +136,7 @@ def load(
         access: headers, a user, a client's certificate: the credentials of the requests.
         sources: data sources about the server meanwhile: processes, metrics, a database.
         on: the scheduler of a Dask cluster whose workers generate the load: ``steps.generators`` of them, or one on
-            every machine. `CHAINMARK_CLUSTER` if left out; without that, this machine.
+            every machine. `CHAINMARK_CLUSTER` if omitted; without that, this machine.
         settings, seed, store, progress, cancel: as in `run`.
 
     Raises:

@@ -158,7 +158,7 @@ def ingest(
         begin, end, duration: the period of a server's data: two of the three, as
             "2026-01-01T10:00:00Z" and "90s".
         on: the scheduler of a Dask cluster whose workers read the logs, "tcp://10.0.0.1:8786"; `source` is then a path
-            on their machines. `CHAINMARK_CLUSTER` if left out; without that, this machine. The run is the same.
+            on their machines. `CHAINMARK_CLUSTER` if omitted; without that, this machine. The run is the same.
         store, progress, cancel: as in `run`.
 
     Raises:

@@ -98,7 +98,7 @@ class Run:
         return sorted(path.stem for path in (self.path / "samples").glob("*.parquet"))
 
     def samples(self, population: str) -> pl.DataFrame:
-        """The samples of one population: its keys, then a column for each metric, null where it has no value.
+        """The samples of one population: its keys, then a column for each metric, null if it has no value.
 
         Raises:
             UsageError: it has no such population.

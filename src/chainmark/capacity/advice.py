@@ -47,7 +47,7 @@ def rate_for_enough(sla: Sla, share: float, usual_s: float) -> float:
 
 
 def extended_seconds(step: Step, sla: Sla, usual_s: float, longest_s: float, share: float = 1.0) -> float:
-    """How long to measure where this step was inconclusive: four times as long, or until there are enough requests.
+    """How long to measure if this step was inconclusive: four times as long, or until there are enough requests.
 
     ``share``: fraction of the requests that the least requested endpoint receives.
     """

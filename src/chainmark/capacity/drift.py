@@ -1,4 +1,4 @@
-"""Whether a server's latencies and errors change over a long step, from its begin to its end."""
+"""Whether a server's latencies and errors change over a long step, from its start to its end."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Drifting(StrEnum):
 
 @dataclass(frozen=True)
 class Drift:
-    """How one figure of a step changed from its begin to its end.
+    """How one figure of a step changed from its start to its end.
 
     Attributes:
         started_ns: when the step began, wall ns, which distinguishes it from the others at its level.
         begin: seconds, a share of the requests, or bytes; None, like the others: a stretch of the step had no response.
-        rise: latencies and memory as a share of the begin, errors as a share of the requests; low, high: its 95 %
-            interval.
+        rise: latencies and memory as a share of the initial value, errors as a share of the requests; low, high: its
+            95 % interval.
         limit: largest permitted rise; None: it is not judged.
     """
 
@@ -103,7 +103,7 @@ def _stretches(step: Step) -> list[list[int]]:
 
 
 def _relative(what: Drifting, step: Step, trend: Trend | None, limit: float | None) -> Drift:
-    """The rise as a share of the begin; None where the line begins at zero."""
+    """The rise as a share of the initial value; None where the initial value is zero."""
     if trend is not None and trend.begin <= 0.0:
         trend = None
     return _drift(what, step, trend, trend.begin if trend else 1.0, limit)

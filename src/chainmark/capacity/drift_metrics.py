@@ -1,4 +1,4 @@
-"""Drift over long steps as metrics, to compare releases by it: a line's end as a share of its begin."""
+"""Drift over long steps as metrics, to compare releases by it: a line's end as a share of its start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.metric import Better, Kind, Metric, Population
 
 END = "end_share"
-# The share of the begin up to which two lines are equal, and to which one must be known to be a sample.
+# The share of the initial value up to which two lines are equal, and to which one must be known to be a sample.
 _MARGIN = 0.10
 _MEMORY_NOISE = 0.03
 _FIRST_ORDER = 40

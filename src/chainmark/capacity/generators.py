@@ -27,7 +27,7 @@ from chainmark.core.errors import ChainmarkError
 from chainmark.core.wording import enumerated
 
 MOST = 64
-# Time from the order to begin until the begin, enough for each generator to receive it on a busy machine.
+# Time from the start command until the start, enough for each generator to receive it on a busy machine.
 _BEGIN_IN_S = 0.5
 _LOOK_EVERY_S = 0.05
 _EXCHANGES = 5
@@ -98,7 +98,7 @@ class _Child:
     """The program of `generator`, controlled over its standard input and output."""
 
     def __init__(self) -> None:
-        # In a process group of its own: an interrupt of the command ends the step in order.
+        # In a process group of its own: an interrupt of the command ends the step cleanly.
         command, pipe = [sys.executable, "-P", "-m", "chainmark.capacity.generator"], subprocess.PIPE
         self._popen = subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0, process_group=0)
         self._to, self._from = cast(IO[bytes], self._popen.stdin), cast(IO[bytes], self._popen.stdout)

@@ -35,7 +35,7 @@ class FixedPlan:
     """The levels at which all servers are measured alike.
 
     Attributes:
-        shares: of the least capacity found, where no levels are given.
+        shares: of the least capacity found, if no levels are given.
         levels: given levels by the endpoint's id.
         times: number of runs per level; 0: none.
         duration_s: length of each step's window.

@@ -75,7 +75,7 @@ class ErrorClass(_Measured):
         detail: further details.
         example: the server's response to the first of them.
         count: number of requests.
-        first_s: when the first ended, from the step's begin.
+        first_s: when the first ended, from the step's start.
     """
 
     kind: Failure = Field(alias="class")
@@ -136,7 +136,7 @@ class Records(_Measured):
     """Columns of little-endian bytes, one value per measured request, by due time.
 
     Attributes:
-        due_ns: i64, from the step's begin.
+        due_ns: i64, from the step's start.
         latency_ns: i64, from the due time to the end; -1 if unsent.
         service_ns: i64, from the sending to the end; -1 if unsent.
         request: u32, its index in the order.
@@ -151,7 +151,7 @@ class Records(_Measured):
 
 
 class SlowRequest(_Measured):
-    """One of the slowest measured requests of a step, in nanoseconds from the step's begin.
+    """One of the slowest measured requests of a step, in nanoseconds from the step's start.
 
     Attributes:
         latency_ns: from the due time to the end; requests that were never sent have none and are not included.
@@ -207,7 +207,7 @@ class Finished(_Measured):
 
     Attributes:
         warm_up: the counts of requests that were due or started before the window.
-        started_ns: the step's begin, wall nanoseconds since 1970.
+        started_ns: the step's start, wall nanoseconds since 1970.
         window_s: seconds actually measured: giving up and stopping shorten it.
         ended: "time", "gave up" or "stopped".
         latency: of correct responses; from the start (clients) or from the due time (rate).

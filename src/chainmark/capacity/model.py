@@ -369,7 +369,7 @@ class ConditionResult:
     """One condition of a step.
 
     Attributes:
-        measured: in the condition's unit (seconds, share, requests); None where it is not estimable.
+        measured: in the condition's unit (seconds, share, requests); None if it is not estimable.
         limit: the limit, in the same unit.
         count: requests that violate it: slower than the limit, failed.
         n: total number of requests.
@@ -404,7 +404,7 @@ class Waits:
     """Share of the time in which processes wanted to run but others ran instead; None: not known.
 
     Attributes:
-        generator: of its threads, in the window; server: of its processes, where they are known.
+        generator: of its threads, in the window; server: of its processes, if they are known.
         stolen: of all processors' time, by the hypervisor.
     """
 

@@ -43,7 +43,7 @@ class Presence:
     Attributes:
         server: its name and address.
         listens: whether it accepts a connection now.
-        clock: seconds, from any begin.
+        clock: seconds, from any origin.
     """
 
     server: Target

@@ -162,7 +162,7 @@ def _read(answer: httpx.Response) -> bytes:
 
 
 def connected(target: Target, timeout_s: float) -> socket.socket:
-    """A connection to a server with TLS before its first byte, through the proxy where there is one.
+    """A connection to a server with TLS before its first byte, through the proxy if there is one.
 
     Raises:
         OSError: it is refused, by the server or by the proxy.

@@ -26,12 +26,12 @@ class Steps(BaseModel):
     """How every step of load is run.
 
     Attributes:
-        duration_s: length (seconds) of the measured window; longer where an endpoint is too slow for its
+        duration_s: length (seconds) of the measured window; longer if an endpoint is too slow for its
             percentiles, up to `longest_s`.
         longest_s: longest window (seconds).
-        warm_up_s: load (seconds) before the window; left out: the p99 of the SLA, from 1 to 10 s.
+        warm_up_s: load (seconds) before the window; if omitted: the p99 of the SLA, from 1 to 10 s.
         drain_s: time (seconds) to wait for responses after the window.
-        timeout_s: time (seconds) after which a request has failed; left out: twice the p99 of the SLA, at least
+        timeout_s: time (seconds) after which a request has failed; if omitted: twice the p99 of the SLA, at least
             10 s.
         cool_down_s: pause (seconds) between steps.
         recovery_longest_s: longest time (seconds) to wait after the pause until one client gets its responses
@@ -48,7 +48,7 @@ class Steps(BaseModel):
         think_s: mean time (seconds) between a response and the same client's next request, drawn from an
             exponential distribution; does not apply to rates.
         threads: threads of each generator; 0: chosen by the machine.
-        generators: number of processes that generate the load together; left out: 1, or with `--on` one on every
+        generators: number of processes that generate the load together; if omitted: 1, or with `--on` one on every
             machine of the cluster.
     """
 
@@ -118,7 +118,7 @@ class Fixed(BaseModel):
     """Levels at which all sides of a comparison are measured alike.
 
     Attributes:
-        shares: levels as shares of the lowest capacity found on any side; not used where levels are given.
+        shares: levels as shares of the lowest capacity found on any side; not used if levels are given.
         rates: levels in requests per second, by endpoint ID.
         clients: levels in clients, by endpoint ID.
         times: how often each level is measured.

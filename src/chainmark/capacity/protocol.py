@@ -13,7 +13,7 @@ from chainmark.capacity.probing import connected, tls_context
 from chainmark.core import units
 from chainmark.core.errors import UsageError
 
-# A setting's value is a number where it looks like one.
+# A setting's value is a number if it looks like one.
 WantedVersion = Annotated[
     Literal["1.1", "2", "auto"],
     BeforeValidator(lambda value: str(value) if isinstance(value, int | float) else value),

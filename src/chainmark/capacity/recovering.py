@@ -47,7 +47,7 @@ class CourseResult:
         unit: of ``measured``, its interval and its limit.
         measured: of a spike, the time from its end until the first response of the window that is as before; of a ramp,
             the level from which on the SLA was missed. None: there is none, or it is not known.
-        low, high: of a spike, the same by the 95 % interval of the p99 before; of a ramp, the levels at the begin and
+        low, high: of a spike, the same by the 95 % interval of the p99 before; of a ramp, the levels at the start and
             the end of that window. None: open.
         before_s, peak_s: of a spike, the p99 before it and at its peak; None: not estimable.
         limit: the longest permitted recovery, or the ramp's last level, up to which the SLA must hold.

@@ -103,7 +103,7 @@ class WaitPlan:
     Attributes:
         look: a check of at most this many seconds; returns the median.
         longest_s: the longest wait.
-        clock: seconds, from any begin.
+        clock: seconds, from any origin.
         tell: receives the progress (0 to 1) and the last value.
     """
 

@@ -21,16 +21,16 @@ class Sla(BaseModel):
     """What an endpoint must keep to at a level for that level to count.
 
     Attributes:
-        p95_s: latency limit (seconds) for 95 % of the requests; left out: no limit.
+        p95_s: latency limit (seconds) for 95 % of the requests; if omitted: no limit.
         p99_s: latency limit (seconds) for 99 % of the requests.
         error_share: largest share of the sent requests that may fail.
         achieved_share: of a rate, smallest share of the due requests that must be responded to in time.
         min_requests: smallest number of requests that decides; with fewer, a p99 has no upper bound.
-        recovery_s: time (seconds) after a spike within which the p99 must be as before; left out: as long as the load
+        recovery_s: time (seconds) after a spike within which the p99 must be as before; if omitted: as long as the load
             after it lasts.
         drift_share: largest rise of latencies over a step of ten minutes or more at a fixed level, as a share; errors
-            may rise by `error_share`. Left out: no limit.
-        memory_drift_share: largest rise of the watched server's memory over such a step, as a share; left out: no
+            may rise by `error_share`. If omitted: no limit.
+        memory_drift_share: largest rise of the watched server's memory over such a step, as a share; if omitted: no
             limit.
     """
 

@@ -205,7 +205,7 @@ def _blame(against: list[StepCondition], generator: ConditionResult) -> StepOutc
 
 
 def _reason(against: list[StepCondition], evidence: _Evidence) -> StepCondition:
-    """The first missed condition in their order; errors, if the responses alone would have been fast enough."""
+    """The first missed condition by their order; errors, if the responses alone would have been fast enough."""
     if StepCondition.ERRORS in against:
         slow = evidence.latency.count_over(evidence.sla.p99_s)
         if slow <= 0.01 * evidence.result.books.due:
@@ -300,7 +300,7 @@ def _achieved(evidence: _Evidence) -> ConditionResult:
 
 
 def _queue_noise(result: StepResult) -> float:
-    """Standard deviation, in requests, of the number in flight at the window's end minus that at its begin.
+    """Standard deviation, in requests, of the number in flight at the window's end minus that at its start.
 
     By Little's law, rate x latency requests are in flight. The number in service varies at most like a Poisson count
     (M/G/oo). The number that waits, as before one server with random arrivals (M/M/1), varies by about its mean. Over a

@@ -130,7 +130,7 @@ def _condition(limit: Any) -> dict[str, Any]:
 
 
 def seconds_frame(endpoint_results: Sequence[EndpointResult]) -> pl.DataFrame:
-    """One row per step and second, from the begin of its warm-up on."""
+    """One row per step and second, from the start of its warm-up on."""
     schema = dict(SECOND_SCHEMA)
     frames = []
     for number, _, step in numbered(endpoint_results):
@@ -262,7 +262,7 @@ def _request_samples(endpoint_id: str, level: str, steps: Sequence[Step], places
 def _records(
     step: Step, places: range | None
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Times since the window's begin, latencies (NaN: failed), failures (0 or 1), in the order of time."""
+    """Times since the window's start, latencies (NaN: failed), failures (0 or 1), in chronological order."""
     records = step.result.records
     if records is None:
         raise EnvironmentFailure(f"the load engine kept no records of the step at {step.level}")

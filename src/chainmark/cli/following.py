@@ -18,7 +18,7 @@ def progress(expose: str | None = None, *, no_wait: bool = False, scenarios: boo
     Args:
         expose: address for Prometheus meanwhile, in the form of ``--expose``; None: none.
         no_wait: fail if another measurement runs on the machine.
-        scenarios: whether runs are those of a qualification's scenarios.
+        scenarios: whether the runs belong to a qualification's scenarios.
     """
     from chainmark.cli.bars import shown
     from chainmark.lab.machine import USE, MachineUse

@@ -1,4 +1,4 @@
-"""Ctrl-C and similar signals end a command in order: by KeyboardInterrupt, where that can be raised."""
+"""Ctrl-C and similar signals end a command cleanly: by KeyboardInterrupt, where that can be raised."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
 
     Args:
         made: the runs.
-        history: archived runs, for the noise where a side has one run.
+        history: archived runs, for the noise if a side has one run.
 
     Returns:
         The content of a report. The same runs give the same bytes.

@@ -65,7 +65,7 @@ def adjust(judgements: Sequence[Judgement], family: Family, catalogue: Catalogue
 
     Args:
         judgements: of all metrics.
-        family: of those that gate, in their order.
+        family: of those that gate, in order.
         catalogue: for the floors of the diagnostics.
     """
     result = list(judgements)

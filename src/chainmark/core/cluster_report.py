@@ -18,7 +18,7 @@ class ClusterWorker(BaseModel):
         cores: available to its process.
         memory_bytes: its limit; 0: none.
         free_bytes: on the disk of its folder for temporary files.
-        chainmark, python, engine: versions of chainmark, of Python and of Dask; "" where one is missing or unknown.
+        chainmark, python, engine: versions of chainmark, of Python and of Dask; "" if one is missing or unknown.
         build: the beginning of the hash of chainmark's compiled core.
         nodes: node binaries in its cache.
         problems: why it cannot be used, in clauses; ``remarks``: unusual properties.

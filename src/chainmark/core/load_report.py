@@ -172,7 +172,7 @@ class StepEntry(StepFigures):
 
 
 class SecondEntry(_Part):
-    """One second of one step, from the begin of its warm-up on.
+    """One second of one step, from the start of its warm-up on.
 
     Attributes:
         errors: the failed requests by kind ("status", "timeout"); the rest of ``failed`` is of an unknown kind.
@@ -249,12 +249,12 @@ class FixedLevel(_Part):
 
 
 class DriftEntry(_Part):
-    """The change of a figure of a long step from its begin to its end.
+    """The change of a figure of a long step from its start to its end.
 
     Attributes:
         begin: seconds, a share of the requests, or bytes; None with the others: not estimable.
-        rise: latencies and memory as a share of the begin, errors as a share of the requests; low, high: its 95 %
-            interval.
+        rise: latencies and memory as a share of the initial value, errors as a share of the requests; low, high: its
+            95 % interval.
         limit: largest permitted rise; None: it is not judged.
     """
 
@@ -275,7 +275,7 @@ class CourseEntry(_Part):
 
     Attributes:
         what: a ramp rises linearly; a spike is a steady load, much more for a short time, and the steady load again.
-        first, last: levels: a ramp's begin and end, a spike's before and at its peak.
+        first, last: levels: a ramp's start and end, a spike's before and at its peak.
         step: of the whole course; its level is the maximum.
         unit: of ``measured``, its interval and its limit: seconds for a spike, the unit of its levels for a ramp.
         measured: of a spike, the time until the server was as before; of a ramp, the level from which on the SLA

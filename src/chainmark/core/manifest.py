@@ -196,7 +196,7 @@ class Source(BaseModel):
     """A source file of the run: raw material stored in the run, or, for an import, its original location.
 
     Attributes:
-        place: the host whose log it is, if that is known; the files of one host are in the order of time.
+        place: the host whose log it is, if that is known; the files of one host are in chronological order.
     """
 
     model_config = ConfigDict(frozen=True)

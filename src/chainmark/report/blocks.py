@@ -184,7 +184,7 @@ class Remark:
 
     @property
     def parts(self) -> Phrases:
-        """The marked sentence in parts, of which there may be one."""
+        """The marked sentence in parts, possibly only one."""
         return self.phrases or (Phrase(self.marked),)
 
 

@@ -313,7 +313,7 @@ def _length(columns: Columns) -> int:
 
 
 def columns_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Rows as columns, with None where a row has no value."""
+    """Rows as columns, with None if a row has no value."""
     row_list = list(rows)
     names = dict.fromkeys(name for row in row_list for name in row)
     return {name: [row.get(name) for row in row_list] for name in names}

@@ -116,7 +116,7 @@ class Content:
         return replace(self, sections=sections)
 
     def blocks(self) -> list[Block]:
-        """All blocks in their order."""
+        """All blocks in order."""
         return [block for section in self.sections for block in section.blocks]
 
     def charts(self) -> list[Chart]:

@@ -1,4 +1,4 @@
-"""Any document as JUnit XML: a suite a server or version, a case for everything that was judged.
+"""Any document as JUnit XML: a suite per server or version, a case for everything that was judged.
 
 Valid by the schemas of Jenkins' xunit plugin and of Apache Ant's JUnit task, which allows less: only suites have
 properties, so each figure is named after its case.

@@ -96,7 +96,7 @@ def _latency_timeline(track: _Track) -> Chart | None:
 
 
 def _over_seconds(track: _Track, id_: str, title: str, *, layers: Sequence[Layer], rows: Rows, **rest: Any) -> Chart:
-    """A chart of the seconds: warm-ups shaded, and each step's begin with its level."""
+    """A chart of the seconds: warm-ups shaded, and each step's start with its level."""
     steps = [
         Layer("box", "steps", x="begin", x2="warm", colour=QUIET, opacity=0.15),
         Layer("interval", "steps", x="begin", colour=QUIET, width=0.7),

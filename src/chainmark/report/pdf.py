@@ -35,7 +35,7 @@ from chainmark.report.vega import paper_drawings
 
 # A table of contents longer than half a page lists only the sections.
 _LONGEST_CONTENTS = 40
-_BEFORE_CONTENTS = {"verdict", "validity", "main-charts"}  # sections at the begin, which need no table of contents
+_BEFORE_CONTENTS = {"verdict", "validity", "main-charts"}  # sections at the start, which need no table of contents
 # Words of at least this length may break after their joints; a key, a hash or a listing's line has few spaces.
 _LONGEST_WORD, _LONGEST_KEY, _LONGEST_KEY_IN_COLUMN, _LONGEST_IN_LISTING = 14, 28, 44, 12
 _LONGEST_MEASURED = 250  # letters: longer texts are wider than the page in any case

@@ -131,7 +131,7 @@ def configuration_table(comparison: Comparison, id_: str, title: str, *, default
         comparison: the comparison of the sides.
         id_: the table's.
         title: its heading.
-        defaults: True: where the versions' own defaults differ; False: where a profile or the command line made the
+        defaults: True: if the versions' own defaults differ; False: if a profile or the command line made the
             difference; None: all.
     """
     differences = [item for item in comparison.configuration_differences if defaults in (None, item.is_default_change)]

@@ -11,7 +11,7 @@ LIVE = "live.json"
 
 
 class LivePoint(BaseModel):
-    """Counts at one moment of a load, in seconds since its begin; None: not known."""
+    """Counts at one moment of a load, in seconds since its start; None: not known."""
 
     at_s: float
     offered: int | None = None
