@@ -34,8 +34,7 @@ def margins(
     """The decisions that the margins in force and learnt ones allow for the next release, by the currently known noise.
 
     Args:
-        reference: a run, a version or an experiment with the workload and machine of the next
-            comparison.
+        reference: a run, a version or an experiment with the workload and machine of the next comparison.
         accepted: as for `compare`: margins that are set, and ``"learnt:5%,15%"`` for the bounds of the learnt ones.
         store: where the runs are.
 

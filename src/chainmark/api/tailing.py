@@ -50,9 +50,8 @@ def follow(
 ) -> list[Run]:
     """Read a growing log: to its end, then new lines, until the period ends or Ctrl-C; then seal a run.
 
-    The log may be rotated meanwhile: replaced by another file of its name, or truncated. The lines are stored,
-        compressed,
-    until the run is sealed; memory does not grow with them.
+    The log may be rotated meanwhile: replaced by another file of its name, or truncated. The lines are stored
+    compressed until the run is sealed; memory does not grow with them.
 
     Args:
         system: the system of the log.

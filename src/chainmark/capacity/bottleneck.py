@@ -73,7 +73,7 @@ def bent_first(kind: Kind, levels: Sequence[LevelSeen], uses: Sequence[ResourceU
     """The resource that was exhausted first, at the latest at the first level that missed the SLA.
 
     In this order: one with a known limit that reached it; one for which much of the load waited; one that stays
-        constant while the load grows. Of several, the one that was first, then the one that was fuller before.
+    constant while the load grows. Of several, the one that was first, then the one that was fuller before.
 
     Args:
         kind: of load.

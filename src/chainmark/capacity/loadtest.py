@@ -152,7 +152,7 @@ def run_load_test(
 
 
 def _sharing(recovery: Recovery, make_runner: MakeRunner, watching: Watch | None) -> MakeRunner:
-    """The next runner waits for the recovery from the previous one's load; all of them are watched."""
+    """Create runners that wait for the recovery from the previous one's load, and that are watched."""
 
     def make(target: Target, endpoint: Endpoint, sla: Sla, settings: StepSettings, progress: Progress) -> StepRunner:
         runner = make_runner(target, endpoint, sla, settings, progress)

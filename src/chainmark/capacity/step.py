@@ -392,7 +392,7 @@ class StepRunner:
         return step_seconds(asked_per_s, self.sla, usual_s, longest_s)
 
     def _expected_per_s(self, level: LoadLevel) -> float | None:
-        """The lower bound of the throughput: that of fewer clients; a rate's is the rate itself."""
+        """The expected rate: at least the throughput of fewer clients; for a rate, the rate itself."""
         if level.kind is LevelKind.RATE:
             return level.value
         lower = [step.result.due_per_s for step in self.done if step.level <= level]

@@ -132,20 +132,20 @@ def _of_target(report: LoadReport, number: int) -> Iterator[Ruling]:
         for capacity in endpoint.capacities:
             key = f"{endpoint.id}.{capacity.kind}"
             measured.add(key)
-            wanted = report.required.get(key)
-            ruled = _rule(capacity, wanted, endpoint.steps)
-            yield Ruling(number, target.name, endpoint.id, endpoint.label, capacity.kind, wanted, *ruled)
+            required = report.required.get(key)
+            ruled = _rule(capacity, required, endpoint.steps)
+            yield Ruling(number, target.name, endpoint.id, endpoint.label, capacity.kind, required, *ruled)
         if not endpoint.capacities and (endpoint.steps or not endpoint.courses):
             yield Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *_by_steps(endpoint))
         elif waited := _hindered([step for step in endpoint.steps if step.phase == "fixed"]):
             yield Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *waited, is_of_levels=True)
         if drifted := _drifted(endpoint):
-            known = Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *drifted)
-            yield replace(known, is_of_levels=True, is_of_drift=True)
+            ruling = Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *drifted)
+            yield replace(ruling, is_of_levels=True, is_of_drift=True)
         for course in dict.fromkeys(map(course_text, endpoint.courses)):
             runs = [item for item in endpoint.courses if course_text(item) == course]
-            known = Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *_of_course(runs))
-            yield replace(known, is_of_levels=bool(endpoint.steps), course=course)
+            ruling = Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *_of_course(runs))
+            yield replace(ruling, is_of_levels=bool(endpoint.steps), course=course)
     for key in report.required:
         if key not in measured:
             yield _not_measured(report, number, key)
@@ -155,10 +155,10 @@ def _drifted(endpoint: EndpointEntry) -> tuple[Verdict, str] | None:
     """The rulings on the drift of long steps, if the SLA limits it."""
     judged = [drift for drift in endpoint.drifts if drift.limit is not None]
     for outcome, result in (("fail", Verdict.FAIL), ("inconclusive", Verdict.INCONCLUSIVE)):
-        here = [drift for drift in judged if drift.outcome == outcome]
-        if here:
+        failing = [drift for drift in judged if drift.outcome == outcome]
+        if failing:
             text = "; ".join(
-                f"{drift.what} {drift_text(drift)} over {units.duration(drift.window_s)}" for drift in here
+                f"{drift.what} {drift_text(drift)} over {units.duration(drift.window_s)}" for drift in failing
             )
             return result, text
     return (Verdict.PASS, "stayed as it was") if judged else None
@@ -209,36 +209,36 @@ def drift_text(drift_entry: DriftEntry) -> str:
 
 def _not_measured(report: LoadReport, number: int, key: str) -> Ruling:
     """The ruling on a required capacity without a result."""
-    target, wanted = report.targets[number], report.required[key]
+    target, required = report.targets[number], report.required[key]
     id_, _, kind_name = key.rpartition(".")
     kind: Kind = "rate" if kind_name == "rate" else "clients"
     label = next((endpoint.label for endpoint in target.endpoints if endpoint.id == id_), id_)
-    reason = f"{level_text(kind, wanted)} required, but it was not measured"
+    reason = f"{level_text(kind, required)} required, but it was not measured"
     if id_ in target.skipped:
         reason += f" ({target.skipped[id_]})"
     result = Verdict.PARTIAL if target.interrupted else Verdict.INCONCLUSIVE
-    return Ruling(number, target.name, id_, label, kind, wanted, result, reason)
+    return Ruling(number, target.name, id_, label, kind, required, result, reason)
 
 
 def _rule(capacity_entry: CapacityEntry, required: float | None, steps: Sequence[StepEntry]) -> tuple[Verdict, str]:
     """The ruling on a capacity by its requirement, or else by its lowest level."""
     if required is None:
         return _lowest(capacity_entry, steps)
-    wanted = f"{level_text(capacity_entry.kind, required)} required"
+    requirement = f"{level_text(capacity_entry.kind, required)} required"
     if capacity_entry.low >= required:
-        return Verdict.PASS, f"{wanted}, {level_text(capacity_entry.kind, capacity_entry.low)} passed clearly"
+        return Verdict.PASS, f"{requirement}, {level_text(capacity_entry.kind, capacity_entry.low)} passed clearly"
     if capacity_entry.high is not None and capacity_entry.high <= required:
         missed = f", missing {capacity_entry.condition}" if capacity_entry.condition else ""
         return (
             Verdict.FAIL,
-            f"{wanted}, but {level_text(capacity_entry.kind, capacity_entry.high)} failed clearly{missed}",
+            f"{requirement}, but {level_text(capacity_entry.kind, capacity_entry.high)} failed clearly{missed}",
         )
     passed = (
         f"{level_text(capacity_entry.kind, capacity_entry.low)} passed clearly"
         if capacity_entry.low > 0
         else "no level passed clearly"
     )
-    return _undecided(capacity_entry), f"{wanted}, but {passed} and {_why(capacity_entry, steps)}"
+    return _undecided(capacity_entry), f"{requirement}, but {passed} and {_why(capacity_entry, steps)}"
 
 
 def _lowest(capacity_entry: CapacityEntry, steps: Sequence[StepEntry]) -> tuple[Verdict, str]:
@@ -287,13 +287,13 @@ def _why(capacity_entry: CapacityEntry, steps: Sequence[StepEntry]) -> str:
 
 
 def _what_happened(steps: Sequence[StepEntry]) -> Iterator[str]:
-    """The lowest of the levels that neither passed nor failed clearly, in words."""
+    """Observations at the lowest of the levels that neither passed nor failed clearly."""
     if not steps:
         return
     lowest = min(step.level for step in steps)
-    here = [step for step in steps if step.level == lowest]
-    level = level_text(here[0].kind, lowest)
-    longest = max(here, key=lambda step: step.due)
+    steps_at = [step for step in steps if step.level == lowest]
+    level = level_text(steps_at[0].kind, lowest)
+    longest = max(steps_at, key=lambda step: step.due)
     wanted = next(
         (
             condition.limit
@@ -306,7 +306,7 @@ def _what_happened(steps: Sequence[StepEntry]) -> Iterator[str]:
         answers, took = units.plural(longest.due, "answer"), units.duration(longest.window_s)
         yield f"{level} gave {answers} in {took}, and {units.count(round(wanted))} are needed"
         return
-    counts = Counter(step.outcome for step in here)
+    counts = Counter(step.outcome for step in steps_at)
     yield f"{level} was measured: " + ", ".join(f"{count} × {outcome}" for outcome, count in counts.items())
 
 
@@ -319,8 +319,8 @@ def _by_steps(endpoint: EndpointEntry) -> tuple[Verdict, str]:
     clean = [step for step in whole if step.reason != "waited"]
     if failed := _levels(step for step in clean if step.outcome == "fail"):
         return Verdict.FAIL, f"fail at {failed}"
-    if hindered := _hindered(whole):
-        return hindered
+    if waited := _hindered(whole):
+        return waited
     if open_ := _levels(step for step in clean if step.outcome == "inconclusive"):
         return Verdict.INCONCLUSIVE, f"inconclusive at {open_}"
     return Verdict.PASS, f"{units.plural(len(clean), 'step')} passed"
@@ -332,8 +332,8 @@ def _hindered(steps: Sequence[StepEntry]) -> tuple[Verdict, str] | None:
     clean = [step for step in whole if step.reason != "waited"]
     measured = {(step.kind, step.level) for step in clean}
     if waited := _levels(step for step in whole if (step.kind, step.level) not in measured):
-        why = "the generator or the server waited for a processor that others had, in every step"
-        return Verdict.INVALID, f"not measured at {waited}: {why}"
+        reason = "the generator or the server waited for a processor that others had, in every step"
+        return Verdict.INVALID, f"not measured at {waited}: {reason}"
     if limited := _levels(step for step in clean if step.outcome == "generator-limited"):
         return Verdict.GENERATOR_LIMITED, f"generator-limited at {limited}"
     return None

@@ -158,7 +158,7 @@ def _change(resource_entry: ResourceEntry) -> float:
 def _statements(number: int, step: Step, statements: Sequence[Statement]) -> Iterator[StatementEntry]:
     """The most expensive statements of a step."""
     begin_ns, end_ns = _loaded(step)
-    known = [(item, seconds) for item in statements if (seconds := item.seconds.mean(begin_ns, end_ns))]
-    for statement, busy in sorted(known, key=lambda each: (-each[1], each[0].text))[:_MOST_STATEMENTS]:
+    active = [(item, seconds) for item in statements if (seconds := item.seconds.mean(begin_ns, end_ns))]
+    for statement, busy in sorted(active, key=lambda each: (-each[1], each[0].text))[:_MOST_STATEMENTS]:
         calls_per_s = statement.calls.mean(begin_ns, end_ns) or 0.0
         yield StatementEntry(step=number, text=statement.text, busy=busy, calls_per_s=calls_per_s)

@@ -61,7 +61,7 @@ class LastStep:
         self.papers, self.written = [], []
 
     def end_with(self, code: int) -> NoReturn:
-        """Do the remaining work, if it is a PDF in another process that replaces this one, and exit."""
+        """Do the remaining work, in a process that replaces this one if there is a PDF to set, and exit."""
         if not self.papers:
             sys.exit(code)
         try:

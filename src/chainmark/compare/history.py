@@ -283,9 +283,9 @@ def _corrected(series: Sequence[HistorySeries]) -> list[HistorySeries]:
     p_values = [change.p_value for entry in series for change in entry.changes]
     p_values += [1.0 for entry in series if not entry.changes]
     adjusted = iter(benjamini_hochberg(p_values))
-    made = []
+    corrected = []
     for item in series:
         changes = [change.model_copy(update={"q_value": next(adjusted)}) for change in item.changes]
         level_changes = [change for change in changes if change.q_value <= FALSE_DISCOVERIES]
-        made.append(item.model_copy(update={"changes": level_changes}))
-    return made
+        corrected.append(item.model_copy(update={"changes": level_changes}))
+    return corrected

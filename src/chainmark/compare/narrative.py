@@ -215,8 +215,8 @@ def _version(side: Side) -> str:
         f"revision {side.subject.revision[:_SHORT_REVISION]}" if side.subject.revision else "",
         side.subject.build or "",
     ]
-    beside = ", ".join(filter(None, messages))
-    return f"{side.label} ({beside})" if beside else side.label
+    notes = ", ".join(filter(None, messages))
+    return f"{side.label} ({notes})" if notes else side.label
 
 
 def _runs(results: Sequence[ByWorkload]) -> Iterator[str]:
@@ -328,20 +328,20 @@ def _unchanged(workload: str, results: Sequence[_Found], *, others: bool) -> Ite
             evidence=[entry.evidence for entry in undecided],
         )
     rest = [entry for entry in results if entry.has_interval and not entry.holds_none]
-    for why, own in (
+    for reason, own in (
         (TOO_UNCERTAIN, [entry for entry in rest if entry.is_uncertain]),
         (TOO_SMALL, [entry for entry in rest if not entry.is_uncertain]),
     ):
         if own:
             reported = "; ".join(f"{entry.name} {entry.from_to}, {entry.figures}" for entry in own)
-            text = f"Under {workload} {why}: {reported}."
+            text = f"Under {workload} {reason}: {reported}."
             yield Sentence(text=text, evidence=[entry.evidence for entry in own])
     absent: dict[str, list[str]] = {}
     for item in results:
         if not item.has_interval:
             absent.setdefault(item.judgement.note or item.judgement.outcome.value, []).append(item.name)
-    for why, names in absent.items():
-        yield Sentence(text=f"Not compared under {workload} ({why}): {some_of(names, _NAMED_MOST, 'figures')}.")
+    for reason, names in absent.items():
+        yield Sentence(text=f"Not compared under {workload} ({reason}): {some_of(names, _NAMED_MOST, 'figures')}.")
 
 
 def _within(workload: str, within: Sequence[_Found], count: int, *, others: bool) -> Sentence:

@@ -145,11 +145,11 @@ def _charts(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[Ch
             if chart.kind is not ChartKind.CDF:
                 continue
             lines = {line.side: line for line in chart.lines if line.run_id is None}
-            known = charts.setdefault(chart.id, chart.model_copy(update={"lines": []}))
+            combined = charts.setdefault(chart.id, chart.model_copy(update={"lines": []}))
             sides = {"baseline": labels[0], "candidate": label}
             new = [line.model_copy(update={"side": sides[side], "label": sides[side]}) for side, line in lines.items()]
-            drawn = {line.label for line in known.lines}
-            known.lines.extend(line for line in new if line.label not in drawn)
+            drawn = {line.label for line in combined.lines}
+            combined.lines.extend(line for line in new if line.label not in drawn)
     rank = {label: place for place, label in enumerate(labels)}
     for chart in charts.values():
         chart.lines.sort(key=lambda line: rank[line.label])

@@ -1,7 +1,7 @@
 """Changes as sums of the changes of their parts, on the scale of the judgement.
 
-The system defines the parts of a value. Here they get their intervals, and are compared with
-the judged change, to which they must add up.
+The system defines the parts of a value. Here they get their intervals, and are compared with the judged change, to which
+they must add up.
 """
 
 from __future__ import annotations

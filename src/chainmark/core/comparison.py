@@ -267,14 +267,13 @@ class Breakdown(BaseModel):
         z: robust z-score (distance from the median over 1.4826 times the median distance), of the two sides' the
             larger; None if a side has fewer than five values.
         stands_out: on which side a value is an outlier: "", "baseline", "candidate" or "both". That is a z-score above
-            3,
-            and a distance from the median above the metric's margin and floor and above three standard errors of
+            3, and a distance from the median above the metric's margin and floor and above three standard errors of
             its mean (by the spread of its own samples, or that of all values' if it is wider).
         median_baseline, median_candidate: of the values' means.
         group_label: the name of the groups within which values are compared; "": with all values.
         group_medians_baseline, group_medians_candidate: per value, the median of its group, if there are groups.
-        left_out: number of values that are not listed; the list starts with outliers, then those
-            that changed by more than the metric's margin (its floor, if changes are absolute).
+        left_out: number of values that are not listed; the list starts with outliers, then those that
+            changed by more than the metric's margin (its floor, if changes are absolute).
     """
 
     metric_id: str
@@ -401,8 +400,8 @@ class Comparison(JudgedResult):
     """``comparison.json``.
 
     Attributes:
-        failed_runs_verdict: the verdict from the runs that a subject failed; None if there are
-            none, or the metrics alone decide.
+        failed_runs_verdict: the verdict from the runs that a subject failed; None if there are none,
+            or the metrics alone decide.
     """
 
     schema_version: int = SCHEMA_VERSION

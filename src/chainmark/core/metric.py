@@ -76,8 +76,7 @@ class Metric(BaseModel):
     between two sides are removed before means are compared. ``widened`` is the margin of one comparison up to which
     a metric is called equal if re-runs alone exceed its own margin. One that ``explains`` is shown again if
     another became worse: it shows what the nodes were doing. ``rises`` and ``falls`` describe the effect on users in
-        the
-    first sentence of a verdict: "blocks reach half of the hosts {} later".
+    the first sentence of a verdict: "blocks reach half of the hosts {} later".
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -60,8 +60,8 @@ class ScenarioPlan(_Part):
         most_runs: of each side of a comparison that continues until it is decided; None: as ordered, or `MOST_RUNS`.
         gating: whether the release can fail by it.
         cores: for scenarios about whether and when something happens, not about speed under a load: the number of
-            processors that suffices for a run. Two runs are made in parallel if there are twice
-            as many. None: a run has the machine to itself.
+            processors that suffices for a run. Two runs are made in parallel if there are twice as
+            many. None: a run has the machine to itself.
         needs: requirements for the machine or the version, by the system's names: "namespaces", "cores:4".
         beside: a scenario whose runs of the candidate precede the sides of this one, in its table and plots.
         headline: ids of the metrics in its result if it is not judged, with every side's value.

@@ -367,7 +367,7 @@ def _subjects(comparison: Comparison) -> list[Section]:
     labels = comparison.labels
     workload = side_facts.workload(comparison)
     subjects, machine = side_facts.subjects(comparison), side_facts.machine(comparison)
-    made = (
+    remark = (
         f"Made by chainmark {comparison.tool_version} from a comparison of schema {comparison.schema_version}, date "
         f"{comparison.date}."
     )
@@ -375,7 +375,7 @@ def _subjects(comparison: Comparison) -> list[Section]:
         side_facts.pairs_table("subjects", "", labels, subjects),
         *_listed("workload", "Workload, the same on both sides", workload, IN_FULL),
         *_listed("profile", f"Profile {comparison.profile_name}, resolved", side_facts.profile(comparison), IN_FULL),
-        Remarks("made", "", [made]),
+        Remarks("made", "", [remark]),
     ]
     brief: list[Block] = [
         side_facts.pairs_table("subjects-in-brief", "", labels, [*subjects, *machine], MARKDOWN),

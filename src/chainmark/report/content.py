@@ -159,8 +159,8 @@ def _seen(blocks: Iterable[Block], medium: Medium) -> list[Block]:
 
 
 def _columns_seen(table: Table, medium: Medium) -> Table:
-    retained = [place for place, column in enumerate(table.columns) if medium in column.media]
-    if len(retained) == len(table.columns):
+    indices = [place for place, column in enumerate(table.columns) if medium in column.media]
+    if len(indices) == len(table.columns):
         return table
-    rows = [replace(row, cells=[row.cells[place] for place in retained]) for row in table.rows]
-    return replace(table, columns=[table.columns[place] for place in retained], rows=rows)
+    rows = [replace(row, cells=[row.cells[place] for place in indices]) for row in table.rows]
+    return replace(table, columns=[table.columns[place] for place in indices], rows=rows)

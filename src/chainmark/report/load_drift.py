@@ -1,4 +1,4 @@
-"""How latencies and errors of long steps changed from their begin to their end."""
+"""How latencies and errors of long steps changed from their start to their end."""
 
 from __future__ import annotations
 

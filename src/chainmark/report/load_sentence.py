@@ -122,10 +122,10 @@ def _sustained(report: LoadReport, gating: Sequence[Ruling]) -> str:
     """What every endpoint sustains; for requirements, how many are met and which one only just."""
     slas = agreements(report)
     within = f"within {agreement_text(slas[0])}" if len(slas) == 1 else "within their SLAs"
-    known = [(item, capacity) for item in gating if (capacity := _capacity(report, item)) is not None]
-    if not known:
+    decided = [(item, capacity) for item in gating if (capacity := _capacity(report, item)) is not None]
+    if not decided:
         return f"{units.plural(len(gating), 'endpoint')} stayed {within} at every fixed level"
-    required = [(item, capacity) for item, capacity in known if item.required]
+    required = [(item, capacity) for item, capacity in decided if item.required]
     if required:
         nearest, capacity = min(required, key=lambda pair: pair[1].low / (pair[0].required or 1.0))
         required_level = level_text(capacity.kind, nearest.required or 0.0)
@@ -133,7 +133,7 @@ def _sustained(report: LoadReport, gating: Sequence[Ruling]) -> str:
         count = units.plural(len(required), "required capacity", "required capacities")
         return f"All {count} are met {within}; the nearest: {text}" if len(required) > 1 else f"{text}, {within}"
     by_endpoint: dict[str, list[str]] = {}
-    for ruling, capacity in known:
+    for ruling, capacity in decided:
         by_endpoint.setdefault(_who(report, ruling), []).append(_level(capacity))
     texts = [f"{endpoint} sustains {enumerated(levels)}" for endpoint, levels in by_endpoint.items()]
     return f"{some_of(texts, _NAMED, 'endpoints')} {within}"
@@ -164,13 +164,13 @@ def _after_pass(report: LoadReport) -> str:
 def _effect(capacity: CapacityEntry, endpoint: EndpointEntry | None) -> str:
     name = capacity.condition or ""
     text = condition_text(name, endpoint.agreement) if endpoint and not capacity.condition_part else name
-    whose = f" of {capacity.condition_part}" if capacity.condition_part else ""
+    of_part = f" of {capacity.condition_part}" if capacity.condition_part else ""
     if name in _TOO_SLOW:
-        return f"responds too slowly ({text}{whose})"
+        return f"responds too slowly ({text}{of_part})"
     if name == "errors":
-        return f"fails too many requests ({text}{whose})"
+        return f"fails too many requests ({text}{of_part})"
     if name == "achieved":
-        return f"falls behind ({text}{whose})"
+        return f"falls behind ({text}{of_part})"
     return "misses its SLA"
 
 

@@ -297,10 +297,10 @@ def _step_cells(step: StepEntry) -> list[TableCell]:
 def _waited_cell(step: StepEntry) -> TableCell:
     """The largest share of processor time lost to others."""
     shares = [step.generator_lost_share, step.server_lost_share, step.stolen_share]
-    known = [share for share in shares if share is not None]
-    if not known:
+    measured = [share for share in shares if share is not None]
+    if not measured:
         return _QUIET
-    cell = text.percent_figure(max(known), 1)
+    cell = text.percent_figure(max(measured), 1)
     return replace(cell, emphasis="caution") if step.reason == "waited" else cell
 
 

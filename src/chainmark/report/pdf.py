@@ -173,7 +173,7 @@ def _block(block: Block, drawn: _Drawn) -> dict[str, Any]:
 
 
 def _figure(chart: Chart, drawn: _Drawn) -> dict[str, Any]:
-    # Items next to a chart on a screen link to what paper does not have.
+    # The links next to a chart on a screen have no targets on paper.
     places, note = drawn[chart.id]
     return {"title": _words(chart.title), "drawings": places, "note": _words(note), "anchor": chart_anchor(chart.id)}
 
@@ -250,8 +250,7 @@ def _shapes(texts: Iterable[str]) -> list[str]:
 def _cell(kind: str, text: str, tail: str | None, cell: TableCell, longest_key: int) -> Any:
     """The template's input for a cell: only the text if there is nothing else, as in most, so that they are cheap.
 
-    The tail is None if no cell of the column has one: tails are set in a column of their own, which they use even if
-        empty.
+    The tail is None if no cell of the column has one. Tails are set in a separate column, even if they are empty.
     """
     looks = {"emphasis": cell.emphasis}
     if kind == "bar":

@@ -218,8 +218,12 @@ def _beside_cells(item: Judgement, unit: units.DisplayUnit, decimals: int) -> li
         return [TableCell(units.NO_DATA, emphasis="quiet"), TableCell(), TableCell()]
     value = TableCell(units.number(unit.of(item.candidate.value), decimals))
     if item.change is None:
-        held = item.outcome is Outcome.NOT_COMPARABLE
-        return [value, TableCell(item.outcome.value if held else units.NOT_ESTIMABLE, emphasis="quiet"), TableCell()]
+        is_incomparable = item.outcome is Outcome.NOT_COMPARABLE
+        return [
+            value,
+            TableCell(item.outcome.value if is_incomparable else units.NOT_ESTIMABLE, emphasis="quiet"),
+            TableCell(),
+        ]
     if item.scale is Scale.RELATIVE:
         return [
             value,

@@ -353,10 +353,10 @@ class Selection:
         """
         entries = [entry for entry in self._whole(self.sealed) if not entry.profiles]
         for key, value in terms.items():
-            known = list(dict.fromkeys(word for entry in entries for word in entry.words.get(key, [])))
+            values = list(dict.fromkeys(word for entry in entries for word in entry.words.get(key, [])))
             entries = [entry for entry in entries if value.casefold() in map(str.casefold, entry.words.get(key, []))]
             if not entries:
-                reported = ", ".join(f"`{word}`" for word in known) or "no such word"
+                reported = ", ".join(f"`{word}`" for word in values) or "no such word"
                 raise UsageError(f"no run has the {key} `{value}`", f"of the runs chosen so far there is: {reported}")
         return entries
 
@@ -383,8 +383,8 @@ class Selection:
 
     def members(self, experiments: Iterable[str]) -> list[Entry]:
         """The sealed runs of experiments, oldest first."""
-        wanted = set(experiments) - {""}
-        return [entry for entry in self.sealed if entry.experiment in wanted]
+        ids = set(experiments) - {""}
+        return [entry for entry in self.sealed if entry.experiment in ids]
 
     def alike(self, run_ids: Iterable[str]) -> list[Entry]:
         """Runs that may show the noise between runs like the given ones: same system and workload, repeated builds.
@@ -393,8 +393,8 @@ class Selection:
         runs state only a part of their workload, so all of a system's are returned. The caller decides which of them
         count after reading them.
         """
-        wanted = set(run_ids)
-        own = [entry for entry in self.sealed if entry.run_id in wanted]
+        ids = set(run_ids)
+        own = [entry for entry in self.sealed if entry.run_id in ids]
         places, systems = {_place(entry) for entry in own}, {entry.system for entry in own}
         near = [entry for entry in self._whole(self.sealed) if _place(entry) in places and not entry.profiles]
         times = Counter((_place(entry), entry.build) for entry in near)
@@ -405,8 +405,8 @@ class Selection:
 
     def series(self, run_ids: Iterable[str]) -> list[Entry]:
         """All runs of the systems, workloads and machines of the given ones; all imported reports of their systems."""
-        wanted = set(run_ids)
-        own = [entry for entry in self.sealed if entry.run_id in wanted]
+        ids = set(run_ids)
+        own = [entry for entry in self.sealed if entry.run_id in ids]
         places, systems = {_place(entry) for entry in own}, {entry.system for entry in own}
         return [
             entry
@@ -419,8 +419,8 @@ class Selection:
 
         Those of a version share its profile, workload and machine.
         """
-        wanted = set(run_ids)
-        own = [entry for entry in self.sealed if entry.run_id in wanted]
+        ids = set(run_ids)
+        own = [entry for entry in self.sealed if entry.run_id in ids]
         taken = [entry for entry in self.sealed if entry.profiles]
         sides = {(entry.experiment, entry.side) for entry in own if entry.experiment}
         versions = {(entry.profile, entry.version, *_place(entry)) for entry in own}
