@@ -242,8 +242,8 @@ def _arms(
     _warn_of_different_workloads(system.workload(profiles[0]), system.workload(profiles[1]), listener)
     arms = []
     for side, (version, _) in sides.items():
-        own = resolved[side][1]
-        arms.append(Arm(side, installed(system, [version], listener, own)[version], own))
+        side_settings = resolved[side][1]
+        arms.append(Arm(side, installed(system, [version], listener, side_settings)[version], side_settings))
     return system, arms
 
 

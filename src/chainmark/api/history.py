@@ -190,15 +190,15 @@ def unnote(system: str, since: str, *, store: Store | Path | str | None = None) 
     """
     root = store_at(store).root
     notes = read_notes(root)
-    left = [epoch for epoch in notes.epochs if not (epoch.system == system and epoch.since.startswith(since))]
+    remaining = [epoch for epoch in notes.epochs if not (epoch.system == system and epoch.since.startswith(since))]
     others = [
         annotation
         for annotation in notes.annotations
         if not (annotation.system == system and annotation.reach.startswith(since))
     ]
-    if len(left) == len(notes.epochs) and len(others) == len(notes.annotations):
+    if len(remaining) == len(notes.epochs) and len(others) == len(notes.annotations):
         raise UsageError(f"there is no note of a change of `{system}` at {since}", "`chainmark history list` shows all")
-    write_notes(root, notes.model_copy(update={"epochs": left, "annotations": others}))
+    write_notes(root, notes.model_copy(update={"epochs": remaining, "annotations": others}))
 
 
 def notes(store: Store | Path | str | None = None) -> Notes:

@@ -195,6 +195,6 @@ def ingest(
     with machines_for(importing_system, order, on, listener) as machines:
         order = replace(order, machines=machines)
         imports = Importer(store_at(store), importing_system).make_all(order, listener)
-    if isinstance(importing_system, ChoosingSystem) and (left := importing_system.left_out(order)):
-        listener.say(left)
+    if isinstance(importing_system, ChoosingSystem) and (omitted := importing_system.left_out(order)):
+        listener.say(omitted)
     return [Run(item.run, is_new=item.is_new) for item in imports]

@@ -110,9 +110,9 @@ def _evidence(
     """The accuracy of a model over many reports."""
     if version is not None:
         raise UsageError("`--version` applies to a single report, but several were given", "omit `--version`")
-    reports, left = known_reports(sources)
-    if left:
-        listener.say(f"not published reports: {listed(left)}")
+    reports, others = known_reports(sources)
+    if others:
+        listener.say(f"not published reports: {listed(others)}")
     systems = {system.name: system for _, system in reports}
     if not reports:
         raise UsageError(f"no published report in {listed([str(source) for source in sources])}", SOURCES_HINT)
@@ -267,7 +267,7 @@ def system_of(path: Path) -> ModelledSystem | None:
 def known_reports(references: Sequence[object]) -> tuple[list[tuple[Path, ModelledSystem]], list[str]]:
     """All named reports, including those in a named folder that a system recognises; and names of its other files."""
     result: list[tuple[Path, ModelledSystem]] = []
-    left: list[str] = []
+    others: list[str] = []
     for reference in references:
         path = Path(str(reference))
         if not path.is_dir():
@@ -276,10 +276,10 @@ def known_reports(references: Sequence[object]) -> tuple[list[tuple[Path, Modell
         for file in sorted(path.glob(f"*{REPORT_SUFFIX}")):
             system = system_of(file)
             if system is None:
-                left.append(file.name)
+                others.append(file.name)
             else:
                 result.append((file, system))
-    return result, left
+    return result, others
 
 
 def listed(names: Sequence[str]) -> str:

@@ -241,7 +241,10 @@ def qualify(
     own = {"baseline": as_settings(baseline_settings), "candidate": as_settings(candidate_settings)}
     if resume is None:
         order = _order(lab, (before, candidate), plan, seed, as_settings(settings))
-        of_version: dict[Role, Sequence[str]] = {"baseline": own["baseline"], "candidate": own["candidate"]}
+        of_version: dict[Role, Sequence[str]] = {
+            "baseline": own["baseline"],
+            "candidate": own["candidate"],
+        }
         ordered = order.plan.with_most_runs(max(most_runs, FIRST_LOOK)) if most_runs else order.plan
         ordered = ordered.model_copy(update={"margins": {**ordered.margins, **as_margins(margins)}})
         order = replace(order, plan=ordered, of_version=of_version, keep_homes=keep_homes)

@@ -163,13 +163,13 @@ def _last_before(store: Store, candidate: str, groups: Groups, system: str) -> s
         UsageError: there is none.
     """
     names = {name for run in _runs(groups) for name in (run.manifest.subject.version, *run.manifest.subject.aliases)}
-    began, own = min(run.manifest.started_at for run in _runs(groups)), _numbers(candidate)
+    began, numbers = min(run.manifest.started_at for run in _runs(groups)), _numbers(candidate)
     earlier = [
         entry.version
         for entry in reversed(store.selection().sealed)
         if entry.system == system
         and not names & set(entry.names)
-        and (_numbers(entry.version) < own if own else entry.started_at < began)
+        and (_numbers(entry.version) < numbers if numbers else entry.started_at < began)
     ]
     result = {version: matched(store.groups(version), groups) for version in dict.fromkeys(earlier)}
     partners = {version: len({id(pair.candidate) for pair in item.pairs}) for version, item in result.items()}
@@ -198,10 +198,12 @@ def _runs(groups: Groups) -> Iterable[SealedRun]:
 
 def _days(candidates: Iterable[SealedRun], matches: Iterable[Matched], date: str) -> dict[str, str]:
     """When runs from logs were analysed: the candidate's on the page's day if that is given."""
-    own = {run.run_id for run in candidates}
+    candidate_ids = {run.run_id for run in candidates}
     runs = [run for item in matches for pair in item.pairs for run in sealed_runs([*pair.baseline, *pair.candidate])]
     return {
-        run.run_id: date if date and run.run_id in own else run.sealed_on for run in runs if not run.manifest.printed
+        run.run_id: date if date and run.run_id in candidate_ids else run.sealed_on
+        for run in runs
+        if not run.manifest.printed
     }
 
 
@@ -222,9 +224,11 @@ def _parts(system: PublishingSystem, matches: Sequence[Matched], days: Mapping[s
         sides.setdefault(runs[0].run_id, [runs]).insert(-1, sealed_runs(pair.baseline))
     return [
         WorkloadPart(
-            name, system.published_part(own, days, tool_version()), [run.manifest for side in own for run in side]
+            name,
+            system.published_part(group, days, tool_version()),
+            [run.manifest for side in group for run in side],
         )
-        for name, own in sides.items()
+        for name, group in sides.items()
     ]
 
 

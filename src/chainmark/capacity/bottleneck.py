@@ -104,14 +104,14 @@ def _first_full(
 ) -> tuple[ResourceUse, float] | None:
     """The resource that reached its limit, and from which level on."""
     results = []
-    for place, use in enumerate(uses):
+    for index, use in enumerate(uses):
         known = [entry for entry in levels if entry.level in use.shares]
         for at, item in enumerate(known):
             stays = all(use.shares[later.level] >= _STAYS_SHARE for later in known[at:])
             if use.shares[item.level] >= FULL_SHARE and stays:
                 if _no_more_answers(item, seen):
                     before = use.shares[known[at - 1].level] if at else 1.0
-                    results.append((item.level, -before, place, use))
+                    results.append((item.level, -before, index, use))
                 break
     if not results:
         return None
@@ -129,13 +129,13 @@ def _first_waiting(
 ) -> tuple[ResourceUse, float] | None:
     """The resource for which most of the load waits, where that is much of it, and from which level on."""
     results = []
-    for place, use in enumerate(uses):
+    for index, use in enumerate(uses):
         if use.sort != "waiting" or use.shares:
             continue
         known = [item for item in levels if item.level in use.used]
         enough = [item for item in known if use.used[item.level] >= max(1.0, _WAITING_SHARE * _at_once(kind, item))]
         if enough and enough[-1] is known[-1] and _no_more_answers(enough[-1], seen):
-            results.append((-use.used[enough[-1].level], place, use, enough[0].level))
+            results.append((-use.used[enough[-1].level], index, use, enough[0].level))
     if not results:
         return None
     _, _, use, level = min(results, key=lambda item: item[:2])
@@ -152,7 +152,7 @@ def _first_flat(
 ) -> tuple[ResourceUse, float, float] | None:
     """The resource whose use grew with the load and then stopped growing: from which level on, and at which value."""
     results = []
-    for place, use in enumerate(uses):
+    for index, use in enumerate(uses):
         known = [entry for entry in levels if entry.level in use.used]
         if not (use.is_cpu or _is_count(use)):
             continue
@@ -170,7 +170,7 @@ def _first_flat(
                 and item.level <= missed
                 and _no_more_answers(item, levels)
             ):
-                results.append((item.level, place, use, middle))
+                results.append((item.level, index, use, middle))
                 break
     if not results:
         return None

@@ -81,11 +81,11 @@ def _of_step(step: Step, sla: Sla) -> Iterator[Drift]:
     series = step.result.series
     stretches = _stretches(step)
     for drifting, column in ((Drifting.P50, series.p50_s), (Drifting.P99, series.p99_s)):
-        readings = [[value for at in places if (value := column[at]) is not None] for places in stretches]
+        readings = [[value for at in seconds if (value := column[at]) is not None] for seconds in stretches]
         trend = trend_of([median(values) for values in readings]) if all(readings) else None
         yield _relative(drifting, step, trend, sla.drift_share)
-    counts = [sum(series.ok[at] + series.failed[at] for at in places) for places in stretches]
-    failed = [sum(series.failed[at] for at in places) for places in stretches]
+    counts = [sum(series.ok[at] + series.failed[at] for at in seconds) for seconds in stretches]
+    failed = [sum(series.failed[at] for at in seconds) for seconds in stretches]
     shares = [item / whole for item, whole in zip(failed, counts, strict=True) if whole]
     trend = trend_of(shares) if len(shares) == len(stretches) else None
     limit = None if sla.drift_share is None else sla.error_share
@@ -97,9 +97,9 @@ def _stretches(step: Step) -> list[list[int]]:
     result = step.result
     end_s = result.warm_up_s + result.window_s
     seconds = result.series.second
-    places = [at for at, second in enumerate(seconds) if second >= result.warm_up_s and second + 1 <= end_s + 1e-9]
-    size = max(1, len(places) // STRETCHES)
-    return [places[begin : begin + size] for begin in range(0, size * STRETCHES, size) if places[begin : begin + size]]
+    inside = [at for at, second in enumerate(seconds) if second >= result.warm_up_s and second + 1 <= end_s + 1e-9]
+    size = max(1, len(inside) // STRETCHES)
+    return [inside[begin : begin + size] for begin in range(0, size * STRETCHES, size) if inside[begin : begin + size]]
 
 
 def _relative(what: Drifting, step: Step, trend: Trend | None, limit: float | None) -> Drift:

@@ -51,10 +51,10 @@ def drift_samples(endpoint_results: Iterable[EndpointResult], drifts: Drifts) ->
     """One row per long step; null where the value is too uncertain to be compared."""
     samples = {}
     for endpoint in endpoint_results:
-        own = drifts[endpoint.endpoint.id]
-        for level, limits in _measured(own).items():
+        level_drifts = drifts[endpoint.endpoint.id]
+        for level, limits in _measured(level_drifts).items():
             rows: dict[int, dict[str, float | None]] = {}
-            for drift in own:
+            for drift in level_drifts:
                 if drift.level == level:
                     row = rows.setdefault(drift.started_ns, {ATTEMPT: len(rows) + 1})
                     row[_metric_id(endpoint.endpoint.id, level, drift.what)] = _value(drift)
@@ -91,7 +91,7 @@ def _metric_id(endpoint_id: str, level: LoadLevel, what: Drifting) -> str:
 
 
 def _metric(endpoint: Endpoint, level: LoadLevel, what: Drifting, *, is_limited: bool) -> Metric:
-    own: dict[str, Any] = {
+    properties: dict[str, Any] = {
         "id": _metric_id(endpoint.id, level, what),
         "unit": "fraction",
         "better": Better.LOWER,
@@ -111,7 +111,7 @@ def _metric(endpoint: Endpoint, level: LoadLevel, what: Drifting, *, is_limited:
             floor=ERROR_FLOOR,
             description=f"The share of failed requests at the end {line}, less that at its begin. No value where that "
             f"is not known to within {units.plain_percent(ERROR_FLOOR)}.",
-            **own,
+            **properties,
         )
     return Metric(
         label=f"{endpoint.label} {_WORDS[what]} at the end of a soak at {level}, share of its begin",
@@ -120,5 +120,5 @@ def _metric(endpoint: Endpoint, level: LoadLevel, what: Drifting, *, is_limited:
         default_noise=_MEMORY_NOISE if what is Drifting.MEMORY else LATENCY_NOISE,
         description=f"The {_WORDS[what]} at the end {line}, as a share of its begin: above 100 %, it rose. No "
         f"value where that is not known to within {units.plain_percent(_MARGIN)}.",
-        **own,
+        **properties,
     )

@@ -116,10 +116,10 @@ class _Child:
                 return reply
 
     def _write(self, asked: dict[str, Any]) -> None:
-        left = memoryview(json.dumps(asked).encode() + b"\n")
+        remaining = memoryview(json.dumps(asked).encode() + b"\n")
         try:
-            while left:
-                left = left[os.write(self._to.fileno(), left) :]
+            while remaining:
+                remaining = remaining[os.write(self._to.fileno(), remaining) :]
         except OSError:
             raise self._lost() from None
 

@@ -108,8 +108,8 @@ def parts_of(mix: Endpoint) -> list[tuple[Endpoint, range]]:
     """The endpoints of a mix as they are measured within it, and the indices of their requests in its order."""
     result, begin = [], 0
     for part in mix.parts:
-        own = Endpoint(f"{mix.id}_{part.id}", f"{part.label} within the mix", ())
-        result.append((own, range(begin, begin + part.requests)))
+        endpoint = Endpoint(f"{mix.id}_{part.id}", f"{part.label} within the mix", ())
+        result.append((endpoint, range(begin, begin + part.requests)))
         begin += part.requests
     return result
 
@@ -177,7 +177,7 @@ def _course_words(course: Course) -> str:
 
 def _course_metrics(endpoint: Endpoint, course: Course) -> list[Metric]:
     name, label = course_id(endpoint.id, course), f"{endpoint.label} {_course_words(course)}"
-    own: dict[str, Any] = {"table": endpoint.id, "population": name, "source": ["load records"], "gating": True}
+    properties: dict[str, Any] = {"table": endpoint.id, "population": name, "source": ["load records"], "gating": True}
     failed = Metric(
         id=f"{name}_{FAILED}",
         label=f"{label}, errors",
@@ -190,7 +190,7 @@ def _course_metrics(endpoint: Endpoint, course: Course) -> list[Metric]:
         floor=ERROR_FLOOR,
         default_noise=COURSE_NOISE,
         description=f"Share of the requests that failed, of each {course.phase} {_course_words(course)}.",
-        **own,
+        **properties,
     )
     if isinstance(course, Ramp):
         _, words, unit = _CAPACITY[course.kind]
@@ -206,7 +206,7 @@ def _course_metrics(endpoint: Endpoint, course: Course) -> list[Metric]:
             default_noise=COURSE_NOISE,
             description="The level from which on the SLA was missed while the load rose; a ramp that never "
             "missed it counts with its last level.",
-            **own,
+            **properties,
         )
     else:
         measured = Metric(
@@ -223,7 +223,7 @@ def _course_metrics(endpoint: Endpoint, course: Course) -> list[Metric]:
             description="From the end of the spike until 99 % of the answers are as quick as before it, within "
             f"{units.plain_percent(course.recovery_share)}; what had not recovered counts with the "
             f"{units.duration(course.after_s)} for which it was watched.",
-            **own,
+            **properties,
         )
     return [measured, failed]
 

@@ -92,11 +92,11 @@ class Learnt:
 
     def in_words(self) -> str:
         """The requests and lines that were omitted, as a sentence; "" if there are none."""
-        left = sum(self.others.values())
+        other_requests = sum(self.others.values())
         text = ", ".join(f"{path} ({count})" for path, count in self.others.most_common(_MOST_STATED))
-        parts = [f"{units.count(left)} of {units.plural(self.requests, 'request')} are of no endpoint: {text}"] * bool(
-            left
-        )
+        parts = [
+            f"{units.count(other_requests)} of {units.plural(self.requests, 'request')} are of no endpoint: {text}"
+        ] * bool(other_requests)
         parts += [f"{units.plural(self.unread, 'line')} without a request"] * bool(self.unread)
         return "; ".join(parts)
 

@@ -285,8 +285,8 @@ class StepResult(Finished):
             result = cls.model_validate({**finished, **reported, **request})
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(str(part) for part in first["loc"])
-            raise InternalError(f"the load engine's result is not as expected at `{place}` ({first['msg']})") from error
+            path = ".".join(str(part) for part in first["loc"])
+            raise InternalError(f"the load engine's result is not as expected at `{path}` ({first['msg']})") from error
         result._check()
         return result
 

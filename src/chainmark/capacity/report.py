@@ -97,8 +97,10 @@ def _repetition_notes(endpoint_result: EndpointResult) -> list[str]:
         )
     if any(result.connections.idle_closed for result in results):
         repeated = units.plural(sum(result.connections.repeated for result in results), "request")
-        left = sum(result.closed_idle for result in results)
-        unrepeated = f"; {units.plural(left, 'request')} that may not be asked twice had no answer" if left else ""
+        idle_closed = sum(result.closed_idle for result in results)
+        unrepeated = (
+            f"; {units.plural(idle_closed, 'request')} that may not be asked twice had no answer" if idle_closed else ""
+        )
         notes.append(
             f"the server closed {closed} that rested while the next request was on its way: {repeated} sent once "
             f"more{unrepeated}; none of them counts as an error"

@@ -184,15 +184,15 @@ def search(measure: Measure, plan: SearchPlan, done: Iterable[Step] = ()) -> Sea
 
 def next_ask(steps: Sequence[Step], plan: SearchPlan) -> Ask | None:
     """The next measurement after these steps; None when the search is complete."""
-    whole = [step for step in steps if not step.partial]
-    deciding = _deciding(whole)
-    if whole and (not deciding or deciding[-1] is not whole[-1]):
-        last = whole[-1]
+    complete = [step for step in steps if not step.partial]
+    deciding = _deciding(complete)
+    if complete and (not deciding or deciding[-1] is not complete[-1]):
+        last = complete[-1]
         return Ask(last.level, last.phase, lengthened=last.lengthened or not last.waited)
     if deciding and deciding[-1].waited:
         # The machine is busy: nothing can be learnt about the server now.
         return None
-    decisions = _Votes(whole)
+    decisions = _Votes(complete)
     next_level = _next_level(decisions, plan)
     if next_level is None:
         return None

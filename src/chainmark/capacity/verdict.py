@@ -111,8 +111,8 @@ def verdict(report: LoadReport, ruled: Sequence[Ruling] | None = None) -> tuple[
         if ruling.verdict is kind is not Verdict.PASS
     ]
     if len(reasons) > MOST_REASONS:
-        left = len(reasons) - MOST_REASONS
-        reasons = [*reasons[:MOST_REASONS], f"{left} more are in the tables."]
+        omitted = len(reasons) - MOST_REASONS
+        reasons = [*reasons[:MOST_REASONS], f"{omitted} more are in the tables."]
     for target in report.targets:
         if target.gone:
             verdicts.add(Verdict.GONE)
@@ -312,14 +312,14 @@ def _what_happened(steps: Sequence[StepEntry]) -> Iterator[str]:
 
 def _by_steps(endpoint: EndpointEntry) -> tuple[Verdict, str]:
     """The outcome of an endpoint without a search: every complete step must pass."""
-    whole = [step for step in endpoint.steps if not step.partial]
-    if not whole:
+    complete = [step for step in endpoint.steps if not step.partial]
+    if not complete:
         result = Verdict.PARTIAL if endpoint.steps else Verdict.INCONCLUSIVE
         return result, "no step was measured to its end"
-    clean = [step for step in whole if step.reason != "waited"]
+    clean = [step for step in complete if step.reason != "waited"]
     if failed := _levels(step for step in clean if step.outcome == "fail"):
         return Verdict.FAIL, f"fail at {failed}"
-    if waited := _hindered(whole):
+    if waited := _hindered(complete):
         return waited
     if open_ := _levels(step for step in clean if step.outcome == "inconclusive"):
         return Verdict.INCONCLUSIVE, f"inconclusive at {open_}"
@@ -328,10 +328,10 @@ def _by_steps(endpoint: EndpointEntry) -> tuple[Verdict, str]:
 
 def _hindered(steps: Sequence[StepEntry]) -> tuple[Verdict, str] | None:
     """Why a run is invalid: a level without a clean measurement, or one at the generator's limit."""
-    whole = [step for step in steps if not step.partial]
-    clean = [step for step in whole if step.reason != "waited"]
+    complete = [step for step in steps if not step.partial]
+    clean = [step for step in complete if step.reason != "waited"]
     measured = {(step.kind, step.level) for step in clean}
-    if waited := _levels(step for step in whole if (step.kind, step.level) not in measured):
+    if waited := _levels(step for step in complete if (step.kind, step.level) not in measured):
         reason = "the generator or the server waited for a processor that others had, in every step"
         return Verdict.INVALID, f"not measured at {waited}: {reason}"
     if limited := _levels(step for step in clean if step.outcome == "generator-limited"):

@@ -158,8 +158,8 @@ class QaProgress:
     def begin(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> None:
         """Announce a run."""
         side = step.side.partition("/")[2] or step.side
-        left = " ".join(filter(None, (_left(left_s or 0.0), total.bound)))
-        heading = f"{_which(number, total)} · {self._title} · {step.version} ({side}) · {left}"
+        remaining = " ".join(filter(None, (_left(left_s or 0.0), total.bound)))
+        heading = f"{_which(number, total)} · {self._title} · {step.version} ({side}) · {remaining}"
         self._bars.begin(step, number, total, left_s, heading)
 
     def again(self, step: PlannedRun, because: str) -> None:

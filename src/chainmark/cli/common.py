@@ -330,8 +330,8 @@ def _launch(
     no_wait: NoWait = False,
     expose: Expose = None,
 ) -> Launch:
-    own = [] if application is None else [f"application={{ adapter = {{ extends = {json.dumps(application)} }} }}"]
-    return Launch([*own, *(settings or [])] or None, seed, keep_homes, no_wait, expose)
+    adapter = [] if application is None else [f"application={{ adapter = {{ extends = {json.dumps(application)} }} }}"]
+    return Launch([*adapter, *(settings or [])] or None, seed, keep_homes, no_wait, expose)
 
 
 def _sources(
@@ -357,14 +357,14 @@ def _output(
 
 def _with_options(command: Callable[..., None], keyword: str, made: Callable[..., object]) -> Callable[..., None]:
     """Add the options that ``made`` has to those of a command, which receives its result as a keyword."""
-    own = inspect.signature(command, eval_str=True).parameters.values()
+    own_parameters = inspect.signature(command, eval_str=True).parameters.values()
     options = inspect.signature(made, eval_str=True).parameters
 
     @functools.wraps(command)
     def with_options(**given: Any) -> None:
         command(**{keyword: made(**{name: given.pop(name) for name in options})}, **given)
 
-    parameters = [*(parameter for parameter in own if parameter.name != keyword), *options.values()]
+    parameters = [*(parameter for parameter in own_parameters if parameter.name != keyword), *options.values()]
     return declared(with_options, parameters)
 
 

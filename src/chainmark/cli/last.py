@@ -79,8 +79,8 @@ def _become(step: LastStep, code: int) -> NoReturn:
     import tempfile
 
     with tempfile.TemporaryFile() as order:
-        left = {"code": code, "written": step.written, "papers": [(path, vars(paper)) for path, paper in step.papers]}
-        order.write(json.dumps(left).encode())
+        task = {"code": code, "written": step.written, "papers": [(path, vars(paper)) for path, paper in step.papers]}
+        order.write(json.dumps(task).encode())
         order.seek(0)
         os.dup2(order.fileno(), 0)
     os.execv(sys.executable, [sys.executable, "-P", "-c", _START, json.dumps(sys.path)])

@@ -134,7 +134,7 @@ def load(
         if wrong:
             raise UsageError(f"`{wrong}` applies to a single load test, not to a plan", "omit it")
         with progress(expose, no_wait=no_wait) as listener:
-            whole = cm.load_plan(
+            planned = cm.load_plan(
                 plan,
                 targets or [],
                 resume=resume,
@@ -148,7 +148,7 @@ def load(
                 seed=seed,
                 progress=listener,
             )
-        output.finish_experiment(whole)
+        output.finish_experiment(planned)
     if not profile or not targets:
         missing = "PROFILE" if not profile else "--target"
         raise UsageError(f"`{missing}` is missing", "as in `chainmark load PROFILE --target http://127.0.0.1:8082`")
@@ -189,9 +189,9 @@ def load(
 
 def _as_settings(settings: list[str] | None, *, http2: bool, generators: int | None) -> list[str] | None:
     """The settings of a profile, including those with options of their own."""
-    own = ['steps.http_version="2"'] if http2 else []
-    own += [f"steps.generators={generators}"] if generators is not None else []
-    return [*own, *(settings or [])] or None
+    option_settings = ['steps.http_version="2"'] if http2 else []
+    option_settings += [f"steps.generators={generators}"] if generators is not None else []
+    return [*option_settings, *(settings or [])] or None
 
 
 def _write_requirements(made: cm.LoadResult, path: Path) -> None:

@@ -34,7 +34,7 @@ def takes_changes(command: Callable[..., None]) -> Callable[..., None]:
 
     It receives them as its keyword `changes`: each a key and an amount, in the order of the command line.
     """
-    own = list(inspect.signature(command, eval_str=True).parameters.values())
+    parameters = list(inspect.signature(command, eval_str=True).parameters.values())
     names = {change.name.replace("-", "_"): change for offer in offers() for change in offer.changes}
 
     @functools.wraps(command)
@@ -44,8 +44,8 @@ def takes_changes(command: Callable[..., None]) -> Callable[..., None]:
         command(ctx=ctx, changes=in_written_order(ctx.meta.get(_WRITTEN, []), written), **given)
 
     options = [_option(name, change) for name, change in names.items()]
-    rest = (parameter for parameter in own[2:] if parameter.name != "changes")
-    return declared(with_changes, [*own[:2], *options, *rest])
+    rest = (parameter for parameter in parameters[2:] if parameter.name != "changes")
+    return declared(with_changes, [*parameters[:2], *options, *rest])
 
 
 def _option(name: str, change: ChangeOption) -> inspect.Parameter:

@@ -77,11 +77,11 @@ def aa_report(runs: Sequence[RunData], history: Sequence[RunData], tool_version:
 def _halves(runs: Sequence[RunData]) -> Iterator[tuple[list[RunData], list[RunData]]]:
     """Evenly chosen halves of the runs as the candidate's; an odd last run is omitted."""
     even = runs[: len(runs) // 2 * 2]
-    places = range(len(even))
-    ways = [set(chosen) for chosen in combinations(places, len(even) // 2)]
+    indices = range(len(even))
+    ways = [set(chosen) for chosen in combinations(indices, len(even) // 2)]
     for number in range(min(MOST_SPLITS, len(ways))):
         chosen = ways[number * len(ways) // min(MOST_SPLITS, len(ways))]
-        yield [even[place] for place in places if place not in chosen], [even[place] for place in sorted(chosen)]
+        yield [even[index] for index in indices if index not in chosen], [even[index] for index in sorted(chosen)]
 
 
 def _noise(metric: Metric, statistic: str, runs: Sequence[LoadedRun]) -> NoiseRow | None:

@@ -108,8 +108,8 @@ def _adjusted(
     factor = np.sqrt(max(1.0, exact / apart)) if apart > 0.0 else 1.0
     errors = np.sqrt(np.diag(result.covariance)) * factor
     sides = [
-        _side(side, metric, result.means[is_candidate == place], errors[is_candidate == place])
-        for place, side in enumerate((plain.baseline, plain.candidate))
+        _side(side, metric, result.means[is_candidate == index], errors[is_candidate == index])
+        for index, side in enumerate((plain.baseline, plain.candidate))
     ]
     return Sides(sides[0], sides[1])
 
@@ -141,11 +141,11 @@ def _clusters(frames: Sequence[pl.DataFrame], time_key: str | None) -> IntArray:
     result, before = [], 0
     for frame in frames:
         if time_key is None:
-            own = np.arange(frame.height)
+            blocks = np.arange(frame.height)
         else:
             times = frame[time_key].to_numpy()
             span = float(times.max() - times.min())
-            own = ((times - times.min()) // max(min(_CLUSTER_S, span / _CLUSTERS), 1e-9)).astype(np.int64)
-        result.append(own + before)
-        before += int(own.max()) + 1
+            blocks = ((times - times.min()) // max(min(_CLUSTER_S, span / _CLUSTERS), 1e-9)).astype(np.int64)
+        result.append(blocks + before)
+        before += int(blocks.max()) + 1
     return np.concatenate(result)

@@ -68,8 +68,8 @@ def _deviation(samples: SideSamples) -> float | None:
     n = sum(item for item, _, _ in results)
     if n < 2:
         return None
-    mean = math.fsum(item * own for item, own, _ in results) / n
-    apart = math.fsum(item * (own - mean) ** 2 for item, own, _ in results) if len(results) > 1 else 0.0
+    mean = math.fsum(item * mean_of_run for item, mean_of_run, _ in results) / n
+    apart = math.fsum(item * (mean_of_run - mean) ** 2 for item, mean_of_run, _ in results) if len(results) > 1 else 0.0
     return math.sqrt((math.fsum(squares for _, _, squares in results) + apart) / (n - 1))
 
 

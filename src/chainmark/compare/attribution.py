@@ -79,10 +79,10 @@ def _is_sure(judgement: Judgement) -> bool:
 
 def _is_beyond(change: float | None, judgement: Judgement) -> bool:
     """Whether a change exceeds the margin in the direction of the whole metric's change."""
-    low, high, whole = judgement.margin_low, judgement.margin_high, judgement.change
-    if change is None or whole is None or low is None or high is None:
+    low, high, total_change = judgement.margin_low, judgement.margin_high, judgement.change
+    if change is None or total_change is None or low is None or high is None:
         return False
-    return change > high if whole > 0.0 else change < low
+    return change > high if total_change > 0.0 else change < low
 
 
 def _sentence(judgement: Judgement, item: Breakdown, catalogue: Catalogue) -> str:

@@ -169,21 +169,21 @@ class _Words:
 
     def reasons(self) -> list[str]:
         """The evidence."""
-        made, known = self.searched.made, self.searched.known
-        if known is None:
+        made, state = self.searched.made, self.searched.known
+        if state is None:
             return [f"{self.searched.ends.sentence}", *self.searched.ends.reasons]
         messages = [self.searched.ends.sentence]
-        level = known.levels().get(made.last)
-        change_text = f"{known.followed.name}, {_said(level, known)} on the bad side" if level else known.followed.name
+        level = state.levels().get(made.last)
+        change_text = f"{state.followed.name}, {_said(level, state)} on the bad side" if level else state.followed.name
         chosen = "as asked for" if made.record.order.metric else "the gating metric that is worse most clearly"
         messages.append(
-            f"followed is {change_text}; {chosen if known.followed.metric else 'the bad side fails its runs'}"
+            f"followed is {change_text}; {chosen if state.followed.metric else 'the bad side fails its runs'}"
         )
         if made.record.skipped:
             messages.append(
                 f"left out, because it cannot be measured: {units.plural(len(made.record.skipped), 'revision')}"
             )
-        return [*messages, *self._rest(known)]
+        return [*messages, *self._rest(state)]
 
     def _rest(self, known: Known) -> list[str]:
         """A note if the found revision accounts for only a part of the change."""

@@ -51,8 +51,8 @@ def _side_means(side: ChartSide, metric: Metric, population: Population) -> dict
 def _joined(runs: Sequence[Means]) -> Means:
     joined: dict[str, tuple[float, int]] = {}
     for name in sorted({name for run in runs for name in run.of}):
-        own = [run.of[name] for run in runs if name in run.of]
-        joined[name] = (sum(mean for mean, _ in own) / len(own), sum(count for _, count in own))
+        run_means = [run.of[name] for run in runs if name in run.of]
+        joined[name] = (sum(mean for mean, _ in run_means) / len(run_means), sum(count for _, count in run_means))
     squares = {name: sum(run.squares.get(name, 0.0) for run in runs) for name in joined}
     return Means(joined, squares, sum(run.freedom for run in runs))
 

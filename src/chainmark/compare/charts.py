@@ -86,7 +86,7 @@ def cdf_chart(
         lines.append(_pooled_line(side, samples.pooled, resampler))
         if len(side.runs) > 1:
             each = enumerate(samples.runs, start=1)
-            lines += [_run_line(side, number, own) for number, own in each if own.knots.n]
+            lines += [_run_line(side, number, run_samples) for number, run_samples in each if run_samples.knots.n]
     if not lines:
         return None
     thinned = f"; reduced to {POOLED_POINTS + 2} quantiles a line at most" if longest > POOLED_POINTS else ""
@@ -197,8 +197,8 @@ def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Populat
     """
     lines, widest = [], 1
     for side in sides:
-        for number, own in enumerate(side.samples(metric, population).runs, start=1):
-            track = own.described.track
+        for number, samples in enumerate(side.samples(metric, population).runs, start=1):
+            track = samples.described.track
             if track is None:
                 continue
             widest = max(widest, track.step)
@@ -206,7 +206,7 @@ def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Populat
             lines.append(
                 ChartLine(
                     side=side.name,
-                    run_id=own.run.run_id,
+                    run_id=samples.run.run_id,
                     label=f"{side.label} run {number}" if len(side.runs) > 1 else side.label,
                     x=track.time.tolist(),
                     y=track.value.tolist(),
@@ -245,14 +245,14 @@ def scatter_chart(sides: Sequence[ChartSide], metric: Metric, population: Popula
         return None
     lines, widest = [], 1
     for side in sides:
-        for number, own in enumerate(side.samples(metric, population).runs, start=1):
-            dots = own.described.dots
+        for number, samples in enumerate(side.samples(metric, population).runs, start=1):
+            dots = samples.described.dots
             if dots is None or len(dots.time) == 0:
                 continue
             widest = max(widest, dots.step)
             label = f"{side.label} run {number}" if len(side.runs) > 1 else side.label
             x, y = dots.time.tolist(), dots.value.tolist()
-            lines.append(ChartLine(side=side.name, run_id=own.run.run_id, label=label, x=x, y=y))
+            lines.append(ChartLine(side=side.name, run_id=samples.run.run_id, label=label, x=x, y=y))
     if not lines:
         return None
     thinned = f"thinned to one sample in {widest} at least, and the extremes" if widest > 1 else ""

@@ -32,8 +32,8 @@ def costs_of(decided: Decided) -> VerdictFinding:
         for word, judgements in (("more", more), ("less", less))
         if judgements
     ]
-    left = units.plural(sum(item.beyond_noise is False for item in gating), "gating metric")
-    sentence = "; ".join([*parts, f"{left} moved by no more than re-running moves them"])
+    unclear = units.plural(sum(item.beyond_noise is False for item in gating), "gating metric")
+    sentence = "; ".join([*parts, f"{unclear} moved by no more than re-running moves them"])
     reasons = noise_notes(decided.releases, decided.judgements, decided.catalogue) if decided.releases else []
     names = decided.labels
     return VerdictFinding(

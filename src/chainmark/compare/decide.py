@@ -206,11 +206,11 @@ class Past:
 def _judged_by(catalogue: Catalogue, margins: Margins, bench: Bench, past: Past) -> tuple[Catalogue, OwnMargins]:
     """The catalogue with the margins that were set, and the learnt or widened ones if requested."""
     learnt = NO_MARGINS if past.learnt is None else learnt_margins(catalogue, bench, past.learnt)
-    own = OwnMargins(frozenset(margins), frozenset(learnt) - frozenset(margins))
+    margins_used = OwnMargins(frozenset(margins), frozenset(learnt) - frozenset(margins))
     chosen = catalogue.with_margins({**learnt, **margins})
     if bench.releases is not None and past.widest is not None:
-        chosen = chosen.with_widened(widened_margins(chosen, bench, past.widest, own.all))
-    return chosen, own
+        chosen = chosen.with_widened(widened_margins(chosen, bench, past.widest, margins_used.all))
+    return chosen, margins_used
 
 
 def _releases(left: SelectedRuns, right: SelectedRuns, history: Sequence[RunData], past: Past) -> Releases | None:

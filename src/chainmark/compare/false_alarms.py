@@ -154,7 +154,9 @@ def _distances(run: RunData) -> Iterator[float]:
         if population.time_key is not None
     }
     frames = {name: frame for name in timed if not (frame := run.samples(name)).is_empty()}
-    halves = [{name: _half(frame, timed[name], place) for name, frame in frames.items()} for place in (0, 1)]
+    halves = [
+        {name: _half(frame, timed[name], half_number) for name, frame in frames.items()} for half_number in (0, 1)
+    ]
     columns = {name: frame.columns for name, frame in halves[0].items() if len(frame) >= _LEAST_SAMPLES}
     if not columns:
         return

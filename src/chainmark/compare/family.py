@@ -92,22 +92,24 @@ def family_of(gated: Sequence[Gated], bench: Bench) -> Family:
     """
     before, level = [0.0, *spent(bench.looks, worse=True)][-2:]
     alone = [1.0 if item.judgement.p_worse is None else item.judgement.p_worse for item in gated]
-    places = [place for place, item in enumerate(gated) if item.has_every_value]
+    indices = [gated_index for gated_index, item in enumerate(gated) if item.has_every_value]
     # A series of releases gives only the variances, not the joint deviations of the metrics of one run.
     is_by_releases = bench.releases is not None and bench.releases.tell
-    table = RunTable.of([gated[place] for place in places], bench) if places and not is_by_releases else None
+    table = (
+        RunTable.of([gated[gated_index] for gated_index in indices], bench) if indices and not is_by_releases else None
+    )
     if table is None:
         adjusted = holm(alone)
         return Family(_known(adjusted, gated), level - before, any(p <= level - before for p in adjusted))
-    test = table.test([alone[place] for place in places])
-    others = [place for place in range(len(gated)) if place not in places]
-    weight = len(gated) / len(places)
+    test = table.test([alone[gated_index] for gated_index in indices])
+    others = [gated_index for gated_index in range(len(gated)) if gated_index not in indices]
+    weight = len(gated) / len(indices)
     adjusted = [min(1.0, len(gated) * p) for p in alone]
-    for place, p in zip(places, test.adjusted, strict=True):
-        adjusted[place] = min(1.0, weight * max(p, test.p_value))  # no metric is worse in a family that is not
-    is_worse = weight * test.p_value <= test.level or any(adjusted[place] <= test.level for place in others)
+    for gated_index, p in zip(indices, test.adjusted, strict=True):
+        adjusted[gated_index] = min(1.0, weight * max(p, test.p_value))  # no metric is worse in a family that is not
+    is_worse = weight * test.p_value <= test.level or any(adjusted[gated_index] <= test.level for gated_index in others)
     named = any(p <= test.level for p in adjusted)
-    together = () if named or not is_worse else tuple(places[index] for index in test.together)
+    together = () if named or not is_worse else tuple(indices[index] for index in test.together)
     return Family(_known(adjusted, gated), test.level, is_worse, together, table)
 
 
@@ -184,8 +186,8 @@ class RunTable:
 
 def _widened(known: FloatArray, column: _Column) -> float:
     """The factor that widens the archive's deviations: 1 unless these runs differ more than those."""
-    own = own_spread(column.baseline.tolist(), column.candidate.tolist())
+    spread = own_spread(column.baseline.tolist(), column.candidate.tolist())
     archive = Spread(float(np.square(known).sum()), float(len(known)))
-    if archive.squares <= 0.0 or not differs_more(own, archive):
+    if archive.squares <= 0.0 or not differs_more(spread, archive):
         return 1.0
-    return math.sqrt(own.variance / archive.variance)
+    return math.sqrt(spread.variance / archive.variance)

@@ -107,8 +107,8 @@ def most_telling(parts: Sequence[tuple[str, Verdict, str]]) -> str:
         parts: each with its title, "" if its sentence names it, its verdict and its sentence.
     """
     for verdict in (Verdict.FAIL, Verdict.INVALID, Verdict.INCONCLUSIVE):
-        for title, own, sentence in parts:
-            if own is verdict and sentence:
+        for title, part_verdict, sentence in parts:
+            if part_verdict is verdict and sentence:
                 return f" {capitalised(title)}: {sentence_of(sentence)}" if title else f" {sentence_of(sentence)}"
     return ""
 

@@ -66,8 +66,11 @@ def history_report(newest: RunData, history: Sequence[RunData], epochs: Sequence
     like = LoadedRun(newest)
     releases_of_workload = Releases([like], history, epochs)
     runs = sorted([*releases_of_workload.runs, like], key=lambda run: (run.manifest.started_at, run.run_id))
-    own = [epoch for epoch in epochs if epoch.system == like.manifest.subject.system]
-    setups = {*(epoch.since for epoch in own), *(change.started for change in releases_of_workload.setup_changes)}
+    changes = [epoch for epoch in epochs if epoch.system == like.manifest.subject.system]
+    setups = {
+        *(epoch.since for epoch in changes),
+        *(change.started for change in releases_of_workload.setup_changes),
+    }
     releases = _releases(runs, setups)
     if len(releases) < LEAST_RELEASES:
         raise UsageError(
@@ -75,7 +78,7 @@ def history_report(newest: RunData, history: Sequence[RunData], epochs: Sequence
             "`chainmark ingest` imports logs and published reports of earlier releases",
         )
     labels = _labels(releases)
-    series = _corrected([_series(item, releases, releases_of_workload, own, labels) for item in _judged(like)])
+    series = _corrected([_series(item, releases, releases_of_workload, changes, labels) for item in _judged(like)])
     first, last = releases[0].started_at[:10], releases[-1].started_at[:10]
     return HistoryReport(
         tool_version=tool,
@@ -84,7 +87,7 @@ def history_report(newest: RunData, history: Sequence[RunData], epochs: Sequence
         subtitle=f"profile {like.manifest.profile_name} · {units.plural(len(releases), 'release')} · {first} to {last}",
         date=last,
         sentence=_sentence(series, releases, labels, like.catalogue),
-        releases=_described(releases, labels, own),
+        releases=_described(releases, labels, changes),
         series=series,
         false_discoveries=FALSE_DISCOVERIES,
         caveats=caveats_of(run.manifest for run in runs),
@@ -110,9 +113,9 @@ def _sentence(
         changes, key=lambda pair: (_is_worse(*pair), pair[0].gating, pair[1].release, abs(pair[1].change))
     )
     shown = _noticed(item, change, catalogue.metric(item.metric_id))
-    place = change.release
+    index = change.release
     since = f"Gradually, most of all around {change.label}" if change.is_gradual else f"Since {change.label}"
-    pair = (0, len(releases) - 1) if change.is_gradual else (place - 1, place)
+    pair = (0, len(releases) - 1) if change.is_gradual else (index - 1, index)
     purpose = "how both ends differ" if change.is_gradual else "what else changed then"
     counted = f"{moved} changed over {over}"
     return first_sentence(f"{since}, {shown}", counted, next_step=f"see {purpose} with {_compared(releases, *pair)}")
@@ -145,8 +148,8 @@ def _compared(releases: Sequence[_Release], before: int, after: int) -> str:
     """The command that compares two of them, by version if that identifies one of them."""
     versions = [release.runs[0].manifest.subject.version for release in releases]
     chosen = [
-        versions[place] if versions.count(versions[place]) == 1 else releases[place].runs[0].run_id
-        for place in (before, after)
+        versions[index] if versions.count(versions[index]) == 1 else releases[index].runs[0].run_id
+        for index in (before, after)
     ]
     return command("compare", *chosen)
 
@@ -181,7 +184,7 @@ def _labels(releases: Sequence[_Release]) -> list[str]:
 def _described(releases: Sequence[_Release], labels: Sequence[str], epochs: Sequence[Epoch]) -> list[MeasuredRelease]:
     """The releases in their displayed form; a change of the set-up is shown with the first release after it."""
     made, before = [], ""
-    for place, (release, label) in enumerate(zip(releases, labels, strict=True)):
+    for index, (release, label) in enumerate(zip(releases, labels, strict=True)):
         manifests = [run.manifest for run in release.runs]
         made.append(
             MeasuredRelease(
@@ -191,7 +194,7 @@ def _described(releases: Sequence[_Release], labels: Sequence[str], epochs: Sequ
                 run_ids=[run.run_id for run in release.runs],
                 is_printed=any(manifest.printed for manifest in manifests),
                 notes=[epoch.text for epoch in epochs if before < epoch.since <= release.started_at],
-                changed=differences(releases[place - 1].runs[-1], release.runs[-1]) if place else [],
+                changed=differences(releases[index - 1].runs[-1], release.runs[-1]) if index else [],
             )
         )
         before = release.started_at
@@ -208,17 +211,17 @@ def _series(
     metric, statistic = judged
     values = [release.value(metric, statistic) for release in releases]
     setups = [
-        place
-        for place in range(1, len(releases))
-        if any(epoch.divides(metric.id, *_moments(releases, place)) for epoch in epochs)
-        or any(_is_between(change.started, *_moments(releases, place)) for change in known.setup_changes
+        index
+        for index in range(1, len(releases))
+        if any(epoch.divides(metric.id, *_moments(releases, index)) for epoch in epochs)
+        or any(_is_between(change.started, *_moments(releases, index)) for change in known.setup_changes
                if change.metric_id == metric.id)
     ]  # fmt: skip
-    present = [place for place, value in enumerate(values) if value is not None]
+    present = [index for index, value in enumerate(values) if value is not None]
     messages = [value for value in values if value is not None]
     is_relative = metric.kind is Kind.POSITIVE and min(messages, default=0.0) > 0.0
     working = Working.LOG if is_relative else Working.DIFFERENCE
-    bounds = [next((at for at, place in enumerate(present) if place >= setup), len(present)) for setup in setups]
+    bounds = [next((at for at, index in enumerate(present) if index >= setup), len(present)) for setup in setups]
     result = change_points(
         scaled(messages, working),
         epochs=bounds,

@@ -192,8 +192,12 @@ class LoadedRun:
 
     def _defines(self, metric: Metric, population: Population) -> bool:
         """Whether the run's own definitions of both describe the samples equally."""
-        own = next((item for item in self.catalogue.metrics if item.id == metric.id), None)
-        return own is not None and _draws_alike(own, metric) and self.catalogue.population(own.population) == population
+        known = next((item for item in self.catalogue.metrics if item.id == metric.id), None)
+        return (
+            known is not None
+            and _draws_alike(known, metric)
+            and self.catalogue.population(known.population) == population
+        )
 
     def _descriptions(self) -> Descriptions:
         if self._described is None:

@@ -86,9 +86,9 @@ def _between_runs(
         level = bench.level()
         return NotedContrast(intervals.welch_ratio(baseline.values, candidate.values, level), noise, level)
     values = [scaled(side.values, working) for side in sides]
-    own, archived = intervals.own_spread(*values), bench.spread(metric, statistic, working)
+    spread, archived = intervals.own_spread(*values), bench.spread(metric, statistic, working)
     noise = f"between {baseline.runs} + {candidate.runs} runs"
-    if archived is not None and differs_more(own, archived):
+    if archived is not None and differs_more(spread, archived):
         noise += ", which differ more than the archive's"
         archived = None
     elif archived is not None:
@@ -140,8 +140,8 @@ def _single_run(
 ) -> NotedContrast:
     """One run on a side: the noise between runs comes from the other side and the archive, or is assumed."""
     baseline, candidate = sides
-    own = intervals.own_spread(*(scaled(side.values, working) for side in sides))
-    spread, noise = _shown(own, bench.spread(metric, statistic, working), f"{baseline.runs} + {candidate.runs}")
+    own_spread = intervals.own_spread(*(scaled(side.values, working) for side in sides))
+    spread, noise = _shown(own_spread, bench.spread(metric, statistic, working), f"{baseline.runs} + {candidate.runs}")
     base, other = combined(metric, baseline) or 0.0, combined(metric, candidate) or 0.0
     logarithmic = working is Working.LOG
     assumed = max(metric.default_noise, ASSUMED_NOISE)

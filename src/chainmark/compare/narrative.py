@@ -276,16 +276,16 @@ def _observed(results: Sequence[_Found], workloads: Sequence[str]) -> list[Sente
     changed = dict.fromkeys((item.judgement.metric_id, item.judgement.statistic) for item in results if item.is_change)
     sentences = []
     for pair in changed:
-        alike = [
+        unchanged = [
             item
             for item in results
             if (item.judgement.metric_id, item.judgement.statistic) == pair and item.has_interval
         ]
-        sentences.append(_change(alike))
+        sentences.append(_change(unchanged))
     rest = [item for item in results if (item.judgement.metric_id, item.judgement.statistic) not in changed]
     for workload in workloads:
-        own = [item for item in rest if item.workload == workload]
-        sentences += _unchanged(workload, own, others=bool(changed))
+        in_workload = [item for item in rest if item.workload == workload]
+        sentences += _unchanged(workload, in_workload, others=bool(changed))
     return sentences
 
 
@@ -328,14 +328,14 @@ def _unchanged(workload: str, results: Sequence[_Found], *, others: bool) -> Ite
             evidence=[entry.evidence for entry in undecided],
         )
     rest = [entry for entry in results if entry.has_interval and not entry.holds_none]
-    for reason, own in (
+    for reason, items in (
         (TOO_UNCERTAIN, [entry for entry in rest if entry.is_uncertain]),
         (TOO_SMALL, [entry for entry in rest if not entry.is_uncertain]),
     ):
-        if own:
-            reported = "; ".join(f"{entry.name} {entry.from_to}, {entry.figures}" for entry in own)
+        if items:
+            reported = "; ".join(f"{entry.name} {entry.from_to}, {entry.figures}" for entry in items)
             text = f"Under {workload} {reason}: {reported}."
-            yield Sentence(text=text, evidence=[entry.evidence for entry in own])
+            yield Sentence(text=text, evidence=[entry.evidence for entry in items])
     absent: dict[str, list[str]] = {}
     for item in results:
         if not item.has_interval:
@@ -359,8 +359,8 @@ def _within(workload: str, within: Sequence[_Found], count: int, *, others: bool
         text = f"Under {workload}, {furthest.name} stays within what a re-run does, {furthest.figures}."
         return Sentence(text=text, evidence=evidence)
     other = "other " if others else ""
-    whole = f"the other {count}" if others else "both" if count == 2 else f"all {count}"
-    which = whole if len(within) == count else f"{len(within)} of the {other}{count}"
+    subject = f"the other {count}" if others else "both" if count == 2 else f"all {count}"
+    which = subject if len(within) == count else f"{len(within)} of the {other}{count}"
     text = f"Under {workload}, {which} figures stay within what a re-run does; the furthest from no change is "
     return Sentence(text=f"{text}{furthest.named}.", evidence=evidence)
 

@@ -32,7 +32,7 @@ def noise_notes(releases: Releases, judgements: Sequence[Judgement], catalogue: 
     if spreads:
         least, most = (choose(spreads, key=lambda entry: spreads[entry].variance) for choose in (min, max))
         shares = [f"{_share(spreads[entry].variance)} ({catalogue.metric(entry).label})" for entry in (least, most)]
-        first, last = (releases.runs[place].manifest.started_at[:10] for place in (0, -1))
+        first, last = (releases.runs[index].manifest.started_at[:10] for index in (0, -1))
         messages.append(
             f"noise between runs: {spreads[most].source}, {first} to {last}; one run deviates by {' to '.join(shares)}"
         )

@@ -116,15 +116,15 @@ def _change(kind: str, sides: Sequence[Sequence[RunProfiles]]) -> ProfileChange 
     if not all(profiles):
         return None
     about = KINDS[kind]
-    own = _Values.of(profiles, kind, "owner")
-    intervals, basis = own.intervals()
+    owners = _Values.of(profiles, kind, "owner")
+    intervals, basis = owners.intervals()
     within = _Values.of(profiles, kind, "within")
     grown = None if about.per_work or kind == GOROUTINE else _Values.of(profiles, kind, "owner", grown=True)
     functions = [
         FunctionChange(
             function=name,
-            baseline=own.mean(0, name),
-            candidate=own.mean(1, name),
+            baseline=owners.mean(0, name),
+            candidate=owners.mean(1, name),
             low=low,
             high=high,
             within_baseline=within.mean(0, name),
@@ -168,7 +168,7 @@ class _Values:
     def of(cls, sides: Sequence[Sequence[RunProfiles]], kind: str, by: str, *, grown: bool = False) -> _Values:
         tables = [[_by_function(profiles, kind, by, grown=grown) for profiles in side] for side in sides]
         names = sorted({name for side in tables for table in side for name in table["function"]})
-        places = {name: place for place, name in enumerate(names)}
+        places = {name: index for index, name in enumerate(names)}
         hosts = [[profiles.hosts(kind) for profiles in side] for side in sides]
         values = [
             [_matrix(table, own, places) for table, own in zip(side, side_hosts, strict=True)]
@@ -266,12 +266,12 @@ class _Call:
 def _tree(sides: Sequence[Sequence[RunProfiles]], kind: str) -> _Call:
     """All stacks of all nodes as one tree; values for each node, the mean of the side's runs."""
     root = _Call("all")
-    for place, side in enumerate(sides):
+    for index, side in enumerate(sides):
         for profiles in side:
             share = 1.0 / (len(side) * len(profiles.hosts(kind)))
             stacks = profiles.of(kind).group_by("stack").agg(pl.col("value").sum()).sort("stack")
             for stack, value in stacks.iter_rows():
-                _add(root, stack, place, value * share)
+                _add(root, stack, index, value * share)
     return root
 
 
@@ -327,7 +327,7 @@ def _cost(name: str, side: Sequence[RunProfiles], plain: Sequence[RunData]) -> P
     if sum(map(len, values)) > 2:
         contrast = pooled(values[1], values[0], Working.DIFFERENCE)
         low, high = contrast.low, contrast.high
-    means = [math.fsum(own) / len(own) for own in values]
+    means = [math.fsum(run_values) / len(run_values) for run_values in values]
     return ProfileCost(
         side=name,
         metric_id=metric_id,

@@ -174,8 +174,8 @@ def _thinned_line(line: ChartLine, most: int) -> ChartLine:
     selected = {0, len(y) - 1}
     for part in np.array_split(np.arange(len(y)), most // 2):
         selected |= {int(part[y[part].argmin()]), int(part[y[part].argmax()])}
-    places = sorted(selected)
-    return line.model_copy(update={"x": [line.x[at] for at in places], "y": [line.y[at] for at in places]})
+    indices = sorted(selected)
+    return line.model_copy(update={"x": [line.x[at] for at in indices], "y": [line.y[at] for at in indices]})
 
 
 def _mean(label: str, curves: Sequence[_Curve]) -> ChartLine:

@@ -150,7 +150,7 @@ def _charts(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[Ch
             new = [line.model_copy(update={"side": sides[side], "label": sides[side]}) for side, line in lines.items()]
             drawn = {line.label for line in combined.lines}
             combined.lines.extend(line for line in new if line.label not in drawn)
-    rank = {label: place for place, label in enumerate(labels)}
+    rank = {label: index for index, label in enumerate(labels)}
     for chart in charts.values():
         chart.lines.sort(key=lambda line: rank[line.label])
     return list(charts.values())

@@ -1,7 +1,7 @@
 """Changes as sums of the changes of their parts, on the scale of the judgement.
 
-The system defines the parts of a value. Here they get their intervals, and are compared with the judged change, to which
-they must add up.
+The system defines the parts of a value. Here they get their intervals, and are compared with the judged change, to
+which they must add up.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def effects(
     leaves = [part.id for part in parts if not any(other.of == part.id for other in parts)]
     part_effects = []
     for part in parts:
-        columns = [place for place, leaf in enumerate(leaves) if leaf == part.id or _is_within(leaf, part.id, parts)]
+        columns = [index for index, leaf in enumerate(leaves) if leaf == part.id or _is_within(leaf, part.id, parts)]
         left, right = ([run[:, columns].sum(axis=1) for run in side] for side in (baseline, candidate))
         part_effects.append(_effect(part, left, right))
     runs = f"{len(baseline)} + {len(candidate)}"
@@ -118,9 +118,9 @@ def _effect(part: MetricPart, baseline: Sequence[FloatArray], candidate: Sequenc
     within = math.hypot(*(_mean_error(run) / len(side) for side in (baseline, candidate) for run in side))
     error, freedom = within, None
     if len(baseline) + len(candidate) > 2:
-        own = own_spread(means[0], means[1])
-        between = math.sqrt(own.variance * (1.0 / len(baseline) + 1.0 / len(candidate)))
-        error, freedom = max(within, between), own.degrees_of_freedom
+        spread = own_spread(means[0], means[1])
+        between = math.sqrt(spread.variance * (1.0 / len(baseline) + 1.0 / len(candidate)))
+        error, freedom = max(within, between), spread.degrees_of_freedom
     left, right = (math.fsum(side) / len(side) for side in means)
     return PartEffect(part, left, right, error, freedom)
 
@@ -187,9 +187,9 @@ def _split(change: PartedChange, judgement: Judgement) -> Split | None:
     base, other = judgement.baseline.value, judgement.candidate.value
     if judgement.change is None or base is None or other is None:
         return None
-    own = [value for value in judgement.baseline.per_run if value is not None]
-    if len(own) == 1 and not math.isclose(own[0], base):
-        result = divided(change, (own[0], other), judgement.statistic, judgement.scale)
+    values = [value for value in judgement.baseline.per_run if value is not None]
+    if len(values) == 1 and not math.isclose(values[0], base):
+        result = divided(change, (values[0], other), judgement.statistic, judgement.scale)
         reported = {"basis": f"{change.basis}, against the baseline's own run and not the level of releases"}
         return None if result is None else result.model_copy(update=reported)
     split = divided(change, (base, other), judgement.statistic, judgement.scale)
@@ -211,10 +211,10 @@ def divided(
         InternalError: the parts of a part do not add up to it.
     """
     _check(change)
-    whole = [effect for effect in change.effects if not effect.part.of]
+    top_level = [effect for effect in change.effects if not effect.part.of]
     plain = [
         math.fsum(sides)
-        for sides in zip(*((part_effect.baseline, part_effect.candidate) for part_effect in whole), strict=True)
+        for sides in zip(*((part_effect.baseline, part_effect.candidate) for part_effect in top_level), strict=True)
     ]
     if not all(plain):
         return None

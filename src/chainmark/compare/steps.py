@@ -56,5 +56,5 @@ def _of_settings(before: Manifest, after: Manifest) -> Iterator[ReleaseDifferenc
             units.UNSET if difference.only_in == absent else units.scalar(value)
             for absent, value in (("candidate", difference.baseline), ("baseline", difference.candidate))
         ]
-        own = " (its own default)" if difference.is_default_change else ""
-        yield ReleaseDifference(what=f"{difference.file}: {difference.key}{own}", before=sides[0], after=sides[1])
+        suffix = " (its own default)" if difference.is_default_change else ""
+        yield ReleaseDifference(what=f"{difference.file}: {difference.key}{suffix}", before=sides[0], after=sides[1])

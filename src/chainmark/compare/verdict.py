@@ -76,8 +76,8 @@ def adjust(judgements: Sequence[Judgement], family: Family, catalogue: Catalogue
         if adjusted is not None and adjusted <= family.level:
             results["outcome"] = Outcome.WORSE  # the family may spend more on its last look than a single interval
         result[index] = result[index].model_copy(update=results)
-    for places in (gating, others):
-        for index, item in zip(places, _with_movement([result[place] for place in places], catalogue), strict=True):
+    for indices in (gating, others):
+        for index, item in zip(indices, _with_movement([result[i] for i in indices], catalogue), strict=True):
             result[index] = item
     return result
 
@@ -376,7 +376,7 @@ def find(
         return _invalid(gates, sides, labels)
     judgements, family = judged
     gating = [item for item in judgements if item.gating]
-    failures = [item for item in gating if is_failure(item)] or [gating[place] for place in family.together]
+    failures = [item for item in gating if is_failure(item)] or [gating[index] for index in family.together]
     rest = [item for item in gating if item not in failures]
     common = [
         *_undecided_reasons(rest, len(gating), catalogue),
@@ -451,18 +451,18 @@ def _passed(
     gating: Sequence[Judgement], common: list[str], advice: list[str], labels: tuple[str, str], catalogue: Catalogue
 ) -> VerdictFinding:
     shown = [item for item in gating if item.outcome is not Outcome.INCONCLUSIVE]
-    left = [item for item in gating if item.outcome is Outcome.INCONCLUSIVE]
+    open_metrics = [item for item in gating if item.outcome is Outcome.INCONCLUSIVE]
     number = units.plural(len(gating), "gating metric")
     subject = f"All {number}" if len(gating) > 1 else "The only gating metric"
-    subject = f"{len(shown)} of {number}" if left else subject
+    subject = f"{len(shown)} of {number}" if open_metrics else subject
     verb = "are" if len(gating) > 1 else "is"
     better = [item for item in gating if item.outcome is Outcome.BETTER]
-    none = "none of the others reaches" if left else "none reaches"
+    none = "none of the others reaches" if open_metrics else "none reaches"
     reasons = [f"{number} judged by intervals that hold 90 % over all looks, {none} its margin"]
     reasons += [f"better: {', '.join(_named_changes(better, catalogue))}"] if better else []
     margins = _margin_words(shown, catalogue)
     text = f"{subject} of {labels[1]} {verb} shown to be {margins} of {labels[0]} or better"
     text += f"; better: {effects(better, catalogue)}" if any(_has_words(item, catalogue) for item in better) else ""
-    if left:
-        text += f"; not decided, within what a re-run does: {', '.join(_named_changes(left, catalogue))}"
+    if open_metrics:
+        text += f"; not decided, within what a re-run does: {', '.join(_named_changes(open_metrics, catalogue))}"
     return VerdictFinding(verdict=Verdict.PASS, sentence=text, reasons=[*reasons, *common], advice=advice)

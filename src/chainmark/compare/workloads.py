@@ -97,8 +97,8 @@ def _names(manifests: Sequence[Manifest]) -> list[str]:
         hosts = [manifest.host.hardware_class for manifest in manifests]
         names = [" · ".join(filter(None, parts)) for parts in zip(names, hosts, strict=True)]
     return [
-        name if name and names.count(name) == 1 else f"{name or manifest.profile_name} ({place})"
-        for place, (name, manifest) in enumerate(zip(names, manifests, strict=True), start=1)
+        name if name and names.count(name) == 1 else f"{name or manifest.profile_name} ({index})"
+        for index, (name, manifest) in enumerate(zip(names, manifests, strict=True), start=1)
     ]
 
 
@@ -162,7 +162,7 @@ def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
 
 def _besides(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[str]:
     """The undecided metrics of a pass, and how many margins are wider than the catalogue's, to make them visible."""
-    left = [
+    texts = [
         f"{name_of(comparison.catalogue, item)} under {label}"
         for label, comparison in zip(labels, comparisons, strict=True)
         for item in comparison.judgements
@@ -170,5 +170,5 @@ def _besides(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[s
     ]
     gating = [item for comparison in comparisons for item in comparison.judgements if item.gating]
     wider = sum(item.worse_beyond is not None for item in gating)
-    reported = [f"not decided, within what a re-run does: {enumerated(left)}"] if left else []
+    reported = [f"not decided, within what a re-run does: {enumerated(texts)}"] if texts else []
     return [*reported, f"{wider} of {len(gating)} margins widened to what re-runs change"] if wider else reported

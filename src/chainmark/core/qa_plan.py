@@ -173,11 +173,11 @@ class QaPlan(_Part):
         if twice:
             raise ValueError(f"two scenarios are called `{twice}`")
         plots = {plot.id for plot in self.plots}
-        for place, scenario in enumerate(self.scenarios):
+        for index, scenario in enumerate(self.scenarios):
             missing = next((plot for plot in scenario.plots if plot not in plots), None)
             if missing:
                 raise ValueError(f"the scenario `{scenario.id}` draws `{missing}`, but there is no such plot")
-            if scenario.beside and scenario.beside not in ids[:place]:
+            if scenario.beside and scenario.beside not in ids[:index]:
                 raise ValueError(
                     f"the scenario `{scenario.id}` refers to `{scenario.beside}` in `beside`, which must come before it"
                 )

@@ -253,13 +253,13 @@ def chart_anchor(chart_id: str) -> str:
 def in_groups(columns: Sequence[Column]) -> list[list[int]]:
     """The columns after the first one by index, in groups that must not be separated."""
     groups: list[list[int]] = []
-    for place, column in enumerate(columns[1:], start=1):
-        before = columns[place - 1]
-        alike = column.group != "" and place > 1 and before.group == column.group
-        if groups and (alike or column.follows):
-            groups[-1].append(place)
+    for index, column in enumerate(columns[1:], start=1):
+        before = columns[index - 1]
+        is_same_group = column.group != "" and index > 1 and before.group == column.group
+        if groups and (is_same_group or column.follows):
+            groups[-1].append(index)
         else:
-            groups.append([place])
+            groups.append([index])
     return groups
 
 
@@ -310,9 +310,9 @@ def padded(cells: Sequence[TableCell]) -> list[tuple[str, str]]:
         return [(text, cell.tail) for text, cell in zip(texts, cells, strict=True)]
     cell_texts = [cell.text for cell in cells]
     for unit in dict.fromkeys(cell.tail for cell in cells):
-        places = [place for place, cell in enumerate(cells) if cell.tail == unit]
-        for place, text in zip(places, units.pad_after_point([cell_texts[place] for place in places]), strict=True):
-            cell_texts[place] = f"{text} {unit}".rstrip(" ")
+        indices = [index for index, cell in enumerate(cells) if cell.tail == unit]
+        for index, text in zip(indices, units.pad_after_point([cell_texts[index] for index in indices]), strict=True):
+            cell_texts[index] = f"{text} {unit}".rstrip(" ")
     return [(text, "") for text in cell_texts]
 
 

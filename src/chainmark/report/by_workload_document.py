@@ -42,8 +42,8 @@ def by_workload_document(result: ByWorkload) -> Document:
         sections=[
             *([Section("verdicts", "Verdicts", first)] if first else []),
             *(
-                Section(f"workload-{place}", label, workload_blocks(place, label, part))
-                for place, (label, part) in enumerate(parts)
+                Section(f"workload-{index}", label, workload_blocks(index, label, part))
+                for index, (label, part) in enumerate(parts)
             ),
         ],
         notes=["Each workload is judged by itself; the verdict is the worst of theirs."],

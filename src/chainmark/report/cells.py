@@ -39,9 +39,9 @@ def plain_rows(table: Table, texts: Sequence[Sequence[tuple[str, str]]], tails: 
         tails: by column, the length of the longest text after a figure.
     """
     columns = [
-        _plain_column(column, table.column(place), texts[place], tails[place], leads=_leads(table.columns, place))
-        for place, column in enumerate(table.columns)
-        if place
+        _plain_column(column, table.column(index), texts[index], tails[index], leads=_leads(table.columns, index))
+        for index, column in enumerate(table.columns)
+        if index
     ]
     return [_row(cells) for cells in zip(*columns, strict=True)] if columns else [Markup()] * len(table.rows)
 

@@ -327,7 +327,7 @@ def rows_of(columns: Columns) -> list[dict[str, Any]]:
 
 def picked(columns: Columns, retained: Sequence[int]) -> dict[str, list[Any]]:
     """Some rows of all columns."""
-    return {name: [values[place] for place in retained] for name, values in columns.items()}
+    return {name: [values[index] for index in retained] for name, values in columns.items()}
 
 
 def paper_charts(chart: Chart) -> list[Chart]:
@@ -352,7 +352,7 @@ def _only(chart: Chart, column: str, values: Collection[str]) -> Chart:
     data = {}
     for name, columns in chart.data.items():
         result = columns.get(column)
-        indices = None if result is None else [place for place, value in enumerate(result) if value in values]
+        indices = None if result is None else [index for index, value in enumerate(result) if value in values]
         data[name] = columns if indices is None else picked(columns, indices)
     return replace(chart, data=data)
 
@@ -389,13 +389,13 @@ def _joined(note: str, more: str) -> str:
 def _thinned_rows(page: Chart, name: str, rule: Thinning) -> list[int]:
     columns = page.data[name]
     groups: dict[Any, list[int]] = {}
-    for place in range(_length(columns)):
-        groups.setdefault(columns[rule.by][place] if rule.by else "", []).append(place)
+    for index in range(_length(columns)):
+        groups.setdefault(columns[rule.by][index] if rule.by else "", []).append(index)
     y = columns[next(layer.y for layer in page.layers if layer.data == name and isinstance(layer.y, str))]
     thin: Callable[[list[int]], list[int]] = lambda own: (  # noqa: E731 - one of two, by a rule
         _peaks(own, y, rule.most) if rule.keep == "peaks" else _evenly(own, rule.most)
     )
-    return sorted(place for own in groups.values() for place in thin(own))
+    return sorted(index for own in groups.values() for index in thin(own))
 
 
 def _evenly(places: list[int], most: int) -> list[int]:

@@ -116,9 +116,9 @@ def _marks(chart: Chart) -> list[_Marks]:
             continue
         reported = columns.get(layer.colour, ())
         for kind, label in enumerate(_labels(chart)):
-            own = [place for place, item in enumerate(reported) if item == label]
-            if own:
-                marks.append(_Marks(kind, [x[place] for place in own], [y[place] for place in own]))
+            indices = [index for index, item in enumerate(reported) if item == label]
+            if indices:
+                marks.append(_Marks(kind, [x[index] for index in indices], [y[index] for index in indices]))
     return marks
 
 
@@ -227,8 +227,8 @@ def _plot(chart: Chart, marks: Sequence[_Marks], room: int) -> list[Text]:
     if not xs or not ys:
         return []
     ends = {"x": chart.x.domain or (min(xs), max(xs)), "y": chart.y.domain or (min(ys), max(ys))}
-    left = [units.tidy(value, 3) for value in (ends["y"][1], ends["y"][0])]
-    margin = max(map(len, left))
+    axis_labels = [units.tidy(value, 3) for value in (ends["y"][1], ends["y"][0])]
+    margin = max(map(len, axis_labels))
     width = max(10, min(_WIDEST, room - len(_INDENT) - margin - 2))
     grid: list[list[int | str]] = [[" "] * width for _ in range(_PLOT_ROWS)]
     x_place, y_place = _placing(chart.x, xs), _placing(chart.y, ys)
@@ -238,8 +238,8 @@ def _plot(chart: Chart, marks: Sequence[_Marks], room: int) -> list[Text]:
                 row = _PLOT_ROWS - 1 - round(y_place(y) * (_PLOT_ROWS - 1))
                 grid[row][round(x_place(x) * (width - 1))] = mark.kind
     lines = []
-    for place, cells in enumerate(grid):
-        end = left[0] if place == 0 else left[1] if place == _PLOT_ROWS - 1 else ""
+    for index, cells in enumerate(grid):
+        end = axis_labels[0] if index == 0 else axis_labels[1] if index == _PLOT_ROWS - 1 else ""
         line = Text(f"{_INDENT}{end:>{margin}} ", style=_QUIET)
         line.append(LIMIT, style=_QUIET)
         _append(line, cells, chart)

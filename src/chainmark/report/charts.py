@@ -68,10 +68,10 @@ def comparison_charts(comparison: Comparison) -> list[Chart]:
 def chart_context(chart: ChartData, comparison: Comparison) -> ChartContext:
     """The context of one of a comparison's charts."""
     metric = next(metric for metric in comparison.catalogue.metrics if metric.id == chart.metric_id)
-    own = [judgement for judgement in comparison.judgements if judgement.metric_id == metric.id]
-    relative = own[0].scale is Scale.RELATIVE if own else True
+    judgements = [judgement for judgement in comparison.judgements if judgement.metric_id == metric.id]
+    relative = judgements[0].scale is Scale.RELATIVE if judgements else True
     # The widest effective margin among the metric's judgements.
-    judged = [judgement.margin_high for judgement in own if judgement.margin_high]
+    judged = [judgement.margin_high for judgement in judgements if judgement.margin_high]
     margin = max(judged) if judged else metric.margin if relative else metric.floor
     sides = {"baseline": comparison.baseline.label, "candidate": comparison.candidate.label}
     return ChartContext(metric.unit, sides, relative, margin)
@@ -248,8 +248,8 @@ class _Samples:
         column_origins: dict[str, list[ColumnOrigin]] = {}
         for column, times in (("x", across), ("y", upwards), ("low", factor), ("high", factor)):
             for line in self.lines[name]:
-                place = next(index for index, item in enumerate(self.data.lines) if item is line)
-                at = [*path, "lines", place, column] if getattr(line, column) else None
+                line_index = next(index for index, item in enumerate(self.data.lines) if item is line)
+                at = [*path, "lines", line_index, column] if getattr(line, column) else None
                 column_origins.setdefault(column, []).append(ColumnOrigin(at, len(line.x), times))
         return column_origins
 

@@ -71,8 +71,8 @@ def _workers(report: ClusterReport) -> Table:
         *words("chainmark", "core", "Python", "Dask"),
         Column("nodes", kind="words", below=True),
     ]
-    own = ["this machine", "", "", "", "", "", report.chainmark, report.build, report.python, report.engine, ""]
-    rows = [*(_worker(worker) for worker in report.workers), row_of(*own)]
+    local_row = ["this machine", "", "", "", "", "", report.chainmark, report.build, report.python, report.engine, ""]
+    rows = [*(_worker(worker) for worker in report.workers), row_of(*local_row)]
     return Table("workers", "Workers", columns, rows)
 
 

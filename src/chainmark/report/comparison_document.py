@@ -208,8 +208,8 @@ def _closing(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Block]:
         items.append(Remark(_moved_sentence(comparison, rows, _MOVED_ON_TERMINAL), " "))
     differences = comparison.configuration_differences
     if differences:
-        own = sum(item.is_default_change for item in differences)
-        reported = "all" if own == len(differences) else f"{own}"
+        default_changes = sum(item.is_default_change for item in differences)
+        reported = "all" if default_changes == len(differences) else f"{default_changes}"
         place = units.plural(len(differences), "place")
         text = (
             f"configuration differs in {place}, {reported} of them between the versions' own defaults: see the report"
@@ -257,7 +257,7 @@ def _metrics(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Section]
     blocks += _outliers(comparison, "What stands out from its like")
     for id_, table in tables.items():
         blocks += [table, *([folded[id_]] if id_ in folded else [])]
-    whole = Section(
+    section = Section(
         "metrics",
         "Metrics",
         blocks,
@@ -266,7 +266,7 @@ def _metrics(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Section]
         media=IN_FULL,
     )
     return [
-        whole,
+        section,
         *(
             Section(
                 f"folded-{id_}",

@@ -159,8 +159,8 @@ def _seen(blocks: Iterable[Block], medium: Medium) -> list[Block]:
 
 
 def _columns_seen(table: Table, medium: Medium) -> Table:
-    indices = [place for place, column in enumerate(table.columns) if medium in column.media]
+    indices = [index for index, column in enumerate(table.columns) if medium in column.media]
     if len(indices) == len(table.columns):
         return table
-    rows = [replace(row, cells=[row.cells[place] for place in indices]) for row in table.rows]
-    return replace(table, columns=[table.columns[place] for place in indices], rows=rows)
+    rows = [replace(row, cells=[row.cells[index] for index in indices]) for row in table.rows]
+    return replace(table, columns=[table.columns[index] for index in indices], rows=rows)

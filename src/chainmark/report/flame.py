@@ -30,7 +30,7 @@ def flame_graph(change: ProfileChange, labels: Sequence[str]) -> Chart:
     rows = [_row(frame, change, unit, labels) for frame in change.frames]
     depth = max((frame.depth for frame in change.frames), default=0) + 1
     baseline, candidate = labels
-    tips = [Tooltip("call", "function"), *(Tooltip(label, f"side{place}") for place, label in enumerate(labels))]
+    tips = [Tooltip("call", "function"), *(Tooltip(label, f"side{index}") for index, label in enumerate(labels))]
     return Chart(
         id=f"flame-{change.kind}",
         title=f"{change.label[:1].upper()}{change.label[1:]} by call, {baseline} and {candidate}",

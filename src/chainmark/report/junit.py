@@ -99,5 +99,5 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def _duration(cases: Sequence[Case]) -> str:
-    whole = math.fsum(case.seconds for case in cases)
-    return f"{whole:.3f}" if math.isfinite(whole) and whole > 0.0 else "0"
+    total = math.fsum(case.seconds for case in cases)
+    return f"{total:.3f}" if math.isfinite(total) and total > 0.0 else "0"

@@ -31,8 +31,8 @@ LAYOUTS = {
 def document_of(result: BaseModel) -> Document:
     """A result laid out as a document."""
     if isinstance(result, Attachment):
-        own: Document = result.document()
-        return own
+        own_document: Document = result.document()
+        return own_document
     kind = type(result)
     name = LAYOUTS[f"{kind.__module__.removeprefix('chainmark.')}.{kind.__qualname__}"]
     document: Document = getattr(import_module(f"chainmark.report.{name}"), name)(result)

@@ -252,10 +252,10 @@ def distribution_charts(report: LoadReport) -> list[Chart]:
     charts = []
     several = len(report.targets) > 1
     for id_ in text.endpoint_ids(report):
-        for place, side in enumerate(sides_of(report, id_)):
+        for index, side in enumerate(sides_of(report, id_)):
             for kind in text.kinds_of(report.targets):
                 name = f", {side.name}" if several else ""
-                drawn = _distribution_chart(side, kind, f"distribution-{kind}-{id_}-{place}", name)
+                drawn = _distribution_chart(side, kind, f"distribution-{kind}-{id_}-{index}", name)
                 charts += [drawn] if drawn else []
     return charts
 

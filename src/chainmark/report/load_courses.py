@@ -42,12 +42,14 @@ def course_charts(report: LoadReport) -> list[Chart]:
     several = len(report.targets) > 1
     charts = []
     for id_ in text.endpoint_ids(report):
-        for place, side in enumerate(sides_of(report, id_)):
+        for index, side in enumerate(sides_of(report, id_)):
             for turn, course in enumerate(side.endpoint.courses):
                 # As if it were the endpoint's only step.
-                own = side.endpoint.model_copy(update={"steps": [course.step], "seconds": course.seconds})
+                course_step = side.endpoint.model_copy(update={"steps": [course.step], "seconds": course.seconds})
                 name = f"{f', {side.name}' if several else ''}, {course_text(course)}"
-                charts += timelines_of(EndpointSide(side.name, own), course.kind, f"course-{id_}-{place}-{turn}", name)
+                charts += timelines_of(
+                    EndpointSide(side.name, course_step), course.kind, f"course-{id_}-{index}-{turn}", name
+                )
     return charts
 
 

@@ -100,8 +100,8 @@ def _steps(report: LoadReport) -> list[Block]:
             for kind in text.KINDS:
                 steps = [step for step in endpoint.steps if step.kind == kind]
                 if steps:
-                    whole, id_ = f"{title}, {text.KIND_WORDS[kind]}", f"steps-{kind}-{endpoint.id}-{number}"
-                    blocks.append(step_table(steps, id_, whole, in_all))
+                    title_of_kind, id_ = f"{title}, {text.KIND_WORDS[kind]}", f"steps-{kind}-{endpoint.id}-{number}"
+                    blocks.append(step_table(steps, id_, title_of_kind, in_all))
     return blocks
 
 

@@ -47,11 +47,11 @@ def use_charts(report: LoadReport, id_: str, kind: Kind) -> list[Chart]:
     """Charts of one endpoint on every server: shares of the available amounts by load."""
     several = len(report.targets) > 1
     charts = []
-    for place, (name, target) in enumerate(zip(text.names_of(report.targets), report.targets, strict=True)):
+    for index, (name, target) in enumerate(zip(text.names_of(report.targets), report.targets, strict=True)):
         for endpoint in target.endpoints:
             if endpoint.id == id_:
                 label = f"{endpoint.label}{f', {name}' if several else ''}"
-                drawn = _use_chart(endpoint, kind, label, f"used-{kind}-{id_}-{place}")
+                drawn = _use_chart(endpoint, kind, label, f"used-{kind}-{id_}-{index}")
                 charts += [drawn] if drawn else []
     return charts
 
@@ -160,8 +160,8 @@ def _use_table(endpoint: EndpointEntry, kind: Kind, title: str, id_: str) -> lis
     columns = [*words("resource"), *(Column(level_text(kind, level)) for level in chosen), *words("limit")]
     notes = ["Means over the steps of a level, and the median of these; of what only grows, its rate."]
     if endpoint.series_left_out:
-        left = units.plural(endpoint.series_left_out, "further series", "further series")
-        notes.append(f"{left} without a known limit in `events/server.parquet`.")
+        omitted = units.plural(endpoint.series_left_out, "further series", "further series")
+        notes.append(f"{omitted} without a known limit in `events/server.parquet`.")
     return [Table(id_, f"{title}: what the server used", columns, rows, notes)]
 
 

@@ -47,8 +47,8 @@ def capacity_table(target: TargetEntry, name: str, number: int, *, several: bool
     if second:
         columns += [Column("max rate, /s"), Column("its p99, ms", follows=True)]
     rows = []
-    for place, endpoint in enumerate(target.endpoints, start=1):
-        rows += _capacity_rows(place, endpoint, main, second)
+    for index, endpoint in enumerate(target.endpoints, start=1):
+        rows += _capacity_rows(index, endpoint, main, second)
     notes = ["reqs/sec: right answers per second at that level.", text.ERRORS_ARE, *text.centile_notes(rows)]
     if second:
         notes.append("max rate: requests due per second, whose latency counts from when each was due.")
@@ -152,9 +152,9 @@ def side_by_side_tables(report: LoadReport) -> list[Table]:
 def _side_by_side(report: LoadReport, kind: Kind) -> Table:
     names = text.names_of(report.targets)
     columns = [*words("endpoint")]
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         columns += [Column(name), Column("p99, ms", follows=True)]
-        if place:
+        if index:
             columns += [Column("change", follows=True), Column("between", kind="words", follows=True)]
     rows = []
     for id_, label in text.endpoint_ids(report).items():
@@ -163,10 +163,10 @@ def _side_by_side(report: LoadReport, kind: Kind) -> Table:
         if not any(entries):
             continue
         cells = [TableCell(label)]
-        for place, (endpoint, capacity) in enumerate(zip(endpoints, entries, strict=True)):
+        for index, (endpoint, capacity) in enumerate(zip(endpoints, entries, strict=True)):
             best = text.shown_step(endpoint, capacity) if endpoint and capacity else None
             cells += [_capacity_cell(capacity), text.centile_cell(best.of_due.p99) if best else _QUIET]
-            if place:
+            if index:
                 cells += _change(entries[0], capacity)
         rows.append(TableRow(cells))
     notes = [
@@ -205,11 +205,11 @@ def fixed_table(report: LoadReport) -> list[Table]:
     names = text.names_of(report.targets)
     fixed_levels: dict[tuple[str, Kind, float], list[FixedLevel | None]] = {}
     labels = text.endpoint_ids(report)
-    for place, target in enumerate(report.targets):
+    for index, target in enumerate(report.targets):
         for endpoint in target.endpoints:
             for fixed_level in endpoint.fixed:
                 fixed_levels.setdefault((endpoint.id, fixed_level.kind, fixed_level.level), [None for _ in names])[
-                    place
+                    index
                 ] = fixed_level
     if not fixed_levels:
         return []
@@ -248,16 +248,16 @@ def step_table(steps: Sequence[StepEntry], id_: str, name: str, steps_in_all: in
     columns += [*map(Column, ("achieved, %", "lag, ms", "woke late, ms", "CPU, %", "waited, %")), *words("remarks")]
     rows = [TableRow(_step_cells(step)) for step in steps]
     shown = [
-        place
-        for place, column in enumerate(columns)
+        index
+        for index, column in enumerate(columns)
         if column.heading not in ("remarks", "unsent", "achieved, %", "lag, ms", "woke late, ms", "waited, %")
-        or any(row.cells[place].text not in ("", "0", units.UNSET) for row in rows)
+        or any(row.cells[index].text not in ("", "0", units.UNSET) for row in rows)
     ]
     return Table(
         id_,
         name,
-        [columns[place] for place in shown],
-        [TableRow([row.cells[place] for place in shown]) for row in rows],
+        [columns[index] for index in shown],
+        [TableRow([row.cells[index] for index in shown]) for row in rows],
         [_GENERATOR, *text.centile_notes(rows)],
         sortable=True,
         media=ON_PAGES if steps_in_all > _MOST_STEPS_ON_TERMINAL else EVERYWHERE,

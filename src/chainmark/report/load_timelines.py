@@ -23,10 +23,10 @@ def timeline_charts(report: LoadReport) -> list[Chart]:
     charts = []
     several = len(report.targets) > 1
     for id_ in text.endpoint_ids(report):
-        for place, side in enumerate(sides_of(report, id_)):
+        for index, side in enumerate(sides_of(report, id_)):
             for kind in text.kinds_of(report.targets):
                 name = f"{f', {side.name}' if several else ''}, {text.KIND_WORDS[kind]}"
-                charts += timelines_of(side, kind, f"{kind}-{id_}-{place}", name)
+                charts += timelines_of(side, kind, f"{kind}-{id_}-{index}", name)
     return charts
 
 

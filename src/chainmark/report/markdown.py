@@ -51,10 +51,10 @@ def comment_of(document: Content, most_characters: int = MOST_CHARACTERS) -> str
     room = most_characters - _size(lines) - _size(end) - _LEFT_OUT_CHARACTERS
     left_out: list[str] = []
     for index, section in enumerate(document.sections):
-        content, whole = _within(section, is_first=index == 0, room=room)
+        content, is_complete = _within(section, is_first=index == 0, room=room)
         lines += content
         room -= _size(content)
-        left_out += [] if whole else [section.title]
+        left_out += [] if is_complete else [section.title]
     if left_out:
         names = "; ".join(f"*{plain(title)}*" for title in left_out)
         lines += [_cut(f"Left out here, or in part, for want of room: {names}. The HTML report has all."), ""]

@@ -40,7 +40,7 @@ class _Ruled:
 
 def matrix_document(report: MatrixReport) -> Document:
     """Lay out a plan's tests."""
-    ruled = [_ruled(place, cell) for place, cell in enumerate(report.cells)]
+    ruled = [_ruled(index, cell) for index, cell in enumerate(report.cells)]
     result = worst([item.verdict for item in ruled if item.cell.gates] or [Verdict.INCONCLUSIVE])
     sections = [
         Section("cells", "Cells", [_cells(ruled), *_reasons(ruled)]),

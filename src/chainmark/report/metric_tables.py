@@ -223,15 +223,15 @@ def distributions(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
         result = {centile.name: (centile.baseline, centile.candidate) for centile in row.centiles}
         samples = row.centiles[0]
         label = f"{row.metric_label}, {row.unit}" if row.unit else row.metric_label
-        for place, side in enumerate((comparison.baseline, comparison.candidate)):
-            name = label if place == 0 else f"n = {samples.baseline}; {samples.candidate}"
-            figures = [result[item][place] if item in result else "" for item in _PAPER_CENTILES]
+        for index, side in enumerate((comparison.baseline, comparison.candidate)):
+            name = label if index == 0 else f"n = {samples.baseline}; {samples.candidate}"
+            figures = [result[item][index] if item in result else "" for item in _PAPER_CENTILES]
             cells = [
                 TableCell(name),
                 TableCell(side.label),
                 *(TableCell(_SHORT.get(figure, figure)) for figure in figures),
             ]
-            table_rows.append(TableRow(cells, second=place == 1))
+            table_rows.append(TableRow(cells, second=index == 1))
     columns = [*words("metric", "side"), *map(Column, _PAPER_CENTILES)]
     note = "All samples of a side pooled; n/e: not estimable from that many samples."
     return Table("distributions", "", columns, table_rows, [note], dense=True, media=PDF)

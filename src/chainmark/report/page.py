@@ -72,16 +72,16 @@ def vega_bundle() -> Bundle:
     made_of = f"{metadata.version('vl-convert-python')} {VEGA_LITE_VERSION} {_GLOBALS} with its source"
     path = cache_directory() / f"vega-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.gz.b85"
     with contextlib.suppress(OSError):
-        whole, _, digest = path.read_text(encoding="ascii").rpartition("\n")
-        if hashlib.sha256(whole.encode()).hexdigest() == digest:
-            return Bundle(*map(Markup, whole.split("\n")))
+        bundled, _, digest = path.read_text(encoding="ascii").rpartition("\n")
+        if hashlib.sha256(bundled.encode()).hexdigest() == digest:
+            return Bundle(*map(Markup, bundled.split("\n")))
     import vl_convert  # noqa: PLC0415 - 10 MB
 
     script = vl_convert.javascript_bundle(snippet=_GLOBALS, vl_version=VEGA_LITE_VERSION)
     bundle = Bundle(packed(script, level=9), source_hash(script))
-    whole = "\n".join(bundle)
+    bundled = "\n".join(bundle)
     with contextlib.suppress(OSError, EnvironmentFailure):
-        write_bytes(path, f"{whole}\n{hashlib.sha256(whole.encode()).hexdigest()}".encode())
+        write_bytes(path, f"{bundled}\n{hashlib.sha256(bundled.encode()).hexdigest()}".encode())
     return bundle
 
 
@@ -117,8 +117,8 @@ def _column(values: Sequence[Any]) -> Any:
     """Figures as drawn; repeated texts as indices into a list."""
     if any(isinstance(value, str) for value in values):
         labels = list(dict.fromkeys(values))
-        places = {label: place for place, label in enumerate(labels)}
-        return {"labels": labels, "at": [places[value] for value in values]}
+        indices = {label: index for index, label in enumerate(labels)}
+        return {"labels": labels, "at": [indices[value] for value in values]}
     return [None if value is None or not math.isfinite(value) else _short(value) for value in values]
 
 

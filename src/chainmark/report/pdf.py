@@ -87,7 +87,7 @@ def _content(document: Content, drawn: _Drawn) -> dict[str, Any]:
         "contents": document.contents,
         "contents-depth": 1 if sum(1 + len(section.blocks) for section in document.sections) > _LONGEST_CONTENTS else 2,
         "contents-place": next(
-            (place for place, section in enumerate(document.sections) if section.id not in _BEFORE_CONTENTS), 0
+            (index for index, section in enumerate(document.sections) if section.id not in _BEFORE_CONTENTS), 0
         ),
         "anchors": sorted(_anchors(document.blocks())),
         "sections": [
@@ -174,8 +174,8 @@ def _block(block: Block, drawn: _Drawn) -> dict[str, Any]:
 
 def _figure(chart: Chart, drawn: _Drawn) -> dict[str, Any]:
     # The links next to a chart on a screen have no targets on paper.
-    places, note = drawn[chart.id]
-    return {"title": _words(chart.title), "drawings": places, "note": _words(note), "anchor": chart_anchor(chart.id)}
+    indices, note = drawn[chart.id]
+    return {"title": _words(chart.title), "drawings": indices, "note": _words(note), "anchor": chart_anchor(chart.id)}
 
 
 def _definition(entry: Definition) -> dict[str, str]:
@@ -189,7 +189,7 @@ def _table(table: Table) -> dict[str, Any]:
         _column(column, table.column(index), _LONGEST_KEY_IN_COLUMN if index else _LONGEST_KEY)
         for index, column in enumerate(table.columns)
     ]
-    groups = [[columns[place] for place in places] for places in in_groups(table.columns)]
+    groups = [[columns[place] for place in indices] for indices in in_groups(table.columns)]
     rows = [
         {
             "second": row.second,

@@ -91,8 +91,8 @@ def _sentence(change: ProfileChange, labels: Sequence[str]) -> str:
     named = [f"{_short(item.function)} ({_signed(item, unit)})" for item in clear]
     functions = f"; clear in {enumerated(named)}" if named else "; no single function changed clearly"
     share = f" ({units.percent(difference / change.baseline)})" if change.baseline > 0.0 else ""
-    whole = f"{capitalised(change.label)} per {change.per}: {left} of {labels[0]}, {right} of {labels[1]}{share}"
-    return f"{whole}{functions}."
+    sentence = f"{capitalised(change.label)} per {change.per}: {left} of {labels[0]}, {right} of {labels[1]}{share}"
+    return f"{sentence}{functions}."
 
 
 def _signed(change: FunctionChange, unit: units.DisplayUnit) -> str:

@@ -22,14 +22,14 @@ def scenario_charts(scenario: QaScenario, path: Sequence[str | int]) -> list[Cha
         path: its path in the document, which contains its points.
     """
     charts = []
-    for place, plot in enumerate(scenario.plots):
+    for index, plot in enumerate(scenario.plots):
         context = ChartContext(unit="", sides={label: label for label in plot.sides})
-        chart = sample_chart(plot.chart, context, [*path, "plots", place, "chart"])
+        chart = sample_chart(plot.chart, context, [*path, "plots", index, "chart"])
         charts.append(_styled(chart, f"{scenario.id}-{plot.id}", _notes(plot)))
     if scenario.comparison is not None:
-        for place, data in enumerate(scenario.comparison.charts):
+        for index, data in enumerate(scenario.comparison.charts):
             context = chart_context(data, scenario.comparison)
-            chart = sample_chart(data, context, [*path, "comparison", "charts", place])
+            chart = sample_chart(data, context, [*path, "comparison", "charts", index])
             charts.append(_styled(chart, f"{scenario.id}-{data.id}", [data.note]))
     return charts
 

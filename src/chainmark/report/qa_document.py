@@ -63,7 +63,7 @@ def qa_document(report: QaReport) -> Document:
     sections = [
         Section("verdict", "Verdict", _verdict(report)),
         Section("method", "What was compared, and how", _method(report), closed=True),
-        *(section for place in range(len(report.scenarios)) for section in _scenario_sections(report, place)),
+        *(section for index in range(len(report.scenarios)) for section in _scenario_sections(report, index)),
         Section("second-rule", "The rule of the published reports", _second_rule(report)),
         Section("dictionary", "What the metrics mean", _dictionary(report), closed=True),
     ]

@@ -110,14 +110,14 @@ def comparison_table(scenario: QaScenario, comparison: Comparison) -> list[Table
     tables = {metric.id: metric.table for metric in comparison.catalogue.metrics}
     incomparable = {item.metric_id for item in scenario.incomparable}
     gating = [row for row in rows if row.gating]
-    own = {
+    table_rows = {
         title: [row for row in rows if not row.gating and tables[row.metric_id] == id_]
         for id_, title in ((table.id, table.title) for table in comparison.catalogue.tables)
         if id_ in scenario.tables
     }
-    anchors = {row.anchor for result in [gating, *own.values()] for row in result}
+    anchors = {row.anchor for result in [gating, *table_rows.values()] for row in result}
     moved = [row for row in rows if row.anchor not in anchors and (row.moved or row.metric_id in incomparable)]
-    parts = [("Gating metrics", gating), *own.items(), ("What else moved, or cannot be compared", moved)]
+    parts = [("Gating metrics", gating), *table_rows.items(), ("What else moved, or cannot be compared", moved)]
     return [
         _rows_table(scenario, f"{scenario.id}-metrics-{number}", title, part, comparison)
         for number, (title, part) in enumerate(parts)

@@ -53,10 +53,10 @@ def split_sections(splits: Splits | None, catalogue: Catalogue, deciding: Collec
     basis = f"Intervals: {enumerated(list(dict.fromkeys(split.basis for split in splits.splits)))}."
     inner = _inner(catalogue, splits.splits)
     folded: list[Block] = [Details("split-inner", "What the parts consist of", inner)] if inner else []
-    whole = [table, *folded, Remarks("split-notes", "", [*notes, basis, _READ])]
+    blocks = [table, *folded, Remarks("split-notes", "", [*notes, basis, _READ])]
     return [
         Section("split-in-brief", splits.title, brief, media=TERMINAL),
-        Section("split", splits.title, whole, media=IN_FULL),
+        Section("split", splits.title, blocks, media=IN_FULL),
         Section("split-on-a-page", splits.title, [table, Remarks("split-notes-short", "", notes)], media=MARKDOWN),
     ]
 

@@ -26,22 +26,22 @@ _EXACT = 2**51  # below it a figure times a power of ten is rounded to the exact
 def in_steps(text: str) -> bytes:
     """JSON with its lists of eight decimal figures or more as differences, where that is exact."""
     steps: list[IntArray] = [np.empty(0, dtype=np.int64)]
-    left = _FIGURES.sub(lambda match: _stepped(match[0], steps), text)
+    remaining = _FIGURES.sub(lambda match: _stepped(match[0], steps), text)
     signed = np.concatenate(steps).astype("<i8")
     folded = (signed << 1) ^ (signed >> 63)
     places = (int(folded.max(initial=0)).bit_length() + 7) // 8
-    return left.encode() + b"\0" + folded.view(np.uint8).reshape(-1, 8).T[:places].tobytes()
+    return remaining.encode() + b"\0" + folded.view(np.uint8).reshape(-1, 8).T[:places].tobytes()
 
 
 def _stepped(figures: str, steps: list[IntArray]) -> str:
     """The replacement of a list whose differences are appended to the others."""
-    places = max(map(len, _DECIMALS.findall(figures)))
-    values = np.fromstring(figures, sep=",") * 10.0**places
-    if places > _MOST_PLACES or np.abs(values).max() >= _EXACT or not _is_as_written(f",{figures},"):
+    decimals = max(map(len, _DECIMALS.findall(figures)))
+    values = np.fromstring(figures, sep=",") * 10.0**decimals
+    if decimals > _MOST_PLACES or np.abs(values).max() >= _EXACT or not _is_as_written(f",{figures},"):
         return figures
-    whole = np.rint(values).astype(np.int64)
-    steps.append(whole - np.append(0, whole[:-1]))
-    return f"{MARK}{places}:{len(values)}"
+    integers = np.rint(values).astype(np.int64)
+    steps.append(integers - np.append(0, integers[:-1]))
+    return f"{MARK}{decimals}:{len(values)}"
 
 
 def _is_as_written(figures: str) -> bool:

@@ -258,8 +258,8 @@ def _groups(table: Table, bar: int, *, tails: bool) -> list[_Group]:
     """The columns after the first in groups that are never separated."""
     printed = [_printed(table, index, bar, tails=tails) for index in range(1, len(table.columns))]
     groups: list[_Group] = []
-    for places in in_groups(table.columns):
-        members = [printed[place - 1] for place in places]
+    for indices in in_groups(table.columns):
+        members = [printed[place - 1] for place in indices]
         groups.append(_under(members[0].group, members) if members[0].group else members)
     return groups
 
@@ -302,11 +302,11 @@ def _scale(edge: str, width: int) -> str:
 def _intervals(cells: Sequence[TableCell]) -> list[str]:
     """Intervals whose ends are aligned among those of the same unit."""
     split = [cell.text.split(" … ") for cell in cells]
-    places = [index for index, ends in enumerate(split) if len(ends) == 2]
-    lows = [low.rstrip() for low in _in_units([(split[index][0], cells[index].tail) for index in places], show=False)]
-    highs = _in_units([(split[index][1], cells[index].tail) for index in places])
+    indices = [index for index, ends in enumerate(split) if len(ends) == 2]
+    lows = [low.rstrip() for low in _in_units([(split[index][0], cells[index].tail) for index in indices], show=False)]
+    highs = _in_units([(split[index][1], cells[index].tail) for index in indices])
     texts = [cell.whole for cell in cells]
-    for low, high, index in zip(lows, highs, places, strict=True):
+    for low, high, index in zip(lows, highs, indices, strict=True):
         texts[index] = f"{low} … {high}"
     return texts
 
@@ -315,11 +315,11 @@ def _in_units(cells: Sequence[tuple[str, str]], *, show: bool = True) -> list[st
     """Figures aligned on their decimal point among those of the same unit, each followed directly by it."""
     texts = [""] * len(cells)
     for unit in dict.fromkeys(unit for _, unit in cells):
-        places = [index for index, (_, other) in enumerate(cells) if other == unit]
-        for index, text in zip(places, units.align_on_point([cells[index][0] for index in places]), strict=True):
+        indices = [index for index, (_, other) in enumerate(cells) if other == unit]
+        for index, text in zip(indices, units.align_on_point([cells[index][0] for index in indices]), strict=True):
             texts[index] = f"{text.rstrip()} {unit}" if unit and show else text.rstrip()
-        across = max(map(cell_len, (texts[index] for index in places)))
-        for index in places:
+        across = max(map(cell_len, (texts[index] for index in indices)))
+        for index in indices:
             texts[index] = _left(texts[index], across)
     width = max(map(cell_len, texts), default=0)
     return [_right(text, width) for text in texts]
@@ -389,28 +389,28 @@ _Folded = tuple[_Printed, list[_Printed], list[_Printed]]
 
 def _in_two_lines(table: Table, width: int) -> _Folded | None:
     """The names, and the columns of the first and of the second line; None if two lines do not help."""
-    places = range(1, len(table.columns))
-    below = [place for place in places if table.columns[place].below]
-    first = [_printed(table, place, _USUAL_BAR, tails=True) for place in places if place not in below]
+    indices = range(1, len(table.columns))
+    below = [index for index in indices if table.columns[index].below]
+    first = [_printed(table, index, _USUAL_BAR, tails=True) for index in indices if index not in below]
     taken = len(_INDENT) + sum(printed.width + len(_GAP) for printed in first)
     if width - taken < _NARROWEST_NAME:
         return None
-    fixed = [_printed(table, place, _NARROWEST_BAR, tails=True) for place in below]
-    bars = sum(table.columns[place].kind == "bar" for place in below)
+    fixed = [_printed(table, index, _NARROWEST_BAR, tails=True) for index in below]
+    bars = sum(table.columns[index].kind == "bar" for index in below)
     spare = width - 2 * len(_INDENT) - sum(printed.width for printed in fixed) - len(_GAP) * (len(fixed) - 1)
     if spare < 0:
         return None
     bar = min(_WIDEST_BAR, _NARROWEST_BAR + 2 * (spare // (2 * max(bars, 1))))
-    second = [_printed(table, place, bar, tails=True) for place in below]
+    second = [_printed(table, index, bar, tails=True) for index in below]
     return _names(table, width - taken), first, second
 
 
 def _print_in_two_lines(table: Table, folded: _Folded, out: Printer) -> None:
     """Two lines per row, the second one only if it has figures."""
     names, first, second = folded
-    places = [place for place, column in enumerate(table.columns) if column.below]
+    indices = [place for place, column in enumerate(table.columns) if column.below]
     out.line(Text(_INDENT + _GAP.join([names.heading, *(printed.heading for printed in first)]), style=_QUIET))
-    has_figures = [any(row.cells[place].tail or row.cells[place].bar for place in places) for row in table.rows]
+    has_figures = [any(row.cells[place].tail or row.cells[place].bar for place in indices) for row in table.rows]
     if any(has_figures):
         out.line(Text(2 * _INDENT + _GAP.join(printed.heading for printed in second), style=_QUIET))
     for index, filled in enumerate(has_figures):

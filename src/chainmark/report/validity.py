@@ -172,14 +172,14 @@ def _warnings(comparison: Comparison) -> list[str]:
 
     Sentences that differ in one number are merged, with a range instead of the number.
     """
-    alike: dict[str, dict[str, list[str]]] = {}
+    by_template: dict[str, dict[str, list[str]]] = {}
     for _, run in runs_of(comparison):
         for text in dict.fromkeys(run.warnings):
             if text not in comparison.caveats.sentences:
-                alike.setdefault(_NUMBER.sub("#", text), {}).setdefault(text, []).append(run.run_id)
+                by_template.setdefault(_NUMBER.sub("#", text), {}).setdefault(text, []).append(run.run_id)
     every = [run.run_id for _, run in runs_of(comparison)]
     lines = []
-    for texts in alike.values():
+    for texts in by_template.values():
         joined = with_range(list(texts))
         shown = (
             {joined: sorted({name for names in texts.values() for name in names}, key=every.index)} if joined else texts
@@ -191,14 +191,14 @@ def _warnings(comparison: Comparison) -> list[str]:
 def with_range(texts: Sequence[str]) -> str:
     """Sentences that differ in one number as one: "3 to 9 blocks were lost"; "" if they differ in more."""
     numbers = [_NUMBER.findall(text) for text in texts]
-    places = [place for place, result in enumerate(zip(*numbers, strict=True)) if len(set(result)) > 1]
-    if len(places) > 1:
+    indices = [index for index, result in enumerate(zip(*numbers, strict=True)) if len(set(result)) > 1]
+    if len(indices) > 1:
         return ""
     parts = _NUMBER.split(texts[0])
     reported = list(numbers[0])
-    for place in places:
-        low, *_, high = sorted((number[place] for number in numbers), key=lambda text: int(text.replace(",", "")))
-        reported[place] = f"{low} to {high}"
+    for index in indices:
+        low, *_, high = sorted((number[index] for number in numbers), key=lambda text: int(text.replace(",", "")))
+        reported[index] = f"{low} to {high}"
     return "".join(part + number for part, number in zip(parts, [*reported, ""], strict=True))
 
 
@@ -387,9 +387,9 @@ def _accounts_table(id_: str, comparison: Comparison, choose: Callable[[Accounts
         for name in names
     ]
     columns = [
-        f"{side.label} #{run.repetition if run.repetition is not None else place + 1}"
+        f"{side.label} #{run.repetition if run.repetition is not None else index + 1}"
         for side in (comparison.baseline, comparison.candidate)
-        for place, run in enumerate(side.runs)
+        for index, run in enumerate(side.runs)
     ]
     return Table(id_, "", [*words("class", "account"), *map(Column, columns)], rows)
 

@@ -99,14 +99,14 @@ def all_on_paper(charts: Iterable[Chart], background: str = "transparent") -> li
 
 def paper_drawings(chart: Chart, background: str = "transparent") -> tuple[list[Drawing], str]:
     """The drawings of a chart on paper, each with its data, its size and its look; and the note below."""
-    own = paper_charts(chart)
+    charts = paper_charts(chart)
     look = print_config(PALETTES[chart.palette].light)
     drawings = []
-    for page in own:
+    for page in charts:
         row = max(_LEAST_ROW, round(_PAPER_ROW * page.row))
         size = {"width": page.paper[0], "height": _height(page, row, page.paper[1])}
         drawings.append((with_data(page, interactive=False) | size | {"background": background}, look))
-    return drawings, own[0].note
+    return drawings, charts[0].note
 
 
 def screen_drawings(chart: Chart, *, dark: bool, narrow: bool = False) -> list[Drawing]:
@@ -264,8 +264,8 @@ class _Drawing:
 
     def _mark(self, layer: Layer) -> Spec:
         mark = dict(_MARKS[layer.mark])
-        own = {"size": layer.size, "strokeWidth": layer.width, "opacity": layer.opacity}
-        mark |= {name: value for name, value in own.items() if value is not None}
+        properties = {"size": layer.size, "strokeWidth": layer.width, "opacity": layer.opacity}
+        mark |= {name: value for name, value in properties.items() if value is not None}
         if layer.mark == "bar" and layer.size is not None:
             mark["height"] = {"band": mark.pop("size")}
         if layer.mark == "band" and layer.x2 is not None:
@@ -484,8 +484,8 @@ def print_config(colours: Sequence[str]) -> Spec:
 def screen_config(colours: Sequence[str], *, dark: bool) -> Spec:
     """The look of a drawing on a page: the same as for charts that the page's script draws."""
     ink, grid = ("#d5dade", "#333a41") if dark else (_INK, "#e4e7ea")
-    own = {"labelColor": ink, "titleColor": ink, "gridColor": grid, "titleFontSize": 12, "labelFontSize": 11}
+    axis_look = {"labelColor": ink, "titleColor": ink, "gridColor": grid, "titleFontSize": 12, "labelFontSize": 11}
     config = print_config(colours)
-    axis = config["axis"] | own | {"domainColor": "#888888", "tickColor": "#888888"}
+    axis = config["axis"] | axis_look | {"domainColor": "#888888", "tickColor": "#888888"}
     legend = config["legend"] | {"labelColor": ink, "labelFontSize": 12}
     return config | {"font": "system-ui, sans-serif", "axis": axis, "legend": legend, "text": {"color": ink}}

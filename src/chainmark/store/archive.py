@@ -36,8 +36,8 @@ class ArchivedFigures:
 
     def value(self, metric_id: str, statistic: str) -> float | None:
         """One of them; None if the run has none of that name."""
-        place = self.places.get((metric_id, statistic))
-        return None if place is None or place >= len(self.values) else self.values[place]
+        index = self.places.get((metric_id, statistic))
+        return None if index is None or index >= len(self.values) else self.values[index]
 
 
 class FigureArchive:
@@ -104,7 +104,7 @@ class FigureArchive:
         if body is None:
             return {}
         content: dict[str, Any] = from_json(body)  # as it was written: its hash is correct
-        self._places.update({(metric, name): place for place, (metric, name) in enumerate(content["figures"])})
+        self._places.update({(metric, name): index for index, (metric, name) in enumerate(content["figures"])})
         return {
             name: ((_stamp(seal), _stamp(metrics)), values) for name, (seal, metrics, values) in content["runs"].items()
         }

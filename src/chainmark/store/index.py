@@ -86,9 +86,9 @@ class Entry:
     @cached_property
     def words(self) -> dict[str, list[str]]:
         """The terms for selectors, besides its version: its labels, system, profile and status."""
-        own = {"version": self.names, "system": [self.system], "profile": [self.profile], "status": [self.status]}
-        own["experiment"] = [self.experiment]
-        return {**self.known_labels, **own}
+        words = {"version": self.names, "system": [self.system], "profile": [self.profile], "status": [self.status]}
+        words["experiment"] = [self.experiment]
+        return {**self.known_labels, **words}
 
     @property
     def names(self) -> list[str]:
@@ -394,8 +394,8 @@ class Selection:
         count after reading them.
         """
         ids = set(run_ids)
-        own = [entry for entry in self.sealed if entry.run_id in ids]
-        places, systems = {_place(entry) for entry in own}, {entry.system for entry in own}
+        chosen = [entry for entry in self.sealed if entry.run_id in ids]
+        places, systems = {_place(entry) for entry in chosen}, {entry.system for entry in chosen}
         near = [entry for entry in self._whole(self.sealed) if _place(entry) in places and not entry.profiles]
         times = Counter((_place(entry), entry.build) for entry in near)
         repeated = {entry.run_id for entry in near if times[_place(entry), entry.build] > 1}
@@ -406,8 +406,8 @@ class Selection:
     def series(self, run_ids: Iterable[str]) -> list[Entry]:
         """All runs of the systems, workloads and machines of the given ones; all imported reports of their systems."""
         ids = set(run_ids)
-        own = [entry for entry in self.sealed if entry.run_id in ids]
-        places, systems = {_place(entry) for entry in own}, {entry.system for entry in own}
+        chosen = [entry for entry in self.sealed if entry.run_id in ids]
+        places, systems = {_place(entry) for entry in chosen}, {entry.system for entry in chosen}
         return [
             entry
             for entry in self._whole(self.sealed)
@@ -420,10 +420,10 @@ class Selection:
         Those of a version share its profile, workload and machine.
         """
         ids = set(run_ids)
-        own = [entry for entry in self.sealed if entry.run_id in ids]
+        chosen = [entry for entry in self.sealed if entry.run_id in ids]
         taken = [entry for entry in self.sealed if entry.profiles]
-        sides = {(entry.experiment, entry.side) for entry in own if entry.experiment}
-        versions = {(entry.profile, entry.version, *_place(entry)) for entry in own}
+        sides = {(entry.experiment, entry.side) for entry in chosen if entry.experiment}
+        versions = {(entry.profile, entry.version, *_place(entry)) for entry in chosen}
         return [entry for entry in taken if (entry.experiment, entry.side) in sides] or [
             entry for entry in taken if (entry.profile, entry.version, *_place(entry)) in versions
         ]
@@ -482,5 +482,5 @@ def _newest_group(entries: list[Entry]) -> list[Entry]:
     def group(entry: Entry) -> tuple[str, str, str, str]:
         return entry.profile, entry.experiment, entry.side, entry.workload
 
-    alike = [entry for entry in entries if group(entry) == group(entries[-1])]
-    return list({entry.sources: entry for entry in alike}.values())
+    newest = [entry for entry in entries if group(entry) == group(entries[-1])]
+    return list({entry.sources: entry for entry in newest}.values())

@@ -495,9 +495,9 @@ class Store:
         with storage_errors(path):
             self._runs.mkdir(parents=True, exist_ok=True)
             with _locked(self._runs):
-                for left in self._folders():
-                    if left.name.startswith(STAGED):
-                        _remove_dead(left)
+                for leftover in self._folders():
+                    if leftover.name.startswith(STAGED):
+                        _remove_dead(leftover)
                 if path.exists():
                     raise UsageError(
                         f"process {_maker(path)} is importing the same logs into {self.root}",
