@@ -1,1 +1,1 @@
-"""What chainmark can do, as functions: the command line and notebooks call these, and nothing else does the work."""
+"""The functions of chainmark: the command line and notebooks call these, and nothing else does the work."""

@@ -77,26 +77,27 @@ def bisect(
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> Document:
-    """Find the first commit, or published version, with which the verdict changes; it is wrong in 5 % at most.
+    """Find the first commit, or published version, that changes the verdict; at most 5 % of searches are wrong.
 
-    The change is established first, by both ends in turn. Then the revision is measured that halves what is possible,
-    beside fresh runs of the ends, until its side is known; one that turns out doubtful is measured again.
+    First, alternating runs of both ends establish the change. Then the revision that bisects the remaining candidates
+    is measured, next to fresh runs of the ends, until its side is known; a revision that turns out doubtful is measured
+    again.
 
     Args:
         profile: a shipped profile's name, or the path of a TOML file; None to resume.
         good, bad: two versions, or two commits of ``repo``, the good one before the bad one.
-        repo: a checkout of a git repository; None searches over the published versions of the system.
-        metric: what to follow, ``tx_latency_s`` or ``tx_latency_s.p99``; it may be better on the bad side, too. None:
-            the bad side must fail, and the gating metric is followed that is worse most clearly.
-        most_runs: after which the search ends, whatever is known; None: 120, or as it was ordered.
-        resume: an interrupted search to go on with.
+        repo: a checkout of a git repository; None: search the published versions of the system.
+        metric: the metric to track, ``tx_latency_s`` or ``tx_latency_s.p99``; it may also be better on the bad side.
+            None: the bad side must fail, and the gating metric that is most clearly worse is tracked.
+        most_runs: number of runs after which the search ends; None: 120, or as ordered.
+        resume: an interrupted search to continue.
         settings: changes of the profile.
         margins: by metric id, the relative change to accept instead of the catalogue's.
         seed, keep_homes, store, progress, cancel: as in `run`.
 
     Raises:
         UsageError: the profile, a setting, a version, the repository or the metric cannot be used.
-        InvalidRunError: the measurement failed again and again.
+        InvalidRunError: the measurement failed repeatedly.
         EnvironmentFailure: the machine or a node did not do what the runs need.
 
     Example:
@@ -107,12 +108,12 @@ def bisect(
         >>> document.kind, document.result.revisions[0].label
         ('bisect', 'v0.38.17')
     """
-    retained, listener = store_at(store), relay(progress, cancel)
+    run_store, listener = store_at(store), relay(progress, cancel)
     if resume is not None:
         _refuse_with_resume(
             resume, {"--good": good, "--bad": bad, "--repo": repo, "--metric": metric, "--set": settings}
         )
-        made = _resumed(resume, most_runs, retained, listener)
+        bisection = _resumed(resume, most_runs, run_store, listener)
     else:
         if profile is None or good is None or bad is None:
             raise UsageError(
@@ -130,8 +131,8 @@ def bisect(
             keep_homes=keep_homes,
         )
         _check_metrics(system, order)
-        made = Bisector(retained, system).begin(resolved, line, order, listener)
-    return document_of(_Search(made, retained, listener).report())
+        bisection = Bisector(run_store, system).begin(resolved, line, order, listener)
+    return document_of(_Search(bisection, run_store, listener).report())
 
 
 def _refuse_with_resume(resume: str, given: Mapping[str, object]) -> None:
@@ -147,11 +148,11 @@ def _line(system: LaunchableSystem, good: str, bad: str, repo: Path | None) -> R
 
 
 def _check_metrics(system: LaunchableSystem, order: BisectRequest) -> None:
-    """Refuse a metric that no run has before anything is run."""
+    """Reject a metric that no run has before anything is run."""
     catalogue = system.catalogue()
     catalogue.with_margins(order.margins)
-    known = {metric.id for metric in catalogue.metrics}
-    if order.metric is not None and order.metric.partition(".")[0] not in known:
+    metric_ids = {metric.id for metric in catalogue.metrics}
+    if order.metric is not None and order.metric.partition(".")[0] not in metric_ids:
         raise UsageError(
             f"`{order.metric}` is not a metric of {system.title}", f"`chainmark metrics {system.name}` lists them"
         )
@@ -165,7 +166,7 @@ def _resumed(reference: str, most_runs: int | None, store: Store, listener: Rela
 
 @dataclass(frozen=True)
 class _Search:
-    """One go at a search; its path so far is shown in its folder."""
+    """One session of a search; its folder shows the path so far."""
 
     made: Bisection
     store: Store
@@ -173,7 +174,7 @@ class _Search:
     path: list[LiveStep] = field(default_factory=list)
 
     def report(self) -> BisectReport:
-        """Make the runs that are missing; what was found."""
+        """Make the missing runs and return the result."""
         made = self.made
         self._check_ends()
         with machine_to_itself(self.listener), made.folder.locked():
@@ -188,7 +189,7 @@ class _Search:
                 remove_live(made.folder.path)
 
     def _show(self, place: int, followed: SearchTarget | None = None) -> None:
-        """Show the path so far, and the revision that is tried now."""
+        """Report the path so far, and the revision that is measured now."""
         made = self.made
         revisions = made.record.revisions
         live = LiveSearch(
@@ -228,7 +229,7 @@ class _Search:
         return bisect_report(result, tool_version())
 
     def _elsewhere(self) -> list[SealedRun]:
-        """Runs that may show the noise, but for those of this search."""
+        """Archived runs that may show the noise, without those of this search."""
         runs = self.store.alike(self.made.runs.values())
         return [run for run in runs if run.manifest.experiment is None or run.manifest.experiment.id != self.made.id]
 
@@ -236,7 +237,7 @@ class _Search:
         return self.made.of(GOOD, 0), self.made.of(self.made.last, 0)
 
     def _ends(self) -> Decided:
-        """Both ends in turn until it is decided whether there is a change to look for."""
+        """Run both ends in turn until it is decided whether there is a change to search for."""
         made = self.made
         while True:
             counts = [sum(is_evidence(run.manifest) for run in side) for side in self._first_runs()]
@@ -253,22 +254,22 @@ class _Search:
                     made.make(place, _LENGTH)
 
     def _is_settled(self, decided: Decided) -> bool:
-        """Whether more runs of the ends are needless; what is still open is told."""
-        asked = self.made.record.order.metric
-        if asked is None:
+        """Whether the ends need no more runs; reports what is undecided."""
+        metric = self.made.record.order.metric
+        if metric is None:
             return is_over(decided, MOST_RUNS, self.listener)
-        judgement = judgement_of(decided, asked)
+        judgement = judgement_of(decided, metric)
         if failed_gates(decided.gates) or differs(judgement) or is_equal(judgement):
             return True
-        self.listener.tell(f"whether {asked} differs between the ends is not decided yet")
+        self.listener.tell(f"whether {metric} differs between the ends is not decided yet")
         return False
 
     def _is_unchanged(self, decided: Decided) -> bool:
-        asked = self.made.record.order.metric
-        return decided.finding.verdict is Verdict.PASS if asked is None else is_equal(judgement_of(decided, asked))
+        metric = self.made.record.order.metric
+        return decided.finding.verdict is Verdict.PASS if metric is None else is_equal(judgement_of(decided, metric))
 
     def _narrowed(self, followed: SearchTarget, archive: Spread | None) -> Known:
-        """Measure what halves the probability until the answer is sure, or no more runs are allowed."""
+        """Measure the revision that halves the probability until the result is certain, or no more runs are allowed."""
         made = self.made
         for step in steps_of(made, followed, archive):
             if step.chance is not None:
@@ -299,7 +300,7 @@ class _Search:
         self._report_step(Known.of(made, known.followed, known.row.archive), place)
 
     def _says_nothing(self, followed: SearchTarget, run: SealedRun, place: int) -> str:
-        """Why a revision cannot be measured, as its runs show; "" where it can."""
+        """Why a revision cannot be measured, according to its runs; "" if it can."""
         if followed.metric is None or followed.value(run) is not None:
             return ""
         if run.manifest.status is Status.VALID:
@@ -311,7 +312,7 @@ class _Search:
         self.listener.tell(f"{made.record.revisions[place].title} is skipped: {made.record.skipped[place]}")
 
     def _report_step(self, known: Known, place: int) -> None:
-        """Which step it is, how far it is decided, and how many runs are likely left."""
+        """Report the step, the state of the decision, and the expected number of further runs."""
         made, likely = self.made, known.row.likely(known.found)
         pairs = len(made.of(place, len(made.record.visits) - 1))
         self._step(place, known.side_of(place), known.chance_at(place), likely.at - likely.before, pairs)
@@ -324,7 +325,7 @@ class _Search:
         )
 
     def _step(self, place: int, outcome: SideFound, chance: float, left: int, pairs: int) -> None:
-        """What is known of a revision; more of the one that was measured last replaces what was known of it."""
+        """Report the state of a revision; further messages about the same revision replace the last one."""
         if self.path and self.path[-1].place == place:
             self.path.pop()
         title = self.made.record.revisions[place].title
@@ -332,7 +333,7 @@ class _Search:
         self.path.append(step)
 
     def _across(self, before: int, at: int) -> Comparison | None:
-        """The comparison of the two revisions that the answer is about."""
+        """The comparison of the two revisions around the result."""
         sides = [self.made.of(place) for place in (before, at)]
         if not all(sides):
             return None

@@ -1,4 +1,4 @@
-"""Other machines: what a cluster is worth, and its workers for those who have work for them."""
+"""Other machines: the quality of a cluster, and its workers for distributed work."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ VARIABLE = "CHAINMARK_CLUSTER"
 
 
 def cluster_address(on: str | None) -> str | None:
-    """The scheduler that was asked for, by an option or by the environment."""
+    """The requested scheduler, from an option or the environment."""
     return on or os.environ.get(VARIABLE)
 
 
 @contextmanager
 def machines_at(address: str | None, listener: Relay) -> Iterator[Machines | None]:
-    """The workers of the cluster that was asked for, as long as the context lasts; None: of none.
+    """The workers of the requested cluster, for the lifetime of the context; None without a cluster.
 
     Raises:
-        UsageError: it is no address, or the extra `cluster` is not installed.
+        UsageError: the address is not valid, or the extra `cluster` is not installed.
         EnvironmentFailure: it cannot be reached, has no workers, or one of another version.
     """
     if not address:
@@ -54,7 +54,7 @@ def machines_at(address: str | None, listener: Relay) -> Iterator[Machines | Non
 def machines_for(
     system: ImportableSystem, order: ImportRequest, on: str | None, listener: Relay
 ) -> Iterator[Machines | None]:
-    """The workers for an import; None where none were asked for, or the source is not one for them."""
+    """The workers for an import; None if none were requested, or the source does not need them."""
     address = cluster_address(on)
     if address and not (isinstance(system, SpreadSystem) and system.is_spread(order)):
         listener.say(f"{order.source} is read by this machine alone: the cluster at {address} has no use for it")
@@ -65,7 +65,7 @@ def machines_for(
 
 @contextmanager
 def generators_at(address: str | None, listener: Relay) -> Iterator[Callable[[int | None], Generators]]:
-    """What makes the generators of a load test: on the workers of the cluster that was asked for, or here.
+    """The factory of a load test's generators: on the workers of the requested cluster, or here.
 
     Raises:
         UsageError, EnvironmentFailure: as `machines_at`.
@@ -77,10 +77,10 @@ def generators_at(address: str | None, listener: Relay) -> Iterator[Callable[[in
 
 
 def _on_workers(cluster: Cluster, count: int | None) -> Generators:
-    """So many workers, as far as possible on different machines; of None one on each.
+    """This many workers, on different machines if possible; for None one per machine.
 
     Raises:
-        UsageError: there are not so many.
+        UsageError: there are fewer workers.
     """
     from chainmark.capacity.generators import MOST, Generators, WorkerPlace  # noqa: PLC0415
 
@@ -103,14 +103,14 @@ def _on_workers(cluster: Cluster, count: int | None) -> Generators:
 def cluster_check(
     on: str | None = None, *, progress: Progress | None = None, cancel: Cancellation | None = None
 ) -> Document:
-    """Look a cluster over before it is used: workers, versions, clocks with their errors, and the ways between them.
+    """Check a cluster before use: workers, versions, clocks with their errors, and the network between them.
 
     Args:
-        on: its scheduler's address, "tcp://10.0.0.1:8786"; `CHAINMARK_CLUSTER` if left out.
+        on: its scheduler's address, "tcp://10.0.0.1:8786"; `CHAINMARK_CLUSTER` if omitted.
         progress, cancel: as in `run`.
 
     Returns:
-        A document whose verdict is a pass when every worker can be used, and a fail otherwise; it says why.
+        A document whose verdict is a pass if every worker can be used, and a fail otherwise, with the reasons.
 
     Raises:
         UsageError: there is no address, or the extra `cluster` is not installed.
@@ -134,7 +134,7 @@ def cluster_check(
 
 
 def _nodes(cluster: Cluster) -> dict[str, list[str]]:
-    """The node binaries of every machine; of none where the machines cannot be asked, which the check says."""
+    """The node binaries of every machine; empty if the machines cannot be queried, which the check reports."""
     try:
         return cluster.ask_each(installed_there, None)
     except (ChainmarkError, ImportError, AttributeError):
@@ -142,5 +142,5 @@ def _nodes(cluster: Cluster) -> dict[str, list[str]]:
 
 
 def installed_there(_: None) -> list[str]:
-    """The node binaries in the cache of the machine that this runs on."""
+    """The node binaries in the cache of this machine."""
     return [f"{subject.name} {subject.version}" for subject, _ in installed()]

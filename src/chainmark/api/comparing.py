@@ -1,4 +1,4 @@
-"""Comparing runs, and following one sample to what happened."""
+"""Comparing runs, and linking one sample to its events."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def compared(sides: Sequence[Sequence[SealedRun]], store: Store, how: How | None
     """The comparison of two sides, or of every further one with the first; the store's other runs show the noise."""
     store = store.held()
     if len(sides) > 2:
-        beside = compare_side_by_side(
+        comparison = compare_side_by_side(
             sides,
             history=store.alike(run for side in sides for run in side),
             past=_past(store, how or How()),
@@ -48,7 +48,7 @@ def compared(sides: Sequence[Sequence[SealedRun]], store: Store, how: How | None
             tool_version=tool_version(),
         )
         noted = caveats_noted([run.manifest for side in sides for run in side], store)
-        return document_of(beside.model_copy(update={"caveats": Caveats.joined([beside.caveats, noted])}))
+        return document_of(comparison.model_copy(update={"caveats": Caveats.joined([comparison.caveats, noted])}))
     return document_of(pair_comparison(sides[0], sides[1], store, how or How()))
 
 
@@ -74,14 +74,14 @@ def pair_comparison(
 
 @dataclass(frozen=True)
 class How:
-    """How sides are compared.
+    """How to compare sides.
 
     Attributes:
-        against: the level of the releases up to the baseline, where there are enough of them, or its own run alone.
-        anchor: a release that the candidate is also held against; None: the one that is pinned.
+        against: the level of the releases up to the baseline, if there are enough of them, or its own run alone.
+        anchor: a release that the candidate is also compared with; None: the pinned one.
         accepted: which changes are accepted.
-        question: whether the candidate is judged, or what it costs is told.
-        why: what profiles say is shown even where nothing became worse.
+        question: whether the candidate is judged, or its costs are reported.
+        why: show the results of profiles even if nothing became worse.
     """
 
     against: BaselineKind = BaselineKind.HISTORY
@@ -92,27 +92,27 @@ class How:
 
 
 def explained_by(sides: Sequence[Sequence[SealedRun]], store: Store, *, is_asked: bool = False) -> Profiled | None:
-    """What the profiles of both sides say: those of the runs named, or of runs in the store that were made alike.
+    """The comparison of both sides' profiles: those of the named runs, or of runs in the store that were made alike.
 
     Args:
         sides: the baseline's runs and the candidate's.
-        store: where runs with profiles are looked for.
-        is_asked: they are to be shown even where nothing became worse.
+        store: searched for runs with profiles.
+        is_asked: show them even if nothing became worse.
     """
     plain = [[run for run in side if not run.manifest.profiles] for side in sides]
     taken = [[run for run in side if run.manifest.profiles] or store.profiled(side) for side in sides]
     if {run.run_id for run in taken[0]} & {run.run_id for run in taken[1]}:
-        return None  # of one version twice, whose profiles nobody can tell apart
+        return None  # the profiles of one version on both sides are indistinguishable
     return profiled(taken[0], taken[1], plain, is_asked=is_asked)
 
 
 def _past(store: Store, how: How) -> Past:
-    widest = how.accepted.widest if how.question is Question.WORSE else None  # costs are held against no margin
+    widest = how.accepted.widest if how.question is Question.WORSE else None  # costs are not compared with a margin
     return Past(read_notes(store.root).epochs, how.against, how.accepted.learnt, widest)
 
 
 def _anchor(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store: Store, how: How) -> list[SealedRun]:
-    """The runs of the anchor that were made as the candidate's; none without an anchor, or where it is a side."""
+    """The anchor's runs under the candidate's conditions; empty without an anchor, or if it is a side."""
     pinned = how.anchor or read_notes(store.root).anchors.get(candidate[0].manifest.subject.system)
     if pinned is None:
         return []
@@ -123,7 +123,7 @@ def _anchor(baseline: Sequence[SealedRun], candidate: Sequence[SealedRun], store
 
 
 def _follow(sides: Sequence[Sequence[SealedRun]]) -> Follow | None:
-    """How the runs' system follows their samples; None where their catalogues say nothing of it, or it is not there."""
+    """How the runs' system links samples to events; None without links in their catalogues, or without the system."""
     run = next((run for side in sides for run in side if run.catalogue.trails), None)
     if run is None or run.manifest.subject.system not in system_names():
         return None
@@ -131,7 +131,7 @@ def _follow(sides: Sequence[Sequence[SealedRun]]) -> Follow | None:
 
 
 def _parts(sides: Sequence[Sequence[SealedRun]]) -> PartsOf | None:
-    """How the runs' system divides changes among causes; None where it does not, or is not there."""
+    """How the runs' system divides changes among causes; None if it does not, or is not installed."""
     name = next((run.manifest.subject.system for side in sides for run in side), "")
     system = load_system(name) if name in system_names() else None
     return system.causes if isinstance(system, SplittingSystem) else None
@@ -155,22 +155,22 @@ def compare(
         baseline: a run, runs, a version, an experiment or one of its sides (``EXPERIMENT/baseline``), or a published
             report as a file, each version of which is a side. Two versions are compared under every workload and on
             every machine that both were run under.
-        candidates: the same, one or more; none where ``baseline`` is an experiment with two sides.
+        candidates: the same, one or more; none if ``baseline`` is an experiment with two sides.
         margins: by metric id, the relative change to accept instead of the catalogue's: ``{"tx_latency_s": 0.15}``;
-            ``["learnt:5%,15%"]`` learns those of gating metrics from re-runs, see `margins`. Where a series of releases
-            tells the noise of single runs, a margin that re-runs alone exceed is widened to what they change, at most
-            to 20 %; ``["widened:15%"]`` says at most to what, ``["catalogue"]`` that none is.
-        style: "own" for chainmark's own document, "published" for the one that is published for the system.
-        era: which of the styles that the system's published reports have had; None: that of today.
-        against: "history" for the level of the releases up to the baseline, wherever single runs are compared and
+            ``["learnt:5%,15%"]`` learns those of gating metrics from re-runs, see `margins`. If a series of releases
+            shows the noise of single runs, a margin that re-runs alone exceed is widened to their noise, up to
+            20 %; ``["widened:15%"]`` sets another limit, ``["catalogue"]`` disables the widening.
+        style: "own" for chainmark's own document, "published" for the system's published style.
+        era: which of the styles of the system's published reports; None: the current one.
+        against: "history" for the level of the releases up to the baseline, if single runs are compared and
             there are enough releases; "run" for the baseline's own run.
-        anchor: a release that the candidate is also held against; None: the one that is pinned.
-        question: "worse" judges the candidate; "cost" measures what a deliberate change costs, and judges nothing.
-        why: show what profiles say even where nothing became worse.
+        anchor: a release that the candidate is also compared with; None: the pinned one.
+        question: "worse" judges the candidate; "cost" measures the cost of a deliberate change, without a judgement.
+        why: show the results of profiles even if nothing became worse.
         store: where the runs are.
 
     Raises:
-        UsageError: nothing matches, the sides are of different systems, or a margin is of no metric that is judged.
+        UsageError: nothing matches, the sides are of different systems, or a margin is of a metric that is not judged.
 
     Example:
         >>> document = cm.compare("v0.38.17", "v1.0.1")
@@ -179,19 +179,19 @@ def compare(
         >>> document.frame.filter(document.frame["verdict"] == "fail")["id"].to_list()
         ['tx_latency_s.p50', 'tx_latency_s.p99']
     """
-    retained = store_at(store)
+    run_store = store_at(store)
     references = [baseline, *candidates]
     if style == "published":
-        return published(references, era, retained)
+        return published(references, era, run_store)
     if era is not None:
         raise UsageError("`--era` requires the published style", "add `--style published`, or omit `--era`")
     how = How(_kind(against), anchor, as_choice(margins), _asked(question), why)
     if any(isinstance(reference, str) and is_document(reference) for reference in references):
-        return compared(_with_reports(references, retained), retained, how)
-    retained = retained.held()
+        return compared(_with_reports(references, run_store), run_store, how)
+    run_store = run_store.held()
     if len(references) == 2 and all(isinstance(reference, str) for reference in references):
-        return _by_workload(str(references[0]), str(references[1]), retained, how)
-    return compared(select(references, retained), retained, how)
+        return _by_workload(str(references[0]), str(references[1]), run_store, how)
+    return compared(select(references, run_store), run_store, how)
 
 
 def _kind(against: str) -> BaselineKind:
@@ -207,9 +207,9 @@ def _asked(question: str) -> Question:
 
 
 def _by_workload(baseline: str, candidate: str, store: Store, how: How) -> Document:
-    """Two versions under all workloads and on all machines that both were run under.
+    """Two versions under all workloads and on all machines that both have runs for.
 
-    Runs that share no workload are compared as they are: the gates say what differs.
+    Runs without a common workload are compared all the same: the gates list the differences.
     """
     groups = [store.groups(item) for item in (baseline, candidate)]
     result = matched(*groups)
@@ -225,15 +225,15 @@ def _by_workload(baseline: str, candidate: str, store: Store, how: How) -> Docum
 
 
 def sealed_runs(runs: Sequence[RunData]) -> list[SealedRun]:
-    """Those of the runs that are a store's."""
+    """The runs that are from a store."""
     return [run for run in runs if isinstance(run, SealedRun)]
 
 
 def _with_reports(references: Sequence[Side], store: Store) -> list[list[SealedRun]]:
-    """The sides, where some are published reports: each of their versions is a side.
+    """The sides, if some are published reports: each of their versions is a side.
 
     Raises:
-        UsageError: there is one version alone, or a reference is nothing that can be compared.
+        UsageError: there is only one version, or a reference cannot be compared.
     """
     sides: list[list[SealedRun]] = []
     for reference in references:

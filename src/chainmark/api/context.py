@@ -1,4 +1,4 @@
-"""What all functions share: the store, who listens, how work is cancelled, profiles and settings."""
+"""Common parts of all functions: the store, listeners, cancellation, profiles and settings."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class Cancellation:
         self._wanted = threading.Event()
 
     def cancel(self) -> None:
-        """Ask for the end; the work ends at its next sign of progress."""
+        """Request the end; the work ends at its next progress message."""
         self._wanted.set()
 
     def check(self) -> None:
-        """Raise KeyboardInterrupt if the end was asked for."""
+        """Raise KeyboardInterrupt if the end was requested."""
         if self._wanted.is_set():
             raise KeyboardInterrupt
 
 
 class Relay:
-    """Passes on to a listener what it takes, and ends the work when that is asked for."""
+    """Forwards progress messages to a listener, which may support only some, and ends the work on request."""
 
     def __init__(self, progress: Progress | None, cancel: Cancellation | None) -> None:
         self._progress = progress
@@ -56,21 +56,21 @@ class Relay:
             method(*arguments)
 
     def stage(self, name: str) -> None:
-        """A new stage begins."""
+        """Start of a stage."""
         self._pass("stage", name)
 
     def step(self, name: str) -> None:
-        """One of many steps begins."""
+        """Start of one of many steps."""
         self._cancel.check()
         if self._progress is not None:
             begin_step(self._progress, name)
 
     def update(self, fraction: float, detail: str = "") -> None:
-        """The stage stands at ``fraction``."""
+        """Progress of the stage, from 0 to 1."""
         self._pass("update", fraction, detail)
 
     def begin(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> None:
-        """A run begins."""
+        """Start of a run."""
         self._pass("begin", step, number, total, left_s)
 
     def end(self, run: SealedRun) -> None:
@@ -78,15 +78,15 @@ class Relay:
         self._pass("end", run)
 
     def scenario(self, scenario: object, lacking: Sequence[str]) -> None:
-        """A scenario of a qualification begins, or cannot be run."""
+        """Start of a scenario of a qualification, or the reason why it cannot run."""
         self._pass("scenario", scenario, lacking)
 
     def again(self, step: PlannedRun, because: str) -> None:
-        """A run is made once more."""
+        """Repetition of a run."""
         self._pass("again", step, because)
 
     def say(self, text: str) -> None:
-        """Something that a reader must know now, rather than in a result."""
+        """A message that is needed now, not only in the result."""
         self._cancel.check()
         if (method := getattr(self._progress, "say", None)) is not None:
             method(text)
@@ -94,17 +94,17 @@ class Relay:
             warnings.warn(text, stacklevel=4)
 
     def tell(self, text: str) -> None:
-        """How far the work is; of no use to whoever does not follow it."""
+        """Progress text, only for interactive listeners."""
         if (method := getattr(self._progress, "say", None)) is not None:
             method(text)
 
     def live(self, source: LiveSource) -> AbstractContextManager[None]:
-        """Offer live figures to a listener that wants them."""
+        """Offer live figures to a listener that supports them."""
         return self._progress.live(source) if isinstance(self._progress, LiveListener) else nullcontext()
 
 
 def relay(progress: Progress | None, cancel: Cancellation | None) -> Relay:
-    """A listener for every kind of work; of a given one only those methods are called that it has."""
+    """A listener for every kind of work; only the methods that the given one has are called."""
     return Relay(progress, cancel)
 
 
@@ -134,7 +134,7 @@ class Accepted:
     Attributes:
         margins: those that were set, by metric id.
         learnt: bounds of margins that are learnt from re-runs; None: none is.
-        widest: what re-runs may widen a margin to, where a series of releases tells the noise; None: none is widened.
+        widest: limit for margins widened by re-runs, if a series of releases shows the noise; None: none is widened.
     """
 
     margins: Margins = field(default_factory=lambda: NO_MARGINS)
@@ -146,7 +146,7 @@ def as_margins(margins: Margins | Sequence[str] | None) -> Margins:
     """Margins by metric id: ``["rss_bytes=20%"]`` is ``{"rss_bytes": 0.2}``.
 
     Raises:
-        UsageError: a text is no metric with a percentage.
+        UsageError: a text is not a metric with a percentage.
     """
     if not margins:
         return NO_MARGINS
@@ -154,7 +154,7 @@ def as_margins(margins: Margins | Sequence[str] | None) -> Margins:
 
 
 def as_choice(margins: Margins | Sequence[str] | None) -> Accepted:
-    """What texts say of margins: ``["learnt:5%,15%", "rss_bytes=20%"]``, ``["widened:15%"]`` or ``["catalogue"]``.
+    """Parse margins: ``["learnt:5%,15%", "rss_bytes=20%"]``, ``["widened:15%"]`` or ``["catalogue"]``.
 
     Raises:
         UsageError: a text is none of these, or two of them contradict each other.
@@ -182,7 +182,7 @@ _PERCENT = r"\s*(\d+(?:\.\d+)?)\s*%?\s*"
 
 
 def _bounds(text: str) -> Bounds:
-    """The least and the most that a learnt margin may be."""
+    """The smallest and the largest learnt margin."""
     match = re.fullmatch(f"{_PERCENT},{_PERCENT}", text)
     low, high = (float(match[1]) / 100.0, float(match[2]) / 100.0) if match else (0.0, 0.0)
     if not 0.0 < low <= high:
@@ -194,7 +194,7 @@ def _bounds(text: str) -> Bounds:
 
 
 def _widest(text: str) -> float:
-    """What a margin may be widened to."""
+    """The limit of widened margins."""
     match = re.fullmatch(_PERCENT, text)
     if not match or not float(match[1]):
         raise UsageError(f"`{WIDENED}:{text}` lacks the widest margin", f"give it: `--margin {WIDENED}:15%`")
@@ -213,10 +213,10 @@ def _text(value: object) -> str:
 
 
 def resolve_profile(reference: str | Path, settings: Settings | None = None) -> tuple[System, BaseModel]:
-    """A profile with its settings applied, checked by its system.
+    """A profile with its settings applied, validated by its system.
 
     Raises:
-        UsageError: there is no such profile, or a key or value is impossible.
+        UsageError: there is no such profile, or a key or value is not valid.
     """
     content = read_profile(str(reference), as_settings(settings))
     system = load_system(str(content["system"]))
@@ -224,7 +224,7 @@ def resolve_profile(reference: str | Path, settings: Settings | None = None) -> 
 
 
 def resolve_launchable(reference: str | Path, settings: Settings | None = None) -> tuple[LaunchableSystem, BaseModel]:
-    """The same where nodes are to be run.
+    """The same for a profile whose nodes chainmark runs.
 
     Raises:
         UsageError: chainmark cannot run nodes of the profile's system.
@@ -234,27 +234,27 @@ def resolve_launchable(reference: str | Path, settings: Settings | None = None) 
 
 
 def profiles_of(system: LaunchableSystem, text: str) -> tuple[str, ...]:
-    """The kinds of profiles that a text names, if a system can take them.
+    """The kinds of profiles in a text, if the system supports them.
 
     Raises:
-        UsageError: a kind is not known, or the system can take none.
+        UsageError: a kind is unknown, or the system supports none.
     """
-    known = system.profile_kinds if isinstance(system, ProfiledSystem) else ()
-    if not known and text != NO_PROFILES:
+    supported = system.profile_kinds if isinstance(system, ProfiledSystem) else ()
+    if not supported and text != NO_PROFILES:
         raise UsageError(f"chainmark cannot profile {system.title} nodes", "omit `--profile`")
-    return profile_kinds(text, known)
+    return profile_kinds(text, supported)
 
 
 def installed(
     system: LaunchableSystem, versions: Sequence[str], listener: Progress, profile: BaseModel | None = None
 ) -> dict[str, str]:
-    """Make sure that all versions can be run; what each is called from now on, whatever becomes of a branch or a file.
+    """Install all versions; returns their names, which stay the same when a branch or a file changes.
 
     Args:
-        profile: that is run; it may say of which program they are versions.
+        profile: the profile to run, which may define the program of the versions.
 
     Raises:
-        UsageError: there is no such version, or it does not build.
+        UsageError: there is no such version, or it does not compile.
         EnvironmentFailure: it could not be built.
     """
     names = {}

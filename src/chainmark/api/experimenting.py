@@ -52,7 +52,7 @@ from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import launchable
 
 MOST_RUNS = 8
-# An experiment that is so unlikely to be decided ends, once it has shown its noise.
+# An experiment with a smaller probability of a decision ends, once it has shown its noise.
 HOPELESS, LEAST_BEFORE_GIVING_UP = 0.05, 4
 
 
@@ -82,16 +82,16 @@ def experiment(
     Args:
         profile: a shipped profile's name, or the path of a TOML file; None to resume.
         baseline, candidate: the two versions.
-        repeat: a fixed number of runs per side; None: at least two, and no more than it takes.
-        most_runs: runs per side at most, where the number is not fixed.
-        resume: an experiment to go on with, instead of beginning one.
-        more: runs per side to add to those planned, when resumed.
+        repeat: a fixed number of runs per side; None: at least two, until the decision.
+        most_runs: limit of runs per side if the number is not fixed.
+        resume: an experiment to continue, instead of starting one.
+        more: runs per side to add to the planned ones when resuming.
         settings: changes of the profile for both sides.
-        baseline_settings, candidate_settings: for one side alone.
-        margins: by metric id, the relative change to accept instead of the catalogue's; fixed when it begins.
+        baseline_settings, candidate_settings: for one side only.
+        margins: by metric id, the relative change to accept instead of the catalogue's; fixed at the start.
         profiles: kinds of profiles to take of the nodes in one further run per side, which is not judged; None: "cpu",
-            where the system's nodes can give one; "none": no further run.
-        why: show what the profiles say even where nothing became worse.
+            if the system's nodes support it; "none": no further run.
+        why: show the results of profiles even if nothing became worse.
         seed, keep_homes, store, progress, cancel: as in `run`.
 
     Raises:
@@ -106,11 +106,11 @@ def experiment(
         >>> document.kind, "tx_latency_s.p50" in document.frame["id"]
         ('comparison', True)
     """
-    listener, retained = relay(progress, cancel), store_at(store)
+    listener, run_store = relay(progress, cancel), store_at(store)
     if resume is not None:
         if margins:
             raise UsageError(f"`{resume}` already has margins", "omit `--margin` when you resume")
-        made = _resumed(resume, more, retained, listener)
+        planned = _resumed(resume, more, run_store, listener)
     else:
         if profile is None or baseline is None or candidate is None:
             raise UsageError(
@@ -124,9 +124,9 @@ def experiment(
         system, arms = _arms(profile, sides, listener)
         length = ExperimentLength(most=repeat or max(most_runs, FIRST_LOOK), stops_early=repeat is None)
         _warn_of_equal_builds(system, arms, listener)
-        _warn_of_single_runs(system, arms[0], length, retained, listener)
-        accepted = _accepted(margins, system, arms[0], retained, listener)
-        made = Experimenter(retained, system).begin(
+        _warn_of_single_runs(system, arms[0], length, run_store, listener)
+        accepted = _accepted(margins, system, arms[0], run_store, listener)
+        planned = Experimenter(run_store, system).begin(
             arms,
             length,
             seed,
@@ -135,11 +135,11 @@ def experiment(
             keep_homes=keep_homes,
             profiles=_profiles(system, profiles),
         )
-    return _until_decided(made, retained, listener, why=why)
+    return _until_decided(planned, run_store, listener, why=why)
 
 
 def kinds_by_default(system: LaunchableSystem) -> tuple[str, ...]:
-    """What is taken where nothing is said: profiles of the processor, which cost least, if the system has them."""
+    """The default: CPU profiles, which cost least, if the system supports them."""
     return (CPU,) if isinstance(system, ProfiledSystem) and CPU in system.profile_kinds else ()
 
 
@@ -161,14 +161,14 @@ def aa(
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> Document:
-    """Run one version again and again: how much its figures differ, and how often the verdict raises a false alarm.
+    """Run one version repeatedly: how much its figures differ, and how often the verdict raises a false alarm.
 
     The runs stay in the store, where later verdicts use their noise.
 
     Args:
         profile: a shipped profile's name, or the path of a TOML file.
         version: what to run.
-        repeat: how many valid runs, at least four; those in which the measurement fails are made again.
+        repeat: number of valid runs, at least four; those in which the measurement fails are repeated.
         settings, seed, keep_homes, store, progress, cancel: as in `run`.
 
     Raises:
@@ -182,23 +182,23 @@ def aa(
         >>> document.kind
         'aa'
     """
-    retained = store_at(store)
+    run_store = store_at(store)
     system, resolved = resolve_launchable(profile, settings)
     listener = relay(progress, cancel)
     arm = Arm(LONE_SIDE, installed(system, [version], listener, resolved)[version], resolved)
-    made = Lab(retained, system).repeat(
+    lab_runs = Lab(run_store, system).repeat(
         arm, max(repeat, LEAST_RUNS), seed, listener, keep_homes=keep_homes, tries=MOST_TRIES
     )
-    return noted(document_of(aa_report(made, retained.alike(made), tool_version())), made, retained)
+    return noted(document_of(aa_report(lab_runs, run_store.alike(lab_runs), tool_version())), lab_runs, run_store)
 
 
 def _accepted(
     margins: Margins | Sequence[str] | None, system: LaunchableSystem, arm: Arm, store: Store, listener: Relay
 ) -> Margins:
-    """The margins of an experiment, fixed before its first run; those that are learnt are told.
+    """The margins of an experiment, fixed before its first run; reports the learnt ones to the listener.
 
     Raises:
-        UsageError: one cannot be judged by, or none can be learnt.
+        UsageError: one cannot be used for a judgement, or none can be learnt.
     """
     accepted = as_choice(margins)
     given, bounds = accepted.margins, accepted.learnt
@@ -212,10 +212,10 @@ def _accepted(
 
 
 def aa_of_history(reference: str, *, store: Store | Path | str | None = None) -> Document:
-    """How often the lab calls something moved in re-runs of one build, by the history of a run; nothing is run.
+    """How often the lab reports a change in re-runs of one build, from the history of a run; nothing is run.
 
     Args:
-        reference: a run, a version or an experiment that says which workload and machine are meant.
+        reference: a run, a version or an experiment with the workload and machine in question.
         store: where the runs are.
 
     Raises:
@@ -225,25 +225,25 @@ def aa_of_history(reference: str, *, store: Store | Path | str | None = None) ->
         >>> cm.aa_of_history("v1.0.1").kind
         'aa'
     """
-    retained = store_at(store)
-    run = retained.select(reference)[-1]
-    past = Past(read_notes(retained.root).epochs, BaselineKind.HISTORY)
-    history = retained.alike([run])
-    return noted(document_of(history_check(run, history, past, tool_version())), retained.series([run]), retained)
+    run_store = store_at(store)
+    run = run_store.select(reference)[-1]
+    past = Past(read_notes(run_store.root).epochs, BaselineKind.HISTORY)
+    history = run_store.alike([run])
+    return noted(document_of(history_check(run, history, past, tool_version())), run_store.series([run]), run_store)
 
 
 def _arms(
     profile: str | Path, sides: Mapping[str, tuple[str, Sequence[str]]], listener: Relay
 ) -> tuple[LaunchableSystem, list[Arm]]:
-    """Both sides with their profiles, their versions installed."""
+    """Both sides with their profiles and installed versions."""
     resolved = {side: resolve_launchable(profile, settings) for side, (_, settings) in sides.items()}
     profiles = [profile for _, profile in resolved.values()]
     system, _ = next(iter(resolved.values()))
     _warn_of_different_workloads(system.workload(profiles[0]), system.workload(profiles[1]), listener)
     arms = []
     for side, (version, _) in sides.items():
-        own = resolved[side][1]
-        arms.append(Arm(side, installed(system, [version], listener, own)[version], own))
+        side_settings = resolved[side][1]
+        arms.append(Arm(side, installed(system, [version], listener, side_settings)[version], side_settings))
     return system, arms
 
 
@@ -256,7 +256,7 @@ def _resumed(reference: str, more: int, store: Store, listener: Relay) -> OpenEx
 
 
 def _until_decided(made: OpenExperiment, store: Store, listener: Relay, *, why: bool = False) -> Document:
-    """Go on round by round; what was interrupted can be resumed."""
+    """Continue round by round; an interrupted experiment can be resumed."""
     with machine_to_itself(listener), made.folder.locked():
         made.folder.write(made.record)
         try:
@@ -273,7 +273,7 @@ def _until_decided(made: OpenExperiment, store: Store, listener: Relay, *, why: 
 
 
 def _take_profiles(made: OpenExperiment, listener: Relay) -> None:
-    """The further runs; what keeps them from being made does not keep the verdict."""
+    """The further runs with profiles; a failure does not prevent the verdict."""
     try:
         made.take_profiles()
     except EnvironmentFailure as error:
@@ -281,24 +281,24 @@ def _take_profiles(made: OpenExperiment, listener: Relay) -> None:
 
 
 def _check_evidence(made: OpenExperiment) -> None:
-    """Refuse to compare where the machine left one side without any run.
+    """Raise an error if one side has no run because of the machine.
 
     Raises:
-        InvalidRunError: the measurement failed again and again before the other side's turn.
+        InvalidRunError: the measurement failed repeatedly before the other side's turn.
     """
     if all(made.sides()):
         return
     last = made.runs[-1].manifest
-    why = enumerated([f"{gate.label}: {gate.measured}" for gate in last.failed_gates])
+    reasons = enumerated([f"{gate.label}: {gate.measured}" for gate in last.failed_gates])
     count = units.plural(len(made.runs), "run")
     raise InvalidRunError(
-        f"the measurement failed in each of {count} of {last.subject.version}; in the last, {why}",
+        f"the measurement failed in each of {count} of {last.subject.version}; in the last, {reasons}",
         f"stop other work on this machine, then continue with `--resume {made.id}`",
     )
 
 
 def _is_over(made: OpenExperiment, store: Store, listener: Relay) -> bool:
-    """Whether the verdict has been decided, or will hardly be."""
+    """Whether the verdict is decided, or unlikely to be decided."""
     is_added = made.rounds >= made.record.length.most
     if made.rounds < FIRST_LOOK or not made.record.length.stops_early or (is_added and made.rounds < made.most):
         return False
@@ -308,12 +308,12 @@ def _is_over(made: OpenExperiment, store: Store, listener: Relay) -> bool:
 
 
 def is_over(decided: Decided, most: int, listener: Relay) -> bool:
-    """Say how far the decision is; whether it has fallen, or more runs will not bring it.
+    """Report the state of the decision; whether it is reached, or more runs will not help.
 
     Args:
         decided: of the runs so far.
-        most: runs per side that are planned at most.
-        listener: who is told.
+        most: largest planned number of runs per side.
+        listener: receives progress messages.
     """
     if decided.finding.verdict in {Verdict.PASS, Verdict.FAIL}:
         return True
@@ -324,12 +324,14 @@ def is_over(decided: Decided, most: int, listener: Relay) -> bool:
         listener.tell("the two sides cannot be compared, and more runs would not change that")
         return True
     chances = decided.chances()
-    by_the_end = chances.get(most, 0.0)
-    so_far = f"after {units.plural(rounds, 'run')} per side not decided: {enumerated(decided.undecided)}"
+    final_chance = chances.get(most, 0.0)
+    progress_text = f"after {units.plural(rounds, 'run')} per side not decided: {enumerated(decided.undecided)}"
     listener.tell(
-        f"{so_far}; {units.plain_percent(by_the_end)} likely to be with {most} runs per side" if chances else so_far
+        f"{progress_text}; {units.plain_percent(final_chance)} likely to be with {most} runs per side"
+        if chances
+        else progress_text
     )
-    if not chances or rounds < LEAST_BEFORE_GIVING_UP or by_the_end >= HOPELESS:
+    if not chances or rounds < LEAST_BEFORE_GIVING_UP or final_chance >= HOPELESS:
         return False
     listener.tell("stopped: the remaining planned runs are unlikely to decide it")
     return True
@@ -338,7 +340,7 @@ def is_over(decided: Decided, most: int, listener: Relay) -> bool:
 def _warn_of_single_runs(
     system: LaunchableSystem, arm: Arm, length: ExperimentLength, store: Store, listener: Relay
 ) -> None:
-    """Say before the runs which metrics they cannot decide: those whose margin lies inside the assumed noise."""
+    """Warn before the runs about metrics that they cannot decide: those with a margin inside the assumed noise."""
     if length.most > 1 or store.shows_noise(system.name, system.workload(arm.profile), host_facts().cpu_model):
         return
     gating = [metric for metric in system.catalogue().metrics if metric.gating]
@@ -352,11 +354,11 @@ def _warn_of_single_runs(
 
 
 def _warn_of_equal_builds(system: LaunchableSystem, arms: Sequence[Arm], listener: Relay) -> None:
-    """Say before the runs that two names are of one build: whoever forgot to commit or to build wants to know now."""
+    """Warn before the runs that two names are of one build: a commit or a build may have been forgotten."""
     binaries = {subject.version: subject.binary_sha256 for subject, _ in system.installed()}
     left, right = (binaries.get(arm.version) for arm in arms)
-    is_meant = arms[0].version == arms[1].version or arms[0].profile != arms[1].profile
-    if left is not None and left == right and not is_meant:
+    is_intended = arms[0].version == arms[1].version or arms[0].profile != arms[1].profile
+    if left is not None and left == right and not is_intended:
         names = enumerated([arm.version for arm in arms])
         listener.say(f"warning: {names} are the same build: the comparison will be an A/A")
 
@@ -364,7 +366,7 @@ def _warn_of_equal_builds(system: LaunchableSystem, arms: Sequence[Arm], listene
 def _warn_of_different_workloads(
     baseline: Mapping[str, object], candidate: Mapping[str, object], listener: Relay
 ) -> None:
-    """Say before the runs what the comparison will say after them."""
+    """Report before the runs the caveats that the comparison will have after them."""
     for key in sorted(baseline.keys() | candidate.keys()):
         left, right = baseline.get(key), candidate.get(key)
         if left != right:

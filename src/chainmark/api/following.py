@@ -1,4 +1,4 @@
-"""Following one thing of a run, such as a block or a transaction, and what one host's log tells its operator."""
+"""Timelines of single objects of a run, such as a block or a transaction, and one host's log for its operator."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ def block(
     slowest: int = 10,
     store: Store | Path | str | None = None,
 ) -> Document:
-    """Show the life of one block: when every host did what with it, and which log lines say so.
+    """Show the timeline of one block: when each host processed it, with the log lines.
 
     Args:
         run: the run, by its id, a beginning of it, or a version with one run.
-        key: the block's hash, the beginning of it, or its height; None: the slowest blocks of the run are listed.
-        trail: what to follow instead, as the run's catalogue calls it.
-        hosts: show only these; none means all.
+        key: the block's hash, the beginning of it, or its height; None: list the slowest blocks of the run.
+        trail: another kind of object, by its name in the run's catalogue.
+        hosts: show only these; none: all.
         lines: the folder that the run's logs were imported from, to print the lines themselves.
-        slowest: how many are listed.
+        slowest: number of blocks in the list.
         store: where the run is.
 
     Raises:
-        UsageError: there is no such block, host or file, or nothing of the run can be followed.
+        UsageError: there is no such block, host or file, or the run has no data for timelines.
 
     Example:
         >>> document = cm.block("v1", 3)
         >>> document.sentence.partition(";")[0]
         'block 3 was adopted on 6 of 6 hosts'
     """
-    retained = store_at(store)
-    sealed = open_run(run, retained).sealed
+    run_store = store_at(store)
+    sealed = open_run(run, run_store).sealed
     folder = None if lines is None else Path(lines)
     order = FollowRequest(None if key is None else str(key), trail, tuple(hosts), folder, slowest)
     document = followable(load_system(sealed.manifest.subject.system)).follow(sealed, order)
-    return noted(document, [sealed], retained)
+    return noted(document, [sealed], run_store)
 
 
 def transaction(
@@ -58,17 +58,17 @@ def transaction(
     slowest: int = 10,
     store: Store | Path | str | None = None,
 ) -> Document:
-    """Show the life of one transaction: when it was due, sent, answered and in a block, against the run's median.
+    """Show the timeline of one transaction: when it was due, sent, answered and in a block, next to the run's median.
 
     Args:
         run: the run, by its id, a beginning of it, or a version with one run.
         key: the transaction's connection and sequence number, as "0-1234", or the beginning of its hash; None: the
             slowest transactions of the run are listed, with those that were not committed.
-        slowest: how many are listed.
+        slowest: number of transactions in the list.
         store: where the run is.
 
     Raises:
-        UsageError: there is no such transaction, or the run does not have each of them.
+        UsageError: there is no such transaction, or the run does not record every transaction.
 
     Example:
         >>> (sample, *_) = cm.import_samples(folder / "transactions")
@@ -86,18 +86,18 @@ def request(
     slowest: int = 10,
     store: Store | Path | str | None = None,
 ) -> Document:
-    """Show the life of one request of a load test: when it was due, sent, answered with a first byte, and finished.
+    """Show the timeline of one request of a load test: when it was due, sent, its first byte received, and finished.
 
     The slowest requests of every step are stored.
 
     Args:
         run: the run, by its id, a beginning of it, or a version with one run.
         key: the step's number and the request's rank in it, as "3-1"; None: the slowest requests of the run are listed.
-        slowest: how many are listed.
+        slowest: number of requests in the list.
         store: where the run is.
 
     Raises:
-        UsageError: there is no such request, or the run does not have the slowest ones.
+        UsageError: there is no such request, or the run does not record the slowest ones.
 
     Example:
         >>> run = cm.load(profile, url).runs[0]
@@ -115,13 +115,13 @@ def host(
     samples: Path | str | None = None,
     store: Store | Path | str | None = None,
 ) -> Document:
-    """What the log of one host shows its operator: how late blocks came, from whom, what the host used.
+    """Show one host's log for its operator: how late blocks arrived, from which peers, and the node's resource use.
 
     Args:
         run: of one host's log, by its id, a beginning of it, or a version with one run.
-        against: the samples that blockperf or openblockperf wrote of the same host, to be set beside; the verdict is
+        against: the samples that blockperf or openblockperf wrote of the same host, for comparison; the verdict is
             then whether they agree.
-        samples: where to write the samples: `.csv` by blockperf's names, `.jsonl` by openblockperf's.
+        samples: output file of the samples: `.csv` by blockperf's names, `.jsonl` by openblockperf's.
         store: where the run is.
 
     Raises:
@@ -133,8 +133,8 @@ def host(
         >>> cm.host(run).kind
         'host'
     """
-    retained = store_at(store)
-    sealed = open_run(run, retained).sealed
+    run_store = store_at(store)
+    sealed = open_run(run, run_store).sealed
     files = [None if path is None else Path(path) for path in (against, samples)]
     document = of_hosts(load_system(sealed.manifest.subject.system)).host(sealed, *files)
-    return noted(document, [sealed], retained)
+    return noted(document, [sealed], run_store)

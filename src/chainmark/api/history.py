@@ -1,4 +1,4 @@
-"""The history of workloads, and what is noted beside it: changes of the set-up, which are no noise, and anchors."""
+"""The history of workloads, and the notes on it: changes of the set-up, which are not noise, and anchors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def history(reference: str, *, store: Store | Path | str | None = None) -> list[
     """Every figure over the releases of a workload, and where its level changed.
 
     Args:
-        reference: a run or a version: its workload and machine are meant. The series may go on after it.
+        reference: a run or a version of the workload and machine. The series may continue after it.
         store: where the runs are.
 
     Returns:
@@ -39,13 +39,13 @@ def history(reference: str, *, store: Store | Path | str | None = None) -> list[
         >>> cm.history("9.9.0")[0].sentence.split("; ")[1]
         'the level of 10 of 11 figures changed over 9 releases'
     """
-    retained = store_at(store).held()
-    noted = read_notes(retained.root)
-    return [document_of(_with_notes(group, retained.series(group), noted)) for group in retained.groups(reference)]
+    run_store = store_at(store).held()
+    noted = read_notes(run_store.root)
+    return [document_of(_with_notes(group, run_store.series(group), noted)) for group in run_store.groups(reference)]
 
 
 def _with_notes(group: Sequence[SealedRun], series: Sequence[SealedRun], noted: Notes) -> HistoryReport:
-    """The history of a workload, and what was noted of the runs of each release."""
+    """The history of a workload, and the notes on the runs of each release."""
     report = history_report(group[-1], series, noted.epochs, tool_version())
     of_run = {run.run_id: noted_of(run.manifest) for run in series}
     releases = [
@@ -69,20 +69,20 @@ def note(
     metrics: Sequence[str] = (),
     store: Store | Path | str | None = None,
 ) -> Epoch:
-    """Note that runs were made with another set-up from some day on.
+    """Record that runs from some day on were made with another set-up.
 
-    What differs across that day is not taken for noise, and a comparison across it does not judge the metrics that it
-    changed.
+    Differences across that day do not count as noise, and a comparison across it does not judge the affected
+    metrics.
 
     Args:
-        system: whose runs.
+        system: the system of the runs.
         since: "2025-08-01", or a time with its zone.
-        text: what was changed: "new hosts".
-        metrics: ids of those that it changed; none: any, and then a comparison across it is judged all the same.
+        text: the change: "new hosts".
+        metrics: ids of the affected metrics; none: any, and then a comparison across it judges them all the same.
         store: where the runs are.
 
     Raises:
-        UsageError: the time or a metric is unknown, or this was noted before.
+        UsageError: the time or a metric is unknown, or the change is already recorded.
 
     Example:
         >>> cm.note("cardano", "2025-08-01", "new hosts", metrics=["rss_mib"]).since
@@ -111,15 +111,15 @@ def annotate(
     until: str | None = None,
     store: Store | Path | str | None = None,
 ) -> Annotation:
-    """Note what was known of a run, of a version's runs, or of all runs of some days; no run is touched.
+    """Attach a note to a run, to a version's runs, or to all runs of some days, without changing the runs.
 
-    It is shown wherever those runs are: in lists, in their own documents, and first in every comparison.
+    It is shown with these runs: in lists, in their own documents, and first in every comparison.
 
     Args:
-        reference: a run, a version, or the time from which on: "2025-08-01".
-        text: what was known: "node-3's clock was 40 ms late".
-        system: whose runs; needed for a time.
-        until: the time up to which; a day counts whole.
+        reference: a run, a version, or the first time: "2025-08-01".
+        text: the note: "node-3's clock was 40 ms late".
+        system: the system of the runs; required for a time.
+        until: the last time; a day counts in full.
         store: where the runs are.
 
     Raises:
@@ -129,7 +129,7 @@ def annotate(
         >>> cm.annotate("v1.0.1", "the generator shared a host").version
         'v1.0.1'
     """
-    retained = store_at(store)
+    run_store = store_at(store)
     if until is not None:
         if system is None:
             raise UsageError("a range of days applies to the runs of one system", "give the system")
@@ -137,24 +137,24 @@ def annotate(
             system=load_system(system).name, text=text, since=_moment(reference), until=_moment(until, is_end=True)
         )
     else:
-        run = retained.select(reference)[-1].manifest
+        run = run_store.select(reference)[-1].manifest
         version = reference.removeprefix("version:")
         is_version = version in {run.subject.version, *run.subject.aliases}
         reach = {"version": version} if is_version else {"run": run.run_id}
         annotation = Annotation(system=run.subject.system, text=text, **reach)
-    notes = read_notes(retained.root)
-    write_notes(retained.root, notes.model_copy(update={"annotations": [*notes.annotations, annotation]}))
+    notes = read_notes(run_store.root)
+    write_notes(run_store.root, notes.model_copy(update={"annotations": [*notes.annotations, annotation]}))
     return annotation
 
 
 def _moment(text: str, *, is_end: bool = False) -> str:
-    """A time or a day in UTC; the end of the day where it ends a span."""
+    """A time or a day in UTC; the end of the day if it ends a period."""
     moment = text if "T" in text else f"{text}T{'23:59:59' if is_end else '00:00:00'}Z"
     return utc_text(nanoseconds_of_time(moment))
 
 
 def pin(system: str, version: str | None, *, store: Store | Path | str | None = None) -> None:
-    """Pin the version that all later ones are also compared with, so that a slow drift is seen; None removes it.
+    """Pin the version that all later ones are also compared with, to detect a slow drift; None removes it.
 
     Raises:
         UsageError: there is no run of it.
@@ -164,21 +164,21 @@ def pin(system: str, version: str | None, *, store: Store | Path | str | None = 
         >>> cm.notes().anchors
         {'cometbft': 'v1.0.1'}
     """
-    retained = store_at(store)
-    notes = read_notes(retained.root)
+    run_store = store_at(store)
+    notes = read_notes(run_store.root)
     anchors = {name: anchor for name, anchor in notes.anchors.items() if name != system}
     if version is not None:
-        retained.select(version)
+        run_store.select(version)
         anchors[load_system(system).name] = version
-    write_notes(retained.root, notes.model_copy(update={"anchors": anchors}))
+    write_notes(run_store.root, notes.model_copy(update={"anchors": anchors}))
 
 
 def unnote(system: str, since: str, *, store: Store | Path | str | None = None) -> None:
-    """Take away the notes of a change, or those of a run, of a version or of a span.
+    """Remove the notes of a change, or those of a run, of a version or of a period.
 
     Args:
-        system: whose.
-        since: the beginning of the time, of the run's id or of the version that was noted.
+        system: the system.
+        since: the start of the noted time, of the run's id or of the version.
         store: where the runs are.
 
     Raises:
@@ -190,19 +190,19 @@ def unnote(system: str, since: str, *, store: Store | Path | str | None = None) 
     """
     root = store_at(store).root
     notes = read_notes(root)
-    left = [epoch for epoch in notes.epochs if not (epoch.system == system and epoch.since.startswith(since))]
+    remaining = [epoch for epoch in notes.epochs if not (epoch.system == system and epoch.since.startswith(since))]
     others = [
         annotation
         for annotation in notes.annotations
         if not (annotation.system == system and annotation.reach.startswith(since))
     ]
-    if len(left) == len(notes.epochs) and len(others) == len(notes.annotations):
+    if len(remaining) == len(notes.epochs) and len(others) == len(notes.annotations):
         raise UsageError(f"there is no note of a change of `{system}` at {since}", "`chainmark history list` shows all")
-    write_notes(root, notes.model_copy(update={"epochs": left, "annotations": others}))
+    write_notes(root, notes.model_copy(update={"epochs": remaining, "annotations": others}))
 
 
 def notes(store: Store | Path | str | None = None) -> Notes:
-    """All that is noted.
+    """All notes.
 
     Example:
         >>> cm.notes().epochs

@@ -1,4 +1,4 @@
-"""Margins that are learnt from a store's runs, shown with what they would decide before anything is run."""
+"""Margins that are learnt from a store's runs, with the decisions that they allow, before anything is run."""
 
 from __future__ import annotations
 
@@ -31,25 +31,24 @@ def margins(
     *,
     store: Store | Path | str | None = None,
 ) -> Document:
-    """What the margins in force and learnt ones would decide for the next release, by the noise that is known now.
+    """The decisions that the margins in force and learnt ones allow for the next release, by the currently known noise.
 
     Args:
-        reference: a run, a version or an experiment: what is to be compared next is run under its workload, on its
-            machine.
-        accepted: as for `compare`: margins that are set, and ``"learnt:5%,15%"`` for the bounds of those learnt.
+        reference: a run, a version or an experiment with the workload and machine of the next comparison.
+        accepted: as for `compare`: margins that are set, and ``"learnt:5%,15%"`` for the bounds of the learnt ones.
         store: where the runs are.
 
     Raises:
-        UsageError: nothing matches, or a margin is of no metric that is judged.
+        UsageError: nothing matches, or a margin is of a metric that is not judged.
 
     Example:
         >>> cm.margins("v1.0.1").kind
         'margins'
     """
-    retained = store_at(store)
+    run_store = store_at(store)
     chosen = as_choice(accepted)
-    run = retained.select(reference)[-1]
-    bench, limits = _bench(run, retained), chosen.learnt or Bounds()
+    run = run_store.select(reference)[-1]
+    bench, limits = _bench(run, run_store), chosen.learnt or Bounds()
     catalogue = run.catalogue.with_margins(chosen.margins)
     if bench.releases is not None and chosen.widest is not None:
         catalogue = catalogue.with_widened(widened_margins(catalogue, bench, chosen.widest, chosen.margins))
@@ -71,10 +70,10 @@ def margins(
 
 
 def learnt_before(system: str, workload: object, cpu_model: str, bounds: Bounds, store: Store) -> Margins:
-    """Margins for runs that are still to be made, from those made under the same workload on the same machine.
+    """Margins for future runs, from runs under the same workload on the same machine.
 
     Raises:
-        UsageError: there are none whose noise is known.
+        UsageError: there are no runs with known noise.
     """
     like = next((run for run in reversed(store.sealed()) if _is_like(run, system, workload, cpu_model)), None)
     result = {} if like is None else learnt_margins(like.catalogue, _bench(like, store), bounds)
@@ -92,7 +91,7 @@ def _is_like(run: SealedRun, system: str, workload: object, cpu_model: str) -> b
 
 
 def _bench(run: SealedRun, store: Store) -> Bench:
-    """What is known of the noise of a run to come that is made like one."""
+    """The known noise of a future run under the conditions of the given one."""
     history = store.alike([run])
     past = Past(read_notes(store.root).epochs)
     releases = Releases([LoadedRun(run)], history, past.epochs, leave_out=False)

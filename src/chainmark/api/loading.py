@@ -1,4 +1,4 @@
-"""Load tests of servers, and the requests that they ask."""
+"""Load tests of servers, and their requests."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import served
 
-# How long a server that may choose its version of HTTP is waited for, outside of a load test.
+# Timeout for a server that may choose its version of HTTP, outside of a load test.
 _CHOICE_TIMEOUT_S = 10.0
 # Other tools write a socket's path percent-encoded, as the host of a URL.
 _UNIX_URL = "http+unix://"
 
 
 class LoadResult:
-    """What a load test made: a document for each repetition, comparisons with other servers or runs, and the runs.
+    """The results of a load test: a document per repetition, comparisons with other servers or runs, and the runs.
 
     Attributes:
         documents: of the tests.
-        comparisons: of every further server with the first, or with a former run.
+        comparisons: of every further server with the first, or with an earlier run.
         runs: of all servers and repetitions.
-        is_interrupted: whether something was not measured to its end.
+        is_interrupted: whether a measurement is incomplete.
         gone: which server went away and when, as a sentence; "" if none did.
     """
 
@@ -63,14 +63,14 @@ class LoadResult:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of all documents'."""
+        """The worst verdict of all documents."""
         return worst(document.verdict for document in [*self.documents, *self.comparisons])
 
     def requirements(self) -> dict[str, dict[str, float]]:
         """Capacities that an unchanged server reaches with 95 % probability, by endpoint and kind.
 
         Raises:
-            UsageError: these tests are no measure for others, for they did not pass.
+            UsageError: these tests cannot serve as a reference, because they did not pass.
 
         Example:
             >>> result = cm.load(profile, url)
@@ -121,26 +121,26 @@ def load(
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> LoadResult:
-    """Find how much load each endpoint of an API sustains before its answers are too slow or wrong.
+    """Find how much load each endpoint of an API sustains before its responses are too slow or wrong.
 
     Args:
         profile: a shipped profile's name, or the path of a TOML file.
         targets: a server's URL, several (``NAME=URL``), or URLs by their names: tested side by side.
-        version: what is measured, where the server does not say.
+        version: the measured version, if the server does not report it.
         endpoints: only these, by id or path.
-        corpus: requests pinned before.
-        like: a run whose requests and levels are asked again; ``against`` the same, compared with it at the end.
-        require: a file of capacities that must be reached, beside those of the profile.
-        repeat: how many times the whole test is made.
+        corpus: a file of fixed requests.
+        like: a run whose requests and levels are repeated; ``against``: the same, compared with it at the end.
+        require: a file of required capacities, in addition to those of the profile.
+        repeat: number of repetitions of the whole test.
         ca_file, insecure: whose certificate is trusted.
-        access: headers, a user, a client's certificate: what lets the requests in.
-        sources: what is watched of the server meanwhile: processes, metrics, a database.
+        access: headers, a user, a client's certificate: the credentials of the requests.
+        sources: data sources about the server meanwhile: processes, metrics, a database.
         on: the scheduler of a Dask cluster whose workers generate the load: ``steps.generators`` of them, or one on
-            every machine. `CHAINMARK_CLUSTER` if left out; without that, this machine.
+            every machine. `CHAINMARK_CLUSTER` if omitted; without that, this machine.
         settings, seed, store, progress, cancel: as in `run`.
 
     Raises:
-        UsageError: a server is none of the profile's system, or two have one name.
+        UsageError: a server is not of the profile's system, or two have one name.
         EnvironmentFailure: a server cannot be reached.
 
     Example:
@@ -148,11 +148,11 @@ def load(
         >>> result.documents[0].kind, result.documents[0].cases[0].label
         ('load', '/work (clients)')
     """
-    retained = store_at(store)
+    run_store = store_at(store)
     system, resolved = resolve_profile(profile, settings)
     if require is not None:
         resolved = _requiring(served(system), resolved, require)
-    tester = Tester(retained, served(system), sources=sources)
+    tester = Tester(run_store, served(system), sources=sources)
     tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
     chosen = targets_of(targets, tls, access)
     if sources.is_given and len(chosen) > 1:
@@ -161,7 +161,7 @@ def load(
             "processes, metrics and databases can be monitored for one server only, but several are tested", hint
         )
     reference = like if against is None else against
-    former = runs_of(reference, retained) if reference is not None else []
+    former = runs_of(reference, run_store) if reference is not None else []
     if former:
         resolved = at_levels_of(tester.system, resolved, former[0])
     listener = relay(progress, cancel)
@@ -185,14 +185,14 @@ def load(
             generators_at(on, listener) as generators,
         ):
             tester = replace(tester, generators=generators)
-            made = _repeated(tester, resolved, orders, repeat=repeat, seed=seed, progress=listener)
-    if any(test.interrupted for test in made):
-        return LoadResult(made, [])
-    return LoadResult(made, _comparisons(made, former if against is not None else [], retained))
+            load_tests = _repeated(tester, resolved, orders, repeat=repeat, seed=seed, progress=listener)
+    if any(test.interrupted for test in load_tests):
+        return LoadResult(load_tests, [])
+    return LoadResult(load_tests, _comparisons(load_tests, former if against is not None else [], run_store))
 
 
 def parse_target(text: str, index: int, tls: Tls, access: Access = NOBODY) -> Target:
-    """`NAME=URL`, or a URL, which is then called by its place. A URL's name and password go to the headers.
+    """`NAME=URL`, or a URL, which is then named by its index. User and password of a URL go to the headers.
 
     Raises:
         UsageError: it is not a valid server URL.
@@ -215,7 +215,7 @@ def _target(name: str, url: str, tls: Tls, access: Access) -> Target:
     authority = re.split("[/?#]", rest, maxsplit=1)[0]
     user, at, host = authority.rpartition("@")
     if not at and "@" in rest and not re.fullmatch(r"[^:]*|\[.*\]|.*:\d*", authority):
-        # It may be a password's, so nothing of it is repeated.
+        # It may contain a password, so the message does not repeat it.
         hint = "in a URL `/`, `?` and `#` of a password are `%2F`, `%3F` and `%23`; or give it by `--user`"
         raise UsageError(f"the port of `{name}` is not a number", hint)
     if at:
@@ -225,7 +225,7 @@ def _target(name: str, url: str, tls: Tls, access: Access) -> Target:
 
 
 def targets_of(targets: str | Sequence[str] | Mapping[str, str], tls: Tls, access: Access) -> list[Target]:
-    """The servers by their names.
+    """The servers by name.
 
     Raises:
         UsageError: one has no address, or two have one name.
@@ -243,7 +243,7 @@ def targets_of(targets: str | Sequence[str] | Mapping[str, str], tls: Tls, acces
 
 
 def _requiring(system: ServedSystem, profile: BaseModel, path: Path) -> BaseModel:
-    """The same profile with a file's required capacities."""
+    """The profile with a file's required capacities."""
     content = profile.model_dump(mode="json", by_alias=True, exclude_unset=True)
     content["require"] = {**content.get("require", {}), **read_requirements(path)}
     return system.profile(content)
@@ -252,23 +252,23 @@ def _requiring(system: ServedSystem, profile: BaseModel, path: Path) -> BaseMode
 def _repeated(
     tester: Tester, profile: BaseModel, orders: Sequence[ServiceRequest], *, repeat: int, seed: int, progress: Progress
 ) -> list[LoadTest]:
-    made: list[LoadTest] = []
+    load_tests: list[LoadTest] = []
     for repetition in range(repeat):
-        asked = list(orders)
-        if made:
-            # Every repetition asks the same, at the same levels.
-            first = made[0].runs[0]
+        ordered = list(orders)
+        if load_tests:
+            # Every repetition uses the same requests at the same levels.
+            first = load_tests[0].runs[0]
             profile = at_levels_of(tester.system, profile, first)
             path = recorded_corpus(first)
-            asked = [replace(order, corpus=path or order.corpus, pinned=None) for order in orders]
-        made.append(tester.make(profile, asked, seed + repetition, progress, repetition=repetition + 1))
-        if made[-1].interrupted:
+            ordered = [replace(order, corpus=path or order.corpus, pinned=None) for order in orders]
+        load_tests.append(tester.make(profile, ordered, seed + repetition, progress, repetition=repetition + 1))
+        if load_tests[-1].interrupted:
             break
-    return made
+    return load_tests
 
 
 def _comparisons(made: Sequence[LoadTest], former: Sequence[SealedRun], store: Store) -> list[Document]:
-    """With a former run, or of every further server with the first."""
+    """Comparisons with an earlier run, or of every further server with the first."""
     if former:
         pairs = [[list(former), [test.runs[0] for test in made]]]
     else:
@@ -293,22 +293,22 @@ def corpus(
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> KeptCorpus:
-    """Keep requests that a server answers rightly in a file, for load tests to come.
+    """Store requests that a server answers correctly in a file, for future load tests.
 
     Args:
-        system: whose requests these are.
-        url: the server that is asked.
-        path: where the corpus goes.
-        source: requests of another load tool to take over; None: they are sampled from the server.
-        network: which one, where the server has several.
+        system: the system of the requests.
+        url: the server.
+        path: the file of the corpus.
+        source: requests of another load tool to import; None: they are sampled from the server.
+        network: the network, if the server has several.
         settings: of the sampling.
-        seed: of what is drawn.
+        seed: seed of the sampling.
         ca_file, insecure, access: as in `load`.
-        http_version: "2" asks in HTTP/2, as `steps.http_version` of a load test does; "auto" lets the server choose.
+        http_version: "2" uses HTTP/2, like `steps.http_version` of a load test; "auto" lets the server choose.
         progress, cancel: as in `run`.
 
     Raises:
-        UsageError: no corpus can be kept for the system, or the source cannot be used.
+        UsageError: the system does not support corpora, or the source cannot be used.
         EnvironmentFailure: the server cannot be reached.
 
     Example:
@@ -342,7 +342,7 @@ def check_corpus(
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> tuple[KeptCorpus, list[WrongRequest]]:
-    """Ask a server every request of a corpus once: the corpus, and what was not answered rightly.
+    """Send every request of a corpus once to a server: the corpus, and the requests without a correct response.
 
     Args:
         ca_file, insecure, access: as in `load`.
@@ -363,10 +363,10 @@ def check_corpus(
 
 
 def corpus_system(name: str) -> CorpusSystem:
-    """The system of that name as one that keeps corpora.
+    """The system of that name with support for corpora.
 
     Raises:
-        UsageError: it does not.
+        UsageError: it has none.
     """
     system = load_system(name)
     if not isinstance(system, CorpusSystem):

@@ -1,4 +1,4 @@
-"""Making runs: of networks that chainmark runs, and of what others measured."""
+"""Making runs: of networks that chainmark runs, and from existing measurements."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ def run(
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> list[Run]:
-    """Run a profile on a real network of one version, so many times, and keep what was measured.
+    """Run a profile on a real network of one version, several times, and store the measurements.
 
     Args:
         profile: a shipped profile's name, or the path of a TOML file.
-        version: what to run; it is installed if it is not there yet.
-        repeat: how many runs.
+        version: the version to run; it is installed first if necessary.
+        repeat: number of runs.
         settings: changes of the profile, ``{"load.rate": 400}``.
-        seed: of everything drawn at random; a run's place is added to it.
+        seed: of all random draws; a run's index is added to it.
         keep_homes: keep the nodes' homes in the run.
         profiles: kinds of profiles to take of the nodes, "cpu,heap"; a run with profiles is not judged.
-        store: where the runs are kept.
-        progress, cancel: who listens, and what ends the work early.
+        store: where the runs are stored.
+        progress, cancel: receives progress messages, and ends the work early.
 
     Raises:
         UsageError: the profile, a setting or the version cannot be used.
@@ -73,8 +73,8 @@ def run(
     listener = relay(progress, cancel)
     names = installed(system, [version], listener, resolved)
     arm = Arm(LONE_SIDE, names[version], resolved)
-    made = Lab(store_at(store), system).repeat(arm, repeat, seed, listener, keep_homes=keep_homes, profiles=kinds)
-    return [Run(item) for item in made]
+    lab_runs = Lab(store_at(store), system).repeat(arm, repeat, seed, listener, keep_homes=keep_homes, profiles=kinds)
+    return [Run(item) for item in lab_runs]
 
 
 def attach(
@@ -90,20 +90,20 @@ def attach(
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> list[Run]:
-    """Load and observe a network that somebody else started; nothing is launched, changed or stopped.
+    """Load and observe a running network; nothing is launched, changed or stopped.
 
-    What cannot be known from outside (the nodes' clocks, processors, links) is a gate that is neither met nor failed.
+    A gate on unknown properties (the nodes' clocks, processors, links) is neither met nor failed.
 
     Args:
-        profile: a shipped profile's name, or the path of a TOML file; of its network nothing is used.
-        nodes: RPC addresses, ``"10.0.0.1:26657"``; those that `load.targets` names, by number, take the load.
+        profile: a shipped profile's name, or the path of a TOML file; its network is not used.
+        nodes: RPC addresses, ``"10.0.0.1:26657"``; those that `load.targets` names, by number, receive the load.
         metrics: the nodes' metrics pages in the same order, ``"http://10.0.0.1:26660/metrics"``.
-        label: what the subject is called, where the version that it says is too little.
-        repeat: how many runs.
+        label: name of the subject, if its reported version is not sufficient.
+        repeat: number of runs.
         settings, seed, store, progress, cancel: as in `run`.
 
     Raises:
-        UsageError: an address is no node's, the nodes are of several networks, or the profile asks for too much.
+        UsageError: an address is not a node's, the nodes are of several networks, or the profile is not supported.
         EnvironmentFailure: a node does not answer.
 
     Example:
@@ -114,10 +114,10 @@ def attach(
     system, resolved = resolve_profile(profile, settings)
     listener = relay(progress, cancel)
     listener.stage(f"connecting to {units.plural(len(nodes), 'node')}")
-    there = attachable(system).attached(resolved, ExistingNetwork(tuple(nodes), tuple(metrics), label))
-    arm = Arm(LONE_SIDE, there.install("").version, resolved)
-    made = Lab(store_at(store), there).repeat(arm, repeat, seed, listener, keep_homes=False)
-    return [Run(item) for item in made]
+    attached = attachable(system).attached(resolved, ExistingNetwork(tuple(nodes), tuple(metrics), label))
+    arm = Arm(LONE_SIDE, attached.install("").version, resolved)
+    lab_runs = Lab(store_at(store), attached).repeat(arm, repeat, seed, listener, keep_homes=False)
+    return [Run(item) for item in lab_runs]
 
 
 def ingest(
@@ -142,27 +142,27 @@ def ingest(
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> list[Run]:
-    """Read a cluster's logs, or what a Prometheus server keeps of it, into sealed runs: mostly one.
+    """Import a cluster's logs, or the data of a Prometheus server, as sealed runs, usually one.
 
     Args:
-        system: whose logs these are.
+        system: the system of the logs.
         source: a folder, one file, or a server's URL.
-        version: what was measured, where the logs do not say.
-        settings: what no document says, ``{"genesis.system_start": "…"}``.
-        filters: names and expressions; None leaves them to the logs' documents, an empty sequence is none.
-        exclude: hosts to leave out.
-        genesis, meta, topology: documents that do not lie beside the logs.
+        version: the measured version, if the logs do not contain it.
+        settings: values that no document contains, ``{"genesis.system_start": "…"}``.
+        filters: names and expressions; None: as in the logs' documents, an empty sequence: none.
+        exclude: hosts to exclude.
+        genesis, meta, topology: documents that are not in the folder of the logs.
         threads: 0 means all cores; the run does not depend on it.
-        keep_events: keep every decoded event, too.
-        published_rules: judge and show by the rules of the published reports; a run keeps their figures in any case.
-        begin, end, duration: what to take of a server's measurements: two of the three, as
+        keep_events: store every decoded event, too.
+        published_rules: judge and show by the rules of the published reports; a run contains those figures in any case.
+        begin, end, duration: the period of a server's data: two of the three, as
             "2026-01-01T10:00:00Z" and "90s".
         on: the scheduler of a Dask cluster whose workers read the logs, "tcp://10.0.0.1:8786"; `source` is then a path
-            on their machines. `CHAINMARK_CLUSTER` if left out; without that, this machine. The run is the same.
+            on their machines. `CHAINMARK_CLUSTER` if omitted; without that, this machine. The run is the same.
         store, progress, cancel: as in `run`.
 
     Raises:
-        UsageError: the source cannot be used; the hint says what is missing.
+        UsageError: the source cannot be used; the hint names the missing input.
         EnvironmentFailure: it cannot be read, the store cannot be written, or the cluster cannot be used.
 
     Example:
@@ -191,10 +191,10 @@ def ingest(
         begin_ns=begin_ns,
         end_ns=end_ns,
     )
-    known, listener = importable(load_system(system)), relay(progress, cancel)
-    with machines_for(known, order, on, listener) as machines:
+    importing_system, listener = importable(load_system(system)), relay(progress, cancel)
+    with machines_for(importing_system, order, on, listener) as machines:
         order = replace(order, machines=machines)
-        made = Importer(store_at(store), known).make_all(order, listener)
-    if isinstance(known, ChoosingSystem) and (left := known.left_out(order)):
-        listener.say(left)
-    return [Run(item.run, is_new=item.is_new) for item in made]
+        imports = Importer(store_at(store), importing_system).make_all(order, listener)
+    if isinstance(importing_system, ChoosingSystem) and (omitted := importing_system.left_out(order)):
+        listener.say(omitted)
+    return [Run(item.run, is_new=item.is_new) for item in imports]

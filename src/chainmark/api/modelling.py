@@ -1,4 +1,4 @@
-"""Models: what a network would do, whether a run's parts explain its whole, and logs of a cluster that never ran."""
+"""Models: predictions for a network, whether the model reproduces a run, and logs of a simulated cluster."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def predict(
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> Document:
-    """Predict a network's figures by a model fitted to a report, a run or a profile, and what changes would do to them.
+    """Predict a network's figures with a model fitted to a report, a run or a profile, and the effects of changes.
 
     Args:
         source: a published report's path, a profile, or a run.
         changes: the what-ifs, each a key and an amount: ``[("rtt", "+20%"), ("block-size", "2x")]``.
         together: only all changes at once, not each of them alone.
         version: the column of a published report.
-        settings: changes of the profile, where the source is one.
-        blocks: how many to simulate per network.
+        settings: changes of the profile, if the source is one.
+        blocks: number of simulated blocks per network.
         seed, threads: the results depend on the seed alone.
         on: the scheduler of a Dask cluster whose workers simulate, "tcp://10.0.0.1:8786".
         store, progress, cancel: as in `run`.
@@ -63,10 +63,10 @@ def predict(
         'prediction'
     """
     system, result = model_source(source, version, settings, store)
-    asked = tuple(WhatIf(key, amount) for key, amount in changes)
+    what_ifs = tuple(WhatIf(key, amount) for key, amount in changes)
     listener = relay(progress, cancel)
     with machines_at(cluster_address(on), listener) as machines:
-        order = ModelRequest(asked, together=together, blocks=blocks, seed=seed, threads=threads, machines=machines)
+        order = ModelRequest(what_ifs, together=together, blocks=blocks, seed=seed, threads=threads, machines=machines)
         document = system.predict(result, order, listener)
     return noted(document, _measured(result), store_at(store))
 
@@ -82,7 +82,7 @@ def explain(
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> Document:
-    """Say whether the measured stages explain the measured whole; of many reports, how often they do.
+    """Check whether the model reproduces the measurement from the measured stages; for many reports, how often.
 
     Args:
         sources: one run or published report; or many reports, or a folder of them.
@@ -107,12 +107,12 @@ def explain(
 def _evidence(
     sources: Sequence[RunReference | Path], version: str | None, order: ModelRequest, listener: Relay
 ) -> Document:
-    """The record of a model against many reports."""
+    """The accuracy of a model over many reports."""
     if version is not None:
         raise UsageError("`--version` applies to a single report, but several were given", "omit `--version`")
-    reports, left = known_reports(sources)
-    if left:
-        listener.say(f"not published reports: {listed(left)}")
+    reports, others = known_reports(sources)
+    if others:
+        listener.say(f"not published reports: {listed(others)}")
     systems = {system.name: system for _, system in reports}
     if not reports:
         raise UsageError(f"no published report in {listed([str(source) for source in sources])}", SOURCES_HINT)
@@ -125,7 +125,7 @@ def _evidence(
 
 
 def _measured(source: ModelSource) -> list[SealedRun]:
-    """The run that a model is fitted to, where it is one."""
+    """The run that a model is fitted to, if it is one."""
     return [source.run] if source.run else []
 
 
@@ -149,23 +149,23 @@ def synth(
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> SyntheticLogs:
-    """Write the logs of a cluster that never ran, and the truth about it.
+    """Write the logs of a simulated cluster, and the ground truth.
 
     Args:
-        system: whose logs are made.
-        folder: the folder to make.
-        slots: how long the network lives; hosts: how many, None is the profile's.
-        seed: of everything drawn at random; the same arguments give the same bytes.
+        system: the system of the logs.
+        folder: the folder to create.
+        slots: length of the simulation; hosts: their number, None: the profile's.
+        seed: of all random draws; the same arguments give the same bytes.
         profile, settings, topology: the network.
-        formats, compression, rotation: of the logs, as ``chainmark synth`` takes them.
-        faults: what goes wrong: ``["crash:node-3@400"]``.
+        formats, compression, rotation: of the logs, in the form of ``chainmark synth``.
+        faults: simulated faults: ``["crash:node-3@400"]``.
         system_start: when the network starts (UTC).
         threads: 0 means all cores.
-        replace: replace logs that were made before.
+        replace: replace existing generated logs.
         progress, cancel: as in `run`.
 
     Raises:
-        UsageError: the folder exists, or something asked for is impossible.
+        UsageError: the folder exists, or a request is not possible.
 
     Example:
         >>> made = cm.synth("cardano", folder, hosts=3, slots=100, faults=["crash:node-1@60"])
@@ -192,10 +192,10 @@ def synth(
 
 
 def fault_kinds(system: str) -> list[FaultKind]:
-    """What can go wrong on request in made logs, each with an example.
+    """The faults that generated logs can contain, each with an example.
 
     Raises:
-        UsageError: chainmark cannot make logs of that system.
+        UsageError: chainmark cannot generate logs of that system.
 
     Example:
         >>> {"crash", "restart"} <= {kind.name for kind in cm.fault_kinds("cardano")}
@@ -210,10 +210,10 @@ def model_source(
     settings: Settings | None,
     store: Store | Path | str | None,
 ) -> tuple[ModelledSystem, ModelSource]:
-    """The source of that name, and the system that understands it.
+    """The source of that name, and its system.
 
     Raises:
-        UsageError: there is none, it is not of one run, or its system has no model.
+        UsageError: there is none, it is not a single run, or its system has no model.
     """
     if not isinstance(reference, str | Path):
         return _of_run(open_run(reference).sealed)
@@ -240,10 +240,10 @@ def _of_run(run: SealedRun) -> tuple[ModelledSystem, ModelSource]:
 
 
 def recognise(path: Path) -> ModelledSystem:
-    """The system whose published report a file is.
+    """The system of a published report in a file.
 
     Raises:
-        UsageError: there is no such file, or no system knows it.
+        UsageError: there is no such file, or no system recognises it.
     """
     if not path.is_file():
         raise UsageError(f"there is no file `{path}`", SOURCES_HINT)
@@ -265,9 +265,9 @@ def system_of(path: Path) -> ModelledSystem | None:
 
 
 def known_reports(references: Sequence[object]) -> tuple[list[tuple[Path, ModelledSystem]], list[str]]:
-    """Every report that was named, and of a folder those that a system knows; and the names of the folder's others."""
+    """All named reports, including those in a named folder that a system recognises; and names of its other files."""
     result: list[tuple[Path, ModelledSystem]] = []
-    left: list[str] = []
+    others: list[str] = []
     for reference in references:
         path = Path(str(reference))
         if not path.is_dir():
@@ -276,10 +276,10 @@ def known_reports(references: Sequence[object]) -> tuple[list[tuple[Path, Modell
         for file in sorted(path.glob(f"*{REPORT_SUFFIX}")):
             system = system_of(file)
             if system is None:
-                left.append(file.name)
+                others.append(file.name)
             else:
                 result.append((file, system))
-    return result, left
+    return result, others
 
 
 def listed(names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What is noted of runs, set beside every result that uses them."""
+"""Notes on runs, shown with every result that uses them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _NAMED_MOST = 3
 
 
 def noted_of(manifest: Manifest) -> Noted:
-    """What finds the notes of a run."""
+    """The reader of a run's notes."""
     subject = manifest.subject
     names = [subject.version, *subject.aliases]
     return Noted(subject.system, manifest.run_id, names, manifest.started_at, manifest.ended_at)
 
 
 def caveats_noted(manifests: Iterable[Manifest], store: Store) -> Caveats:
-    """What is noted of runs, a sentence each, and which change of the set-up lies between them.
+    """The notes on runs, one sentence each, and the changes of the set-up between them.
 
     Args:
-        manifests: of all runs that a result rests on.
-        store: whose notes.
+        manifests: of all runs behind a result.
+        store: the store with the notes.
     """
     notes, runs = read_notes(store.root), list(manifests)
     messages = [
@@ -42,12 +42,12 @@ def caveats_noted(manifests: Iterable[Manifest], store: Store) -> Caveats:
 
 
 def noted(document: Document, runs: Iterable[SealedRun], store: Store) -> Document:
-    """A document with what is noted of its runs on its first screen and below its charts.
+    """A document with the notes on its runs on its first screen and below its charts.
 
     Args:
-        document: of a result that says what must be known of its data.
-        runs: all that it rests on.
-        store: whose notes.
+        document: of a result with caveats about its data.
+        runs: all runs behind it.
+        store: the store with the notes.
     """
     caveats = caveats_noted([run.manifest for run in runs], store)
     if not caveats.sentences:
@@ -59,7 +59,7 @@ def noted(document: Document, runs: Iterable[SealedRun], store: Store) -> Docume
 
 
 def _about(note: Annotation, runs: Sequence[Manifest]) -> str:
-    """The note with the versions that it is about; "" where it is about none of the runs."""
+    """The note with the versions that it concerns; "" if it concerns none of the runs."""
     if not runs:
         return ""
     versions = dict.fromkeys(run.subject.version for run in runs)
@@ -68,7 +68,7 @@ def _about(note: Annotation, runs: Sequence[Manifest]) -> str:
 
 
 def _divided(notes: Notes, runs: Sequence[Manifest]) -> list[str]:
-    """The changes of the set-up that some of the runs were made before, and some after."""
+    """The changes of the set-up with some of the runs before, and some after."""
     systems = {run.subject.system for run in runs}
     return [
         f"noted: the set-up changed on {epoch.since[:10]} ({epoch.text}), between the runs that are compared"
@@ -78,12 +78,12 @@ def _divided(notes: Notes, runs: Sequence[Manifest]) -> list[str]:
 
 
 def with_notes(comparison: Comparison, manifests: Iterable[Manifest], store: Store) -> Comparison:
-    """A comparison with what is noted of its runs: on its first screen, and under its charts over time.
+    """A comparison with the notes on its runs: on its first screen, and under its charts over time.
 
     Args:
         comparison: of these runs.
         manifests: of the runs of both sides.
-        store: whose notes.
+        store: the store with the notes.
     """
     noted = caveats_noted(manifests, store)
     if not noted.sentences:

@@ -43,46 +43,46 @@ def load_plan(
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> Experiment:
-    """Make the load tests of a plan: every scenario on every server, each cell a run.
+    """Run the load tests of a plan: every scenario on every server, each cell a run.
 
     Args:
         plan: a shipped plan's name, or the path of a TOML file; not needed to resume.
-        targets: the servers, ``NAME=URL`` or URLs by their names, which are those of the plan where it has some. A
-            resumed plan takes them only for the passwords in their URLs.
-        resume: an interrupted plan to go on with, or to show again: finished cells are kept.
-        version: of all servers that do not say theirs.
+        targets: the servers, ``NAME=URL`` or URLs by their names, which must be those of the plan if it defines some. A
+            resumed plan uses them only for the passwords in their URLs.
+        resume: an interrupted plan to continue, or to show again: finished cells are kept.
+        version: of all servers that do not report theirs.
         endpoints: only these of every cell, by id or path.
-        corpus: requests pinned before, for all cells; None: of each scenario all servers are asked the same.
-        like: a former plan's experiment: cells that it has, too, are asked the same at its levels, so that `compare`
-            can hold the releases against each other cell by cell.
+        corpus: a file of fixed requests for all cells; None: within a scenario, all servers receive the same requests.
+        like: the experiment of an earlier plan: cells in both use its requests and levels, so that `compare`
+            can compare the releases cell by cell.
         ca_file, insecure: whose certificate is trusted.
-        access: what lets the requests in, as in `load`. The plan stores it without anything secret: ``${TOKEN}`` and
-            ``@FILE``, certificates and a proxy are remembered, and whoever resumes gives the rest again.
-        on: as in `load`; whoever resumes gives it again.
+        access: credentials of the requests, as in `load`. The plan stores it without secrets: ``${TOKEN}`` and
+            ``@FILE``, certificates and a proxy are stored; the rest must be given again when resuming.
+        on: as in `load`; must be given again when resuming.
         settings: changes of every cell's profile.
         seed, store, progress, cancel: as in `run`.
 
     Raises:
-        UsageError: the plan or a profile of it cannot be used, or a target is none of its servers.
+        UsageError: the plan or a profile of it cannot be used, or a target is not one of its servers.
 
     Example:
         >>> made = cm.load_plan(plan, {"server": url})
         >>> made.document.kind, [(suite.name, len(suite.cases)) for suite in made.document.suites]
         ('load-plan', [('quick on server', 1), ('slow on server', 1)])
     """
-    retained, listener = store_at(store), relay(progress, cancel)
+    run_store, listener = store_at(store), relay(progress, cancel)
     if resume is not None:
         if plan or settings or endpoints or corpus or like or version:
             hint = "omit all options but those that let the requests in, such as `--header`, when you resume"
             raise UsageError(f"`{resume}` already has a plan and settings", hint)
-        system = str(find_experiment(retained, resume).read().get("system", ""))
+        system = str(find_experiment(run_store, resume).read().get("system", ""))
         again = targets_of(targets, Tls(), access)
         accesses = {target.name: target.access for target in again}
         with hidden_in_errors([access, *accesses.values()]), generators_at(on, listener) as generators:
-            tester = Tester(retained, served(load_system(system)), generators=generators)
+            tester = Tester(run_store, served(load_system(system)), generators=generators)
             matrix = MatrixTester(tester, access, accesses)
-            made = matrix.resume(resume, listener, {target.name: target.url for target in again})
-        return _experiment(made, retained)
+            matrix_runs = matrix.resume(resume, listener, {target.name: target.url for target in again})
+        return _experiment(matrix_runs, run_store)
     if plan is None:
         raise UsageError("no plan was given", "give a shipped plan or a TOML file with `--plan`")
     read = read_plan(str(plan))
@@ -93,9 +93,9 @@ def load_plan(
     order = replace(order, settings=tuple(as_settings(settings)), endpoints=tuple(endpoints), like=like or "")
     accesses = {target.name: target.access for target in servers}
     with hidden_in_errors([access, *accesses.values()]), generators_at(on, listener) as generators:
-        tester = Tester(retained, served(load_system(read.system)), generators=generators)
-        made = MatrixTester(tester, access, accesses).make(order, listener)
-    return _experiment(made, retained)
+        tester = Tester(run_store, served(load_system(read.system)), generators=generators)
+        matrix_runs = MatrixTester(tester, access, accesses).make(order, listener)
+    return _experiment(matrix_runs, run_store)
 
 
 def _experiment(made: MatrixMade, store: Store) -> Experiment:

@@ -1,4 +1,4 @@
-"""Comparisons in the published style, of runs and of published reports alike."""
+"""Comparisons in the published style, for runs and published reports."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ Side = RunReference | Sequence[RunReference]
 
 
 def is_document(reference: str) -> bool:
-    """Whether a reference names a file instead of runs: it ends like one, or there is one."""
+    """Whether a reference names a file instead of runs: by its suffix, or because the file exists."""
     path, _ = _split(reference)
     return path.suffix in SUFFIXES or path.is_file()
 
 
 def published(references: Sequence[Side], era: str | None, store: Store) -> Document:
-    """Versions as the published reports of their system show them.
+    """Versions in the style of their system's published reports.
 
     Args:
         references: runs, reports as files, and versions of such reports; the first one is the baseline.
-        era: the style; None takes that of the reports given, or today's.
+        era: the style; None: that of the given reports, or the current one.
         store: where the runs are.
 
     Raises:
-        UsageError: the system's reports have no such style, or a reference is nothing that can be shown.
+        UsageError: the system's reports have no such style, or a reference cannot be shown.
     """
     files = [
         _file(reference) if isinstance(reference, str) and is_document(reference) else None for reference in references
@@ -67,17 +67,17 @@ def publish(
     stages: Path | str | None = None,
     store: Store | Path | str | None = None,
 ) -> Document:
-    """The page on which a system's load tests are published: every release, machine and scenario, the newest first.
+    """The load-test page of a system: every release, machine and scenario, the newest first.
 
     Args:
-        system: whose load tests, measured here or read from a page that was published before.
-        references: runs, versions, experiments, or labels ("release:v1.2.9,hardware:mid"), of each every run; none:
+        system: the system of the load tests, measured here or imported from a published page.
+        references: runs, versions, experiments, or labels ("release:v1.2.9,hardware:mid"), with all their runs; none:
             the whole history.
-        stages: a folder for a CSV file a run with all its steps; the page names them as files in a folder beside it.
+        stages: a folder for one CSV file per run with all its steps; the page refers to them in a folder next to it.
         store: where the runs are.
 
     Raises:
-        UsageError: the system has no such page, or the references name none of its load tests.
+        UsageError: the system has no such page, or the references match none of its load tests.
         EnvironmentFailure: the files cannot be written.
 
     Example:
@@ -86,13 +86,13 @@ def publish(
         >>> [(table.cell["scenario"], table.printed is not None) for table in made.result.releases[0].tables]
         [('standard', True), ('Huge Address (~1.5M txs)', True)]
     """
-    publisher, retained = paged(load_system(system)), store_at(store)
-    chosen = [run for reference in references or [f"system:{system}"] for run in _all_of(reference, retained)]
+    publisher, run_store = paged(load_system(system)), store_at(store)
+    chosen = [run for reference in references or [f"system:{system}"] for run in _all_of(reference, run_store)]
     runs = list({run.run_id: run for run in chosen if run.manifest.subject.system == system}.values())
     tables = {} if stages is None else {run.run_id: stages_of(run) for run in runs if has_stages(run)}
     folder = Path(stages or "")
     names = {run_id: f"{folder.name}/{run_id}.csv" for run_id in tables}
-    page = noted(publisher.page(runs, names, tool_version()), runs, retained)
+    page = noted(publisher.page(runs, names, tool_version()), runs, run_store)
     for run_id, table in tables.items():
         write_bytes(folder / f"{run_id}.csv", table.write_csv().encode())
     return page
@@ -103,21 +103,21 @@ def _all_of(reference: RunReference, store: Store) -> list[SealedRun]:
 
 
 def printed_sides(reference: str, store: Store) -> list[list[SealedRun]]:
-    """The runs that a report shows, a side a version, the baseline first; read into the store unless they are there.
+    """The runs in a report, one side per version, the baseline first; imported into the store if necessary.
 
     Args:
         reference: the report, or one of its versions: "report.pdf@10.6.2".
-        store: where the runs are, or are made.
+        store: where the runs are, or are imported to.
 
     Raises:
-        UsageError: it is no such report, or its runs cannot be told from each other.
+        UsageError: it is not such a report, or its runs are not distinguishable.
     """
     file = _file(reference)
     reader = _reader(file.path)
     importer = Importer(store, importable(reader))
     versions = reader.columns(file.path) if file.version is None else [file.version]
     orders = [ImportRequest(source=file.path, version=version) for version in versions]
-    return [[made.run for made in importer.make_all(order, Silent())] for order in orders]
+    return [[imported.run for imported in importer.make_all(order, Silent())] for order in orders]
 
 
 def _publisher(parts: Sequence[list[SealedRun] | PublishedFile]) -> PublishingSystem:
@@ -130,17 +130,17 @@ def _publisher(parts: Sequence[list[SealedRun] | PublishedFile]) -> PublishingSy
 
 
 def _split(reference: str) -> tuple[Path, str | None]:
-    """A path, and the version behind its last mark; a file whose own name has one is that file."""
+    """A path, and the version after its last `@`; a file whose own name has one is that file."""
     path = Path(reference)
     name, mark, version = reference.rpartition(VERSION_MARK)
     return (Path(name), version) if mark and name and not path.exists() else (path, None)
 
 
 def _file(reference: str) -> PublishedFile:
-    """The report that a reference names, or the one version of it.
+    """The report in a reference, or one version of it.
 
     Raises:
-        UsageError: there is no such file, or no system knows it.
+        UsageError: there is no such file, or no system recognises it.
     """
     path, version = _split(reference)
     if not path.is_file():
@@ -153,10 +153,10 @@ def _file(reference: str) -> PublishedFile:
 
 
 def _reader(path: Path) -> PublishingSystem:
-    """The system whose published report a file is.
+    """The system of a published report in a file.
 
     Raises:
-        UsageError: no system knows it.
+        UsageError: no system recognises it.
     """
     systems = [load_system(name) for name in system_names()]
     readers = [system for system in systems if isinstance(system, PublishingSystem)]

@@ -1,4 +1,4 @@
-"""Where a version stops keeping up, and whether a release may replace the one before."""
+"""The saturation load of a version, and whether a release may replace the previous one."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ from chainmark.systems.capabilities import qualifiable
 from chainmark.systems.sweeping import SaturableSystem, saturable, second_rule_of
 
 VERSION_MARK = "@"
-STANDARD = "standard"  # the plan that is run where none is named
+STANDARD = "standard"  # the default plan
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What was made by many runs; with ``is_interrupted`` some are missing, and ``resume=id`` goes on.
+    """The result of many runs; with ``is_interrupted`` some are missing, and ``resume=id`` continues.
 
     Attributes:
-        id: the experiment under which its runs are found; "" where nothing was run.
-        document: None where too little was made for one.
+        id: the experiment of the runs; "" if nothing was run.
+        document: None if there are too few runs for one.
     """
 
     id: str
@@ -71,7 +71,7 @@ class Experiment:
 
     @property
     def verdict(self) -> Verdict:
-        """The document's; of what was interrupted before there was one, that it is partial."""
+        """The document's verdict; without a document, a partial one."""
         return self.document.verdict if self.document else Verdict.PARTIAL
 
     def _repr_html_(self) -> str:
@@ -93,19 +93,19 @@ def saturation(
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> Experiment:
-    """Raise the load step by step and find where each version stops keeping up: its saturation load.
+    """Raise the load step by step to find the saturation load of each version.
 
     Args:
-        profile: a shipped profile's name, or the path of a TOML file; it names the loads.
-        versions: what to test, the baseline first.
+        profile: a shipped profile's name, or the path of a TOML file, with the loads.
+        versions: the versions to test, the baseline first.
         repeat: runs of each version at each load.
-        adaptive: look for the edge by doubling and halving instead of running the grid.
-        published: published tables to be shown beside, ``FILE`` or ``FILE@VERSION``.
-        resume: an interrupted experiment to go on with.
+        adaptive: search by doubling and halving instead of running the grid.
+        published: published tables for comparison, ``FILE`` or ``FILE@VERSION``.
+        resume: an interrupted experiment to continue.
         settings, seed, keep_homes, store, progress, cancel: as in `run`.
 
     Raises:
-        UsageError: there is nothing to test, or the experiment to be resumed is another.
+        UsageError: there is nothing to test, or the experiment to resume differs.
         EnvironmentFailure: a network could not be run.
 
     Example:
@@ -113,28 +113,30 @@ def saturation(
         >>> made.document.kind, made.id
         ('saturation', '')
     """
-    asked = [versions] if isinstance(versions, str) else list(versions)
+    version_names = [versions] if isinstance(versions, str) else list(versions)
     system, resolved = resolve_profile(profile, settings)
     lab = saturable(system)
     shown = [_published(lab, str(path)) for path in published]
-    if not asked and not shown:
+    if not version_names and not shown:
         raise UsageError("there is nothing to test", "name a version: `--version v1.0.1`")
     listener = relay(progress, cancel)
-    made: Sweep | None = None
-    if asked:
+    sweep: Sweep | None = None
+    if version_names:
         resolved = pinned(lab, resolved)
-        names = installed(lab, asked, listener, resolved)
-        order = SweepRequest(tuple(names[version] for version in asked), repeat, seed, adaptive, keep_homes, resume)
-        made = Sweeper(store_at(store), lab).make(resolved, order, listener)
-    measured = [lab.swept_version(version, runs) for version, runs in (made.runs if made else {}).items() if runs]
-    test = _test(lab, resolved, made, seed=seed, adaptive=adaptive)
+        names = installed(lab, version_names, listener, resolved)
+        order = SweepRequest(
+            tuple(names[version] for version in version_names), repeat, seed, adaptive, keep_homes, resume
+        )
+        sweep = Sweeper(store_at(store), lab).make(resolved, order, listener)
+    measured = [lab.swept_version(version, runs) for version, runs in (sweep.runs if sweep else {}).items() if runs]
+    test = _test(lab, resolved, sweep, seed=seed, adaptive=adaptive)
     report = lab.saturation(test, [*measured, *shown])
-    document = noted(document_of(report), made.all_runs() if made else [], store_at(store))
-    return Experiment(made.experiment_id if made else "", document, bool(made and made.interrupted))
+    document = noted(document_of(report), sweep.all_runs() if sweep else [], store_at(store))
+    return Experiment(sweep.experiment_id if sweep else "", document, bool(sweep and sweep.interrupted))
 
 
 def _published(system: SaturableSystem, text: str) -> Any:
-    """`FILE`, or `FILE@VERSION`; a file whose own name has the mark is that file."""
+    """`FILE`, or `FILE@VERSION`; a file whose own name contains `@` is that file."""
     name, mark, version = text.rpartition(VERSION_MARK)
     path, label = (Path(name), version) if mark and name and not Path(text).exists() else (Path(text), None)
     if not path.is_file():
@@ -187,20 +189,21 @@ def qualify(
 ) -> Experiment:
     """Run every scenario of a plan with two versions, and judge the release by all of them.
 
-    Of a system whose nodes others run, it judges the runs that were imported, by `release`.
+    For a system whose nodes chainmark does not run, it judges imported runs with `release`.
 
     Args:
         system: the system.
-        baseline, candidate: the release before, and the one that is judged; not needed to resume. Of imported runs
-            there may be several baselines, or none is named.
+        baseline, candidate: the previous release, and the one to judge; not needed to resume. For imported runs
+            several baselines or none are possible.
         plan: a shipped plan's name, or the path of a TOML file.
-        most_runs: runs per side at most of every scenario that continues until it is decided; None: by the plan, or 8.
-        resume: an interrupted qualification to go on with, or to show again.
+        most_runs: limit of runs per side for every scenario that continues until it is decided; None: by the plan, or
+            8.
+        resume: an interrupted qualification to continue, or to show again.
         settings: changes of every scenario's profile; ``baseline_settings`` and ``candidate_settings`` for one side.
-        margins: by metric id, the relative change to accept instead of the plan's or the catalogue's margin; of
+        margins: by metric id, the relative change to accept instead of the plan's or the catalogue's margin; for
             imported runs also ``["learnt"]``.
         seed, keep_homes, store, progress, cancel: as in `run`.
-        signature: as in `release`, of imported runs alone.
+        signature: as in `release`, only for imported runs.
 
     Raises:
         UsageError: a version or the plan is missing or cannot be used, or an option is not for the system.
@@ -210,11 +213,11 @@ def qualify(
         >>> made.document.kind, made.is_interrupted
         ('qa', False)
     """
-    known, baselines = load_system(system), [baseline] if isinstance(baseline, str) else list(baseline or [])
-    if not isinstance(known, QualifiableSystem) and isinstance(known, ImportableSystem):
+    loaded_system, baselines = load_system(system), [baseline] if isinstance(baseline, str) else list(baseline or [])
+    if not isinstance(loaded_system, QualifiableSystem) and isinstance(loaded_system, ImportableSystem):
         launched = {"--plan": plan != STANDARD, "--most-runs": most_runs, "--resume": resume, "--set": settings}
         launched |= {"--set-baseline": baseline_settings, "--set-candidate": candidate_settings}
-        _refuse(launched, f"is for nodes that chainmark runs, and the runs of {known.title} are imported")
+        _refuse(launched, f"is for nodes that chainmark runs, and the runs of {loaded_system.title} are imported")
         if candidate is None:
             raise UsageError("a qualification requires a candidate", "for example `--candidate 10.6.2`")
         page = release(
@@ -226,19 +229,22 @@ def qualify(
             store=store,
         )
         return Experiment("", page, False)
-    lab = qualifiable(known)
+    lab = qualifiable(loaded_system)
     of_page = {"--author, --statement, --date or --page": signature}
-    _refuse(of_page, f"is for imported runs, and chainmark runs the nodes of {known.title}")
+    _refuse(of_page, f"is for imported runs, and chainmark runs the nodes of {loaded_system.title}")
     if len(baselines) > 1:
         raise UsageError("a plan takes one baseline", f"{enumerated(baselines)} were given")
     before = baselines[0] if baselines else None
-    retained = store_at(store)
+    run_store = store_at(store)
     listener = relay(progress, cancel)
-    qualifier = Qualifier(retained, lab)
+    qualifier = Qualifier(run_store, lab)
     own = {"baseline": as_settings(baseline_settings), "candidate": as_settings(candidate_settings)}
     if resume is None:
         order = _order(lab, (before, candidate), plan, seed, as_settings(settings))
-        of_version: dict[Role, Sequence[str]] = {"baseline": own["baseline"], "candidate": own["candidate"]}
+        of_version: dict[Role, Sequence[str]] = {
+            "baseline": own["baseline"],
+            "candidate": own["candidate"],
+        }
         ordered = order.plan.with_most_runs(max(most_runs, FIRST_LOOK)) if most_runs else order.plan
         ordered = ordered.model_copy(update={"margins": {**ordered.margins, **as_margins(margins)}})
         order = replace(order, plan=ordered, of_version=of_version, keep_homes=keep_homes)
@@ -250,27 +256,29 @@ def qualify(
         given = {"baseline": before, "candidate": candidate}
         names = installed(lab, [version for version in given.values() if version], listener)
         order = _resumed(qualifier, resume, {role: names.get(version or "") for role, version in given.items()})
-    lab.catalogue().with_margins(order.plan.margins)  # refuses what cannot be judged before anything runs
+    lab.catalogue().with_margins(order.plan.margins)  # rejects invalid margins before anything runs
     qualifier = replace(
         qualifier,
-        is_settled=_IsSettled(retained, listener, order.plan.margins),
-        explains=_Explains(retained, lab, order.plan.margins),
+        is_settled=_IsSettled(run_store, listener, order.plan.margins),
+        explains=_Explains(run_store, lab, order.plan.margins),
     )
     names = installed(lab, [order.baseline, order.candidate], listener)
     order = replace(order, baseline=names[order.baseline], candidate=names[order.candidate])
-    made = qualifier.resume(resume, listener, keep_homes=keep_homes) if resume else qualifier.make(order, listener)
-    if made.interrupted:
-        return Experiment(made.experiment, None, True)
-    runs = [run for scenario in made.scenarios for run in scenario.runs]
-    document = document_of(qa_report(_qa_runs(lab, made, retained), retained.alike(runs)))
-    return Experiment(made.experiment, noted(document, runs, retained), False)
+    qualification = (
+        qualifier.resume(resume, listener, keep_homes=keep_homes) if resume else qualifier.make(order, listener)
+    )
+    if qualification.interrupted:
+        return Experiment(qualification.experiment, None, True)
+    runs = [run for scenario in qualification.scenarios for run in scenario.runs]
+    document = document_of(qa_report(_qa_runs(lab, qualification, run_store), run_store.alike(runs)))
+    return Experiment(qualification.experiment, noted(document, runs, run_store), False)
 
 
 def _refuse(given: Mapping[str, object], why: str) -> None:
-    """Refuse the options that were given all the same.
+    """Reject options that do not apply.
 
     Raises:
-        UsageError: there are some.
+        UsageError: some were given.
     """
     wrong = [name for name, value in given.items() if value]
     if wrong:
@@ -279,7 +287,7 @@ def _refuse(given: Mapping[str, object], why: str) -> None:
 
 @dataclass(frozen=True)
 class _IsSettled:
-    """Whether a scenario is decided, or more runs will hardly decide it."""
+    """Whether a scenario is decided, or more runs are unlikely to decide it."""
 
     store: Store
     listener: Relay
@@ -306,7 +314,7 @@ class _Explains:
     def __call__(self, baseline: Sequence[SealedRun], candidate: Sequence[SealedRun]) -> Sequence[str]:
         runs = [*baseline, *candidate]
         if len({run.manifest.subject.version for run in runs}) == 1:
-            return ()  # nobody could tell the profiles of one version apart
+            return ()  # the profiles of one version on both sides are indistinguishable
         decided = decide(baseline, candidate, self.store.alike(runs), margins=of_measured(self.margins, runs))
         is_worse = any(judgement.gating and judgement.outcome is Outcome.WORSE for judgement in decided.judgements)
         return kinds_by_default(self.system) if is_worse else ()
@@ -324,13 +332,13 @@ def _order(
 
 
 def _resumed(qualifier: Qualifier, resume: str, versions: Mapping[str, str | None]) -> QaRequest:
-    """What was ordered when it began; what is named again must be the same."""
+    """The order at the start; repeated options must be the same."""
     ordered = qualifier.ordered(resume)
-    known = {"baseline": ordered.baseline, "candidate": ordered.candidate}
-    other = next((name for name, version in versions.items() if version and version != known[name]), None)
+    sides = {"baseline": ordered.baseline, "candidate": ordered.candidate}
+    other = next((name for name, version in versions.items() if version and version != sides[name]), None)
     if other:
         raise UsageError(
-            f"`{resume}` was started with the {other} {known[other]}, not {versions[other]}",
+            f"`{resume}` was started with the {other} {sides[other]}, not {versions[other]}",
             "omit the versions when you resume",
         )
     return ordered
@@ -371,7 +379,7 @@ def _scenario(system: QualifiableSystem, scenario: ScenarioMade, made: QaMade, s
 
 
 def _swept(system: SaturableSystem, scenario: ScenarioMade, made: QaMade) -> Attachment | None:
-    """The result of a sweep; None where a version has no run."""
+    """The result of a sweep; None if a version has no run."""
     sides = {side.id: scenario.of_side(side.id) for side in scenario.plan.sides}
     if not all(sides.values()):
         return None

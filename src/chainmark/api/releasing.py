@@ -1,4 +1,4 @@
-"""A release judged by runs that were imported: all its workloads, one verdict, and the page that a team publishes."""
+"""A release judged by imported runs: all its workloads, one verdict, and the page that a team publishes."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ Groups = Sequence[Sequence[SealedRun]]
 
 @dataclass(frozen=True)
 class Signature:
-    """What a team adds to its page.
+    """The team's additions to its page.
 
     Attributes:
-        author: who signs it.
-        statement: what they say before all figures.
+        author: the author.
+        statement: text before all figures.
         date: the day of the analysis, "2026-02-16"; "": the day on which the candidate's newest run was sealed.
     """
 
@@ -50,10 +50,10 @@ class Signature:
 
     @classmethod
     def read(cls, path: Path | str) -> Signature:
-        """What a TOML file says: ``author``, ``statement`` and ``date``, each a text (the date may be a TOML date).
+        """Read a TOML file with ``author``, ``statement`` and ``date``, each a text (the date may be a TOML date).
 
         Raises:
-            UsageError: the file cannot be read, or says something else.
+            UsageError: the file cannot be read, or has other contents.
 
         Example:
             >>> page = Path("page.toml")
@@ -65,9 +65,11 @@ class Signature:
             parsed = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise UsageError(f"the page's file `{path}` cannot be read ({error})", _PAGE_HINT) from error
-        known = [field.name for field in fields(cls)]
+        field_names = [field.name for field in fields(cls)]
         texts = {key: value.isoformat() if isinstance(value, calendar_date) else value for key, value in parsed.items()}
-        wrong = next((key for key, value in texts.items() if key not in known or not isinstance(value, str)), None)
+        wrong = next(
+            (key for key, value in texts.items() if key not in field_names or not isinstance(value, str)), None
+        )
         if wrong is not None:
             raise UsageError(f"the page's file `{path}` has the unknown key `{wrong}`", _PAGE_HINT)
         return cls(**{key: str(value).strip() for key, value in texts.items()})
@@ -82,13 +84,13 @@ def release(
     signature: Signature | None = None,
     store: Store | Path | str | None = None,
 ) -> Document:
-    """Judge a release by imported runs, under all workloads that it was run under, and write its page.
+    """Judge a release by imported runs, under all its workloads, and write its page.
 
     Args:
-        system: whose runs.
-        candidate: the version that is judged.
-        baselines: the versions that it is held against, the main one first; none: the last release before it that was
-            run under the same workloads. Where there are enough releases, each is the level of those up to it.
+        system: the system of the runs.
+        candidate: the version to judge.
+        baselines: the versions to compare it with, the main one first; none: the previous release with runs
+            under the same workloads. If there are enough releases, each is the level of those up to it.
         margins: by metric id, the relative change to accept instead of the catalogue's margin; or ``["learnt"]``, as
             in `compare`.
         signature: author, statement and date of the page.
@@ -103,11 +105,11 @@ def release(
         >>> made.title, made.subtitle
         ('Cardano 9.9.0 against 9.8.0', 'Ada Lovelace · 2026-02-16')
     """
-    known = importable(load_system(system))
-    retained, signed = store_at(store), signature or Signature()
-    groups = _groups(retained, candidate, known.name)
-    names = list(baselines) or [_last_before(retained, candidate, groups, known.name)]
-    result = {name: _as_run(matched(_groups(retained, name, known.name), groups)) for name in names}
+    importing_system = importable(load_system(system))
+    run_store, signed = store_at(store), signature or Signature()
+    groups = _groups(run_store, candidate, importing_system.name)
+    names = list(baselines) or [_last_before(run_store, candidate, groups, importing_system.name)]
+    result = {name: _as_run(matched(_groups(run_store, name, importing_system.name), groups)) for name in names}
     without = [name for name, item in result.items() if not item.pairs]
     if without:
         raise UsageError(
@@ -115,12 +117,14 @@ def release(
             "`chainmark runs list` shows which profiles each version was run under",
         )
     days = _days([run for group in groups for run in group], result.values(), _checked(signed.date))
-    parts = _parts(known, list(result.values()), days) if isinstance(known, PublishingSystem) else []
+    parts = (
+        _parts(importing_system, list(result.values()), days) if isinstance(importing_system, PublishingSystem) else []
+    )
     how = How(accepted=as_choice(margins))
-    results = [_result(item, parts, retained, how) for item in result.values()]
+    results = [_result(item, parts, run_store, how) for item in result.values()]
     date = _checked(signed.date) or max(run.sealed_on for group in groups for run in group)
     page = _page(results, [part.published for part in parts], _alone(groups, results), signed, date)
-    noted = [list(caveats_noted(part.manifests, retained).sentences) for part in parts]
+    noted = [list(caveats_noted(part.manifests, run_store).sentences) for part in parts]
     return document_of(page.model_copy(update={"noted": noted}))
 
 
@@ -128,7 +132,7 @@ def _groups(store: Store, version: str, system: str) -> list[list[SealedRun]]:
     """The runs of a version by workload and machine.
 
     Raises:
-        UsageError: they are another system's.
+        UsageError: they are of another system.
     """
     groups = store.groups(version)
     other = next((run for group in groups for run in group if run.manifest.subject.system != system), None)
@@ -138,12 +142,12 @@ def _groups(store: Store, version: str, system: str) -> list[list[SealedRun]]:
 
 
 def _as_run(result: Matched) -> Matched:
-    """The workloads in the order in which the candidate was run under them."""
+    """The workloads in the order of the candidate's runs."""
     return replace(result, pairs=sorted(result.pairs, key=lambda pair: pair.candidate[0].manifest.started_at))
 
 
 def _checked(day: str) -> str:
-    """Raises UsageError where it is no day."""
+    """Raises UsageError if it is not a day."""
     try:
         return calendar_date.fromisoformat(day).isoformat() if day else ""
     except ValueError as error:
@@ -153,19 +157,19 @@ def _checked(day: str) -> str:
 def _last_before(store: Store, candidate: str, groups: Groups, system: str) -> str:
     """The newest lower version with all workloads of the candidate, or else with some; newest by its runs.
 
-    A candidate that is a mere name is after all versions that began before it.
+    A candidate without a version number comes after all versions that began before it.
 
     Raises:
         UsageError: there is none.
     """
     names = {name for run in _runs(groups) for name in (run.manifest.subject.version, *run.manifest.subject.aliases)}
-    began, own = min(run.manifest.started_at for run in _runs(groups)), _numbers(candidate)
+    began, numbers = min(run.manifest.started_at for run in _runs(groups)), _numbers(candidate)
     earlier = [
         entry.version
         for entry in reversed(store.selection().sealed)
         if entry.system == system
         and not names & set(entry.names)
-        and (_numbers(entry.version) < own if own else entry.started_at < began)
+        and (_numbers(entry.version) < numbers if numbers else entry.started_at < began)
     ]
     result = {version: matched(store.groups(version), groups) for version in dict.fromkeys(earlier)}
     partners = {version: len({id(pair.candidate) for pair in item.pairs}) for version, item in result.items()}
@@ -193,17 +197,19 @@ def _runs(groups: Groups) -> Iterable[SealedRun]:
 
 
 def _days(candidates: Iterable[SealedRun], matches: Iterable[Matched], date: str) -> dict[str, str]:
-    """When runs from logs were analysed: the candidate's on the page's day if that is told."""
-    own = {run.run_id for run in candidates}
+    """When runs from logs were analysed: the candidate's on the page's day if that is given."""
+    candidate_ids = {run.run_id for run in candidates}
     runs = [run for item in matches for pair in item.pairs for run in sealed_runs([*pair.baseline, *pair.candidate])]
     return {
-        run.run_id: date if date and run.run_id in own else run.sealed_on for run in runs if not run.manifest.printed
+        run.run_id: date if date and run.run_id in candidate_ids else run.sealed_on
+        for run in runs
+        if not run.manifest.printed
     }
 
 
 @dataclass(frozen=True)
 class WorkloadPart:
-    """One workload: the candidate's first run, by which it is found, and what is shown of all sides' runs."""
+    """One workload: the candidate's first run, which identifies it, and the content about all sides' runs."""
 
     run_id: str
     published: PublishedPart
@@ -211,16 +217,18 @@ class WorkloadPart:
 
 
 def _parts(system: PublishingSystem, matches: Sequence[Matched], days: Mapping[str, str]) -> list[WorkloadPart]:
-    """What each workload of the candidate looks like in the published reports, with all baselines that have it."""
+    """Each workload of the candidate in the form of the published reports, with all baselines that have it."""
     sides: dict[str, list[list[SealedRun]]] = {}
     for pair in (pair for item in matches for pair in item.pairs):
         runs = sealed_runs(pair.candidate)
         sides.setdefault(runs[0].run_id, [runs]).insert(-1, sealed_runs(pair.baseline))
     return [
         WorkloadPart(
-            name, system.published_part(own, days, tool_version()), [run.manifest for side in own for run in side]
+            name,
+            system.published_part(group, days, tool_version()),
+            [run.manifest for side in group for run in side],
         )
-        for name, own in sides.items()
+        for name, group in sides.items()
     ]
 
 
@@ -236,13 +244,13 @@ def _result(result: Matched, parts: Sequence[WorkloadPart], store: Store, how: H
 
 
 def _called(pair: Pair, labels: Mapping[str, str], reported: Sequence[str]) -> Pair:
-    """The pair by what the reports call its workload, where that names one alone."""
+    """The pair by the reports' name of its workload, if that is unique."""
     name = labels.get(sealed_runs(pair.candidate)[0].run_id, "")
     return replace(pair, label=name) if name and reported.count(name) == 1 else pair
 
 
 def _alone(groups: Groups, results: Sequence[ByWorkload]) -> list[str]:
-    """What the candidate was run under and no baseline was, by its profile."""
+    """The candidate's workloads without a baseline, by profile."""
     judged = {run.run_id for by_workload in results for each in by_workload.comparisons for run in each.candidate.runs}
     return [group[0].manifest.profile_name for group in groups if not judged & {run.run_id for run in group}]
 

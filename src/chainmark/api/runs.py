@@ -1,4 +1,4 @@
-"""Runs: found, opened, and read as data frames."""
+"""Finding, opening and reading runs as data frames."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _LISTED = 3
 
 
 class Run:
-    """A sealed run: its manifest, its metrics and its samples, as they were measured.
+    """A sealed run: its manifest, its metrics and its samples, as measured.
 
     Attributes:
         sealed: the run on disk.
-        is_new: false where importing found that the very same run had been made before.
+        is_new: false if an import found that the same run already exists.
     """
 
     def __init__(self, sealed: SealedRun, *, is_new: bool = True) -> None:
@@ -53,7 +53,7 @@ class Run:
 
     @property
     def manifest(self) -> Manifest:
-        """Who was measured, how, where, and whether the run may be compared."""
+        """The subject, the method, the environment, and whether the run may be compared."""
         return self.sealed.manifest
 
     @property
@@ -68,13 +68,13 @@ class Run:
 
     @property
     def is_of_one_host(self) -> bool:
-        """Whether `cm.host` has a page about it."""
+        """Whether `cm.host` supports it."""
         system = load_system(self.manifest.subject.system)
         return isinstance(system, HostSystem) and system.is_of_one_host(self.sealed)
 
     @cached_property
     def metrics(self) -> pl.DataFrame:
-        """A row for each metric and statistic: metric, unit, n, statistic, value, standard_error."""
+        """One row per metric and statistic: metric, unit, n, statistic, value, standard_error."""
         summaries = self.sealed.summaries()
         rows = [
             {
@@ -94,11 +94,11 @@ class Run:
 
     @property
     def populations(self) -> list[str]:
-        """What it has samples of."""
+        """The populations with samples."""
         return sorted(path.stem for path in (self.path / "samples").glob("*.parquet"))
 
     def samples(self, population: str) -> pl.DataFrame:
-        """The samples of one population: its keys, then a column for each metric, null where it has no value.
+        """The samples of one population: its keys, then a column for each metric, null if it has no value.
 
         Raises:
             UsageError: it has no such population.
@@ -114,11 +114,11 @@ class Run:
         return self.sealed.events(name)
 
     def verify(self) -> list[str]:
-        """What is not as it was sealed, a sentence each; empty: all is."""
+        """Deviations from the sealed state, a sentence each; empty: there are none."""
         return self.sealed.verify()
 
     def export(self, folder: Path | str = ".") -> Path:
-        """Pack it into one file that another store can take; the file's path."""
+        """Pack it into one file that another store can import; the file's path."""
         target = Path(folder)
         with storage_errors(target):
             target.mkdir(parents=True, exist_ok=True)
@@ -166,7 +166,7 @@ def runs(store: Store | Path | str | None = None) -> pl.DataFrame:
 
 
 def open_run(reference: RunReference, store: Store | Path | str | None = None) -> Run:
-    """One run, by its id, a beginning of it that no other has, or a version with one run.
+    """One run, by its id, a unique beginning of it, or a version with one run.
 
     Raises:
         UsageError: there is none, or there are several.
@@ -188,22 +188,22 @@ def remove_run(reference: str, store: Store | Path | str | None = None) -> str:
     """Delete a run, finished or not; its id.
 
     Raises:
-        UsageError: there is none, there are several, or a living process is making it.
+        UsageError: there is none, there are several, or a running process is making it.
 
     Example:
         >>> cm.remove_run("cometbft-demo-v1.0.1-20260101T000000-0006")
         'cometbft-demo-v1.0.1-20260101T000000-0006'
     """
-    retained = store_at(store)
-    run = retained.find(reference)
+    run_store = store_at(store)
+    run = run_store.find(reference)
     if isinstance(run, UnfinishedRun) and (pid := run.maker()):
         raise UsageError(f"run `{run.run_id}` is still being made by process {pid}", "stop that process first")
-    retained.remove(run)
+    run_store.remove(run)
     return run.run_id
 
 
 def remove_unfinished(store: Store | Path | str | None = None) -> list[str]:
-    """Delete all unfinished runs except those that a living process is making; their ids.
+    """Delete all unfinished runs except those that a running process is making; their ids.
 
     Example:
         >>> cm.remove_unfinished()
@@ -217,11 +217,11 @@ def remove_unfinished(store: Store | Path | str | None = None) -> list[str]:
 
 
 def import_run(archive: Path | str, store: Store | Path | str | None = None) -> Run:
-    """Take a run from the file that `Run.export` wrote; a run that the store has already stays as it is.
+    """Import a run from the file that `Run.export` wrote; an existing run stays unchanged.
 
     Raises:
         UsageError: the file does not exist, or is not an exported run.
-        InvalidRunError: the run is not as it was sealed.
+        InvalidRunError: the run differs from its sealed state.
 
     Example:
         >>> archive = cm.open_run("cometbft-demo-v1.0.1-20260101T000000-0004").export(folder)
@@ -232,9 +232,9 @@ def import_run(archive: Path | str, store: Store | Path | str | None = None) -> 
 
 
 def import_samples(store: Store | Path | str | None = None) -> list[Run]:
-    """Take the runs that chainmark ships into the store, to try it with before there are any of one's own.
+    """Import the runs that chainmark ships into the store, as example data.
 
-    They were measured, and can be compared with each other. Those that the store has already stay as they are.
+    They were measured, and can be compared with each other. Existing ones stay unchanged.
 
     Example:
         >>> sorted({run.manifest.subject.version for run in cm.import_samples(folder / "new")})
@@ -258,14 +258,14 @@ def open_runs(reference: str, store: Store | Path | str | None = None) -> list[R
 
 
 def figures(reference: str | None = None, store: Store | Path | str | None = None) -> pl.DataFrame:
-    """Every figure of runs: a row for each run, metric and statistic.
+    """Every figure of runs: one row per run, metric and statistic.
 
     Args:
         reference: the runs, as for `open_runs`; None: all that are sealed.
         store: where the runs are.
 
     Returns:
-        What `runs` has of the run, then metric, unit, n, statistic, value, standard_error.
+        The run's columns as in `runs`, then metric, unit, n, statistic, value, standard_error.
 
     Raises:
         UsageError: nothing matches.
@@ -274,9 +274,9 @@ def figures(reference: str | None = None, store: Store | Path | str | None = Non
         >>> cm.figures("v1.0.1").columns[-4:]
         ['n', 'statistic', 'value', 'standard_error']
     """
-    retained = store_at(store)
-    result = retained.sealed() if reference is None else retained.select(reference)
-    facts = {row["run_id"]: row for row in runs(retained).iter_rows(named=True)}
+    run_store = store_at(store)
+    result = run_store.sealed() if reference is None else run_store.select(reference)
+    facts = {row["run_id"]: row for row in runs(run_store).iter_rows(named=True)}
     frames = [
         metrics.select(*(pl.lit(text).alias(name) for name, text in facts[run.run_id].items()), pl.all())
         for run in result
@@ -296,7 +296,7 @@ def export_figures(reference: str, path: Path | str, store: Store | Path | str |
         store: where the runs are.
 
     Raises:
-        UsageError: nothing matches, or the name ends otherwise.
+        UsageError: nothing matches, or the name has another suffix.
 
     Example:
         >>> cm.export_figures("v1.0.1", folder / "figures.csv").name
@@ -330,7 +330,7 @@ def only_run(result: Sequence[SealedRun], reference: str) -> SealedRun:
 
 
 def select(references: Sequence[RunReference | Sequence[RunReference]], store: Store) -> list[list[SealedRun]]:
-    """The runs of every side that was named, the baseline's first; one experiment's name stands for its two sides.
+    """The runs of every named side, the baseline's first; one experiment's name represents its two sides.
 
     Raises:
         UsageError: nothing matches, or one reference alone is not an experiment with two sides.

@@ -1,4 +1,4 @@
-"""What chainmark knows: systems with their metrics, profiles, and the node binaries on this machine."""
+"""Contents of chainmark: systems with their metrics, profiles, and the node binaries on this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chainmark.systems.capabilities import launchable
 
 
 def catalogue(system: str) -> Catalogue:
-    """Every metric of a system: what it is, how it is judged, where it comes from.
+    """Every metric of a system: its definition, judgement and source.
 
     Raises:
         UsageError: there is no such system.
@@ -28,7 +28,7 @@ def catalogue(system: str) -> Catalogue:
 
 
 def profiles() -> dict[str, dict[str, Any]]:
-    """The shipped profiles by name, each as it is resolved.
+    """The shipped profiles by name, resolved.
 
     Example:
         >>> cm.profiles()["cometbft/demo"]["system"]
@@ -38,7 +38,7 @@ def profiles() -> dict[str, dict[str, Any]]:
 
 
 def install(system: str, version: str) -> Subject:
-    """Build a node binary and cache it, checked and hashed; what is there already is taken.
+    """Build a node binary and cache it, checked and hashed; a cached one is reused.
 
     Raises:
         UsageError: chainmark cannot run nodes of that system, or there is no such version.
@@ -52,7 +52,7 @@ def install(system: str, version: str) -> Subject:
 
 
 def installed() -> list[tuple[Subject, Path]]:
-    """The cached builds of all systems, and where each is: a binary, or the folder of a whole checkout.
+    """The cached builds of all systems with their paths: a binary, or the folder of a whole checkout.
 
     Example:
         >>> all(path.exists() for subject, path in cm.installed())

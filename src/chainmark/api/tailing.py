@@ -1,4 +1,4 @@
-"""A log that still grows, into a run: followed until it is interrupted or the time is up, then imported as others."""
+"""A growing log as a run: followed until an interrupt or the end of the period, then imported like any other."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import GrowingLogSystem, growing
 
 _POLL_S = 1.0
-# What is kept in memory of the lines that tell of the last blocks.
+# Memory limit for the lines about the last blocks.
 _WINDOW_BYTES = 4 << 20
 
 
@@ -48,21 +48,21 @@ def follow(
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> list[Run]:
-    """Read a log that still grows: to its end, then what is added, until the time is up or Ctrl-C; then seal a run.
+    """Read a growing log: to its end, then new lines, until the period ends or Ctrl-C; then seal a run.
 
-    The log may be rotated meanwhile: replaced by another file of its name, or cut. What was read is kept, packed,
-    until the run is sealed; memory does not grow with it.
+    The log may be rotated meanwhile: replaced by another file of its name, or truncated. The lines are stored
+    compressed until the run is sealed; memory does not grow with them.
 
     Args:
-        system: whose log it is.
-        source: the file that grows.
-        lasts: how long to follow it, as "12h"; None: until it is interrupted.
-        show: is given the last blocks whenever there are lines that tell of some.
+        system: the system of the log.
+        source: the growing file.
+        lasts: how long to follow it, as "12h"; None: until an interrupt.
+        show: receives the last blocks whenever there are new lines about some.
         version, settings, genesis, keep_events, store, progress, cancel: as in `ingest`.
 
     Raises:
-        UsageError: it is no such file, or what an import of it needs is missing; the hint names the file in the store
-            that has what was followed.
+        UsageError: it is not such a file, or an input of its import is missing; the hint names the file in the store
+            with the followed log.
         EnvironmentFailure: it cannot be read, or the store cannot be written.
 
     Example:
@@ -80,35 +80,35 @@ def follow(
         genesis=genesis,
         keep_events=keep_events,
     )
-    retained = store_at(store)
+    run_store = store_at(store)
     limit_s = None if lasts is None else nanoseconds_of_duration(lasts) / 1e9
     order = able.to_follow(order)
-    with FileTail(order.path) as tail, storage_errors(retained.root):
-        retained.root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="following-", dir=retained.root) as folder:
-            # A log without a name of its own is called after its folder.
+    with FileTail(order.path) as tail, storage_errors(run_store.root):
+        run_store.root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="following-", dir=run_store.root) as folder:
+            # A log without a name of its own is named after its folder.
             spool = Path(folder) / order.path.resolve().parent.name / f"{order.path.name}.zst"
             spool.parent.mkdir()
             with ZstdWriter(spool) as writer:
                 _Follower(able, order, writer, Path(folder) / "window.log", show).run(tail, limit_s)
             try:
-                made = Importer(retained, able).make_all(replace(order, source=spool), relay(progress, cancel))
+                imports = Importer(run_store, able).make_all(replace(order, source=spool), relay(progress, cancel))
             except ChainmarkError as error:
                 kept_as = f"what was followed is not lost: `chainmark ingest {system} {_saved(spool)}` imports it"
                 error.hint = kept_as if error.hint is None else f"{error.hint}; {kept_as}"
                 raise
-    return [Run(run.run, is_new=run.is_new) for run in made]
+    return [Run(run.run, is_new=run.is_new) for run in imports]
 
 
 def _saved(spool: Path) -> Path:
-    """Where the followed log stays after an import that failed: nobody can follow that day again."""
+    """The location of the followed log after a failed import, because the log cannot be followed again."""
     folder = Path(tempfile.mkdtemp(prefix="followed-", dir=spool.parent.parent.parent)) / spool.parent.name
     shutil.move(spool.parent, folder)
     return folder / spool.name
 
 
 class _Follower:
-    """Keeps what a log tells, and shows what its last lines tell."""
+    """Stores the lines of a log, and shows the content of the last ones."""
 
     def __init__(
         self,
@@ -124,13 +124,14 @@ class _Follower:
         self._bytes = 0
 
     def run(self, tail: FileTail, limit_s: float | None) -> None:
-        """Follow the log until the time is up or somebody interrupts, which ends the following and not the reading."""
+        """Follow the log until the end of the period or an interrupt, which ends the following but not the reading."""
         stop = threading.Event()
-        # Another thread reads, because an interruption is raised in this one: no line may fall between two steps.
+        # Another thread reads, because an interrupt is raised in this one: no line may be lost between two steps.
         with ThreadPoolExecutor(1, thread_name_prefix="follower") as executor:
             reading = executor.submit(self._follow, tail, stop, limit_s)
             try:
-                # Again and again: polars has interrupted waits go on, so that an endless one would hear of nothing.
+                # Repeated waits: polars restarts interrupted waits, so that an endless one would not receive the
+                # interrupt.
                 while not reading.done():
                     wait([reading], timeout=_POLL_S)
             except KeyboardInterrupt:
@@ -145,16 +146,16 @@ class _Follower:
         self._take(chain(tail.read(), tail.rest()))
 
     def _take(self, pieces: Iterable[bytes]) -> None:
-        is_news = False
+        is_new = False
         for piece in pieces:
             self._writer.write(piece)
-            is_news = self._remember(piece) or is_news
-        if is_news and self._show is not None:
+            is_new = self._remember(piece) or is_new
+        if is_new and self._show is not None:
             self._window.write_bytes(b"".join(self._lines))
             self._show(self._system.recent(self._order, self._window))
 
     def _remember(self, piece: bytes) -> bool:
-        """Keep the last lines that have a mark; whether there are new ones."""
+        """Keep the last lines that contain a mark; whether there are new ones."""
         marked = [line for line in piece.splitlines(keepends=True) if any(mark in line for mark in self._system.marks)]
         self._lines.extend(marked)
         self._bytes += sum(map(len, marked))

@@ -1,4 +1,4 @@
-"""Figures of a run beside those that somebody else's analysis computed of the same material."""
+"""Figures of a run compared with those of another analysis of the same material."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from chainmark.systems.capabilities import verified
 
 
 def verify_against(file: Path | str, run: RunReference, *, store: Store | Path | str | None = None) -> Document:
-    """Set what another analysis computed beside the run's figures by the same rules, figure by figure.
+    """Compare another analysis with the run's figures by the same rules, figure by figure.
 
     Args:
-        file: what the other analysis wrote; of Cardano `blockprop.json`, `clusterperf.json`, `summary.json`, or a CDF.
-        run: made from the same logs, by its id, a beginning of it, or a version with one run.
+        file: the output of the other analysis; for Cardano `blockprop.json`, `clusterperf.json`, `summary.json`, or a
+            CDF.
+        run: from the same logs, by its id, a beginning of it, or a version with one run.
         store: where the run is.
 
     Returns:
-        A document whose verdict is a pass when all figures that both have agree within the rounding that it states,
-        and a fail otherwise; what one side lacks is listed.
+        A document whose verdict is a pass if all figures in both agree within their stated rounding,
+        and a fail otherwise; missing figures are listed.
 
     Raises:
-        UsageError: the file is not what it should be, or is of another run or workload.
+        UsageError: the file has another form, or is of another run or workload.
 
     Example:
         >>> (run,) = cm.ingest("cardano", logs)
@@ -38,7 +39,7 @@ def verify_against(file: Path | str, run: RunReference, *, store: Store | Path |
     path = Path(file)
     if not path.is_file():
         raise UsageError(f"there is no file `{path}`", "give the file first, then the run")
-    retained = store_at(store)
-    sealed = open_run(run, retained).sealed
+    run_store = store_at(store)
+    sealed = open_run(run, run_store).sealed
     document = verified(load_system(sealed.manifest.subject.system)).verify(sealed, path, tool_version())
-    return noted(document, [sealed], retained)
+    return noted(document, [sealed], run_store)

@@ -1,4 +1,4 @@
-"""How much load does an API sustain? Steps of load, an SLA to judge them by, and the search for the capacity.
+"""How much load an API sustains: steps of load, the SLA that judges them, and the search for the capacity.
 
-Common to every HTTP API: nothing here knows a system. docs/concepts/capacity.md explains the rules.
+Common to every HTTP API and independent of any system. docs/concepts/capacity.md explains the rules.
 """

@@ -1,4 +1,4 @@
-"""What every request to a server carries so that it is let in: headers from the environment, files and commands."""
+"""Credentials that every request to a server carries: headers from the environment, files and commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from chainmark.core import units
 from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
 from chainmark.core.secrets import HIDDEN, Secrets, is_secret_name
 
-# A command's header is made anew before a step that begins so long after the last time.
+# A header's command runs again before a step that begins this long after its last run.
 RENEWED_AFTER_S = 30.0
 COMMAND_LONGEST_S = 30.0
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
@@ -32,7 +32,7 @@ _FORM = "for example `--header 'Authorization: Bearer ${TOKEN}'`"
 
 @dataclass
 class _Header:
-    """One header, and when its command, if it has one, was run last."""
+    """One header, and when its command, if any, last ran."""
 
     name: str
     value: str
@@ -42,27 +42,27 @@ class _Header:
 
 @dataclass(frozen=True)
 class Proxy:
-    """A proxy: its URL without anything secret, and the value of `Proxy-Authorization`, "" without one."""
+    """A proxy: its URL without secrets, and the value of `Proxy-Authorization`, "" without one."""
 
     url: str
     authorization: str = field(default="", repr=False)
 
     @property
     def headers(self) -> dict[str, str]:
-        """What it is sent besides the request."""
+        """The headers that the proxy receives besides the request."""
         return {"Proxy-Authorization": self.authorization} if self.authorization else {}
 
     def to_order(self) -> dict[str, str | None]:
-        """As the engine reads it."""
+        """The proxy in the engine's format."""
         return {"url": self.url, "authorization": self.authorization or None}
 
 
 @dataclass(frozen=True, repr=False)
 class Access:
-    """Who asks: headers that every request carries, and the client's certificate.
+    """Credentials of the client: headers that every request carries, and a certificate.
 
-    A value with ``${NAME}`` takes it from the environment; one that is ``@FILE`` is the file's text. Such values, and
-    those of headers whose name says that they let somebody in, are secret: nothing that is written holds them.
+    A value with ``${NAME}`` takes it from the environment; ``@FILE`` is replaced by the file's text. Such values, and
+    those of headers whose name suggests a credential, are secret: they are never written to a file.
 
     Attributes:
         headers: ``"NAME: VALUE"``.
@@ -70,8 +70,8 @@ class Access:
             `RENEWED_AFTER_S` later, or follows one in which the server answered 401.
         user: ``"NAME:PASSWORD"`` of basic authentication, with ``${…}``.
         certificate, key: PEM files by which the server knows the client; the key may be in the same file.
-        proxy: ``"http://host:port"`` through which everything goes, with ``user:password@`` before the host where it
-            asks who comes, and ``${…}``. None: no proxy, whatever the environment says.
+        proxy: ``"http://host:port"`` through which every request goes, with ``user:password@`` before the host where it
+            requires authentication, and ``${…}``. None: no proxy, whatever the environment sets.
 
     Raises:
         UsageError: a header is not one, a variable or a file is missing.
@@ -121,7 +121,7 @@ class Access:
         return f"Access({self.described()!r})"
 
     def values(self) -> list[tuple[str, str]]:
-        """The headers as they are sent now, in their order.
+        """The headers to send now, in order.
 
         Raises:
             EnvironmentFailure: a command fails.
@@ -132,31 +132,31 @@ class Access:
         return [(header.name, header.value) for header in self._made]
 
     def outdate(self) -> None:
-        """Have the commands run again before the next step, as the server refuses what they made."""
+        """Run the commands again before the next step, because the server rejects their values."""
         for header in self._made:
             header.made_at_s = self.clock() - RENEWED_AFTER_S
 
     def files(self) -> dict[str, str]:
-        """The client's certificate and key, as the engine reads them; {} without any."""
+        """The client's certificate and key in the engine's format; {} if there is none."""
         if self.certificate is None:
             return {}
         return {"cert_file": str(self.certificate), "key_file": str(self.key or self.certificate)}
 
     @property
     def way(self) -> Proxy | None:
-        """The proxy through which everything goes; None: none."""
+        """The proxy for every request; None: no proxy."""
         return self._way[0] if self._way else None
 
     def hide(self, text: str) -> str:
-        """The text without the secrets."""
+        """The text without secrets."""
         return self._secrets.hide(text)
 
     def hide_in(self, value: Any) -> Any:
-        """A JSON value without them."""
+        """A JSON value without secrets."""
         return self._secrets.hide_in(value)
 
     def described(self) -> str:
-        """What every request carries, for a report; "" if that is nothing."""
+        """The headers of every request, for a report; "" if there are none."""
         shown = [
             f"{header.name}: {HIDDEN if header.command or is_secret_name(header.name) else self.hide(header.value)}"
             for header in self._made
@@ -183,7 +183,7 @@ class Access:
         return _checked(_VARIABLE.sub(value, template).strip(), "a header's value")
 
     def _keep_secret(self, value: str) -> None:
-        """The whole, and what follows a scheme's name: `Bearer abc` is told by `abc`, too."""
+        """The whole value, and the part after a scheme's name: `Bearer abc` is recognised by `abc`, too."""
         self._secrets.add(value)
         self._secrets.add(value.partition(" ")[2])
 
@@ -193,15 +193,15 @@ class Access:
         if not separator or not name:
             raise UsageError("basic authentication requires a name and a password", "`--user 'name:${PASSWORD}'`")
         encoded = base64.b64encode(filled.encode()).decode()
-        # Some APIs take their key as the name, and no password.
+        # Some APIs expect their key as the name, without a password.
         for secret in (password or name, filled, encoded):
             self._secrets.add(secret)
         return f"Basic {encoded}"
 
     def _proxy(self, text: str) -> Proxy:
-        """Nothing of the text is repeated in an error: it may be a password's."""
+        """Parse a proxy's URL. Errors never repeat its text, which may contain a password."""
         try:
-            # A variable's value before the host may have any character, and is filled in where the parts are known.
+            # A variable's value before the host may contain any character; it is filled in after parsing.
             parts = urlsplit(self._filled(text) if "${" in text and "@" not in text else text)
             host, port = parts.hostname or "", parts.port or 80
         except ValueError:
@@ -213,22 +213,22 @@ class Access:
         return Proxy(url, self._basic(user) if parts.username else "")
 
     def _output(self, header: _Header) -> str:
-        what = f"the command of the header `{header.name}`"
-        # What follows the program's name may be secret.
+        subject = f"the command of the header `{header.name}`"
+        # The arguments of the program may be secret.
         hint = f"it is `{header.command.split()[0]} …`"
         try:
-            status, output, said = _run(header.command)
+            status, output, error_output = _run(header.command)
         except subprocess.TimeoutExpired as error:
             longest = units.duration(COMMAND_LONGEST_S)
-            raise EnvironmentFailure(f"{what} did not end within {longest}", hint) from error
+            raise EnvironmentFailure(f"{subject} did not end within {longest}", hint) from error
         except (OSError, ValueError) as error:
-            raise EnvironmentFailure(f"{what} cannot be run: {error}", hint) from error
+            raise EnvironmentFailure(f"{subject} cannot be run: {error}", hint) from error
         if status:
-            last = self.hide((said.strip().splitlines() or ["it says nothing"])[-1])
-            raise EnvironmentFailure(f"{what} ended with {status}: {last}", hint)
-        value = _checked(output.strip(), f"the output of {what}")
+            last = self.hide((error_output.strip().splitlines() or ["it says nothing"])[-1])
+            raise EnvironmentFailure(f"{subject} ended with {status}: {last}", hint)
+        value = _checked(output.strip(), f"the output of {subject}")
         if not value:
-            raise EnvironmentFailure(f"{what} printed nothing", "its output is the header's value")
+            raise EnvironmentFailure(f"{subject} printed nothing", "its output is the header's value")
         self._keep_secret(value)
         return value
 
@@ -238,7 +238,7 @@ NOBODY = Access()
 
 @contextmanager
 def hidden_in_errors(accesses: Iterable[Access]) -> Iterator[None]:
-    """No error that leaves this holds a secret of any of them, nor has a cause that might."""
+    """Errors that leave this context contain none of the secrets, and have no cause that might."""
     try:
         yield
     except ChainmarkError as error:
@@ -253,10 +253,10 @@ def hidden_in_errors(accesses: Iterable[Access]) -> Iterator[None]:
 
 
 def _run(command: str) -> tuple[int, str, str]:
-    """The user's own command, with the user's own rights: its status, output and errors.
+    """Run the user's own command with the user's own rights: its status, output and errors.
 
     Raises:
-        OSError, ValueError: it cannot be run, or prints what is no text.
+        OSError, ValueError: it cannot be run, or its output is not text.
         subprocess.TimeoutExpired: it does not end.
     """
     pipe = subprocess.PIPE
@@ -265,12 +265,12 @@ def _run(command: str) -> tuple[int, str, str]:
         words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, start_new_session=True
     ) as process:
         try:
-            output, said = process.communicate(timeout=COMMAND_LONGEST_S)
+            output, error_output = process.communicate(timeout=COMMAND_LONGEST_S)
         except BaseException:
             with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # a script may have started something that would go on
+                os.killpg(process.pid, signal.SIGKILL)  # a script may have started something that would keep running
             raise
-    return process.returncode, output, said
+    return process.returncode, output, error_output
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -285,7 +285,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _checked(value: str, what: str) -> str:
-    """Raises UsageError for what would end the header; the value itself is not repeated."""
+    """Raises UsageError for characters that would end the header; the message does not repeat the value."""
     if any((ord(character) < ord(" ") and character != "\t") or ord(character) == 0x7F for character in value):
         raise UsageError(f"{what} holds a line break or another control character", "a header must be a single line")
     if not value.isascii():

@@ -9,14 +9,14 @@ from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import share_interval
 from chainmark.stats.estimable import fewest_for_upper_bound
 
-# A share's interval halves with four times the requests.
+# The interval of a share halves with four times the requests.
 LENGTHENING = 4.0
-# A throughput measured once is not the next one's.
+# A single measured throughput does not predict the next one exactly.
 _RESERVE = 1.1
 
 
 def requests_wanted(sla: Sla) -> int:
-    """As many as the SLA asks for, and as a p99 needs."""
+    """The number of requests that the SLA requires and a p99 needs."""
     return max(sla.min_requests, fewest_for_upper_bound(0.99))
 
 
@@ -24,32 +24,32 @@ def step_seconds(per_s: float | None, sla: Sla, usual_s: float, longest_s: float
     """How long to measure so that the SLA can be judged.
 
     Args:
-        per_s: requests per second that are expected; None: unknown, and the step is a usual one.
-        sla: says how many requests are wanted.
-        usual_s: never shorter.
-        longest_s: never longer, however slow the endpoint is.
+        per_s: expected requests per second; None: unknown, and the step has its usual length.
+        sla: sets the number of requests.
+        usual_s: the shortest length.
+        longest_s: the longest length, however slow the endpoint is.
     """
     if per_s is None:
         return min(usual_s, longest_s)
     wanted_s = requests_wanted(sla) * _RESERVE / per_s if per_s > 0.0 else math.inf
-    # Whole seconds, which the figures of the series are of.
+    # Whole seconds, because the series has one value per second.
     return min(longest_s, max(usual_s, math.ceil(wanted_s) if wanted_s < longest_s else longest_s))
 
 
 def clients_for_enough(latency_s: float, sla: Sla, longest_s: float) -> int:
-    """The fewest clients that get enough answers in the longest step, each waiting so long for one."""
+    """The fewest clients that get enough responses in the longest step, each waiting this long for one."""
     return max(1, math.ceil(requests_wanted(sla) * _RESERVE * latency_s / longest_s))
 
 
 def rate_for_enough(sla: Sla, share: float, usual_s: float) -> float:
-    """The lowest rate at which a usual step has enough requests to the endpoint that has this share of them."""
+    """The lowest rate at which a usual step has enough requests to the endpoint with this share of them."""
     return requests_wanted(sla) * _RESERVE / (share * usual_s)
 
 
 def extended_seconds(step: Step, sla: Sla, usual_s: float, longest_s: float, share: float = 1.0) -> float:
-    """How long to measure where this step was inconclusive: four times as long, or until there are enough requests.
+    """How long to measure if this step was inconclusive: four times as long, or until there are enough requests.
 
-    ``share``: of the requests, those of the endpoint that is asked least.
+    ``share``: fraction of the requests that the least requested endpoint receives.
     """
     enough_s = step_seconds(step.result.due_per_s * share, sla, usual_s, longest_s)
     few = any(limit.outcome is StepOutcome.INCONCLUSIVE and limit.name.value != "samples" for limit in step.limits)
@@ -58,11 +58,11 @@ def extended_seconds(step: Step, sla: Sla, usual_s: float, longest_s: float, sha
 
 
 def give_up(sla: Sla, expected: int) -> GiveUp | None:
-    """After how many slow or failed requests a step has failed, whatever the rest does.
+    """The number of slow or failed requests after which a step has failed, whatever follows.
 
     Args:
         sla: the SLA.
-        expected: requests that the step has at most, or is expected to have; 0: unknown, and nothing is given up.
+        expected: largest or expected number of requests of the step; 0: unknown, and the step is never given up.
     """
     if expected <= 0:
         return None
@@ -70,7 +70,7 @@ def give_up(sla: Sla, expected: int) -> GiveUp | None:
 
 
 def _hopeless(tolerated: float, n: int) -> int:
-    """The least count of n whose share is shown to be above what is tolerated."""
+    """The smallest count out of n that shows a share above the tolerated one."""
     low, high = 1, n
     while low < high:
         middle = (low + high) // 2

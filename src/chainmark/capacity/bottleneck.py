@@ -1,4 +1,4 @@
-"""What of a server was exhausted first, as its load grew: from what it used at each level."""
+"""Which resource of a server was exhausted first as its load grew, from its use at each level."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from chainmark.capacity.verdict import level_text
 from chainmark.core import units
 from chainmark.core.load_report import BentEntry, Kind, ResourceEntry, StepEntry
 
-# From this share of its limit on, a resource is full.
+# A resource is full from this share of its limit on.
 FULL_SHARE = 0.95
-# Once it is, it stays so, up to noise …
+# A full resource stays full, up to noise …
 _STAYS_SHARE = 0.9
-# … and no more is answered than then, up to noise: otherwise it was full and did not matter.
+# … and the throughput no longer grows, up to noise. Otherwise the resource was full without being the bottleneck.
 _MORE_ANSWERS = 1.25
-# Where so much of what was asked waits at one place, that place holds the rest up.
+# Where this share of the requests waits in one place, that place is the bottleneck.
 _WAITING_SHARE = 0.25
-# Of a level without a limit: it stays within this of its median, after it was below this share of it.
+# For a level without a limit: it stays within this of its median, after it was below this share of it.
 _FLAT_WITHIN = 0.1
 _ROSE_FROM_SHARE = 0.7
 _LOAD_GREW = 2.0
-# What is told beside the first.
+# Number of further resources that are reported with the first.
 _LISTED_NEXT = 2
 _LEAST_BESIDE_SHARE = 0.05
 
@@ -32,11 +32,11 @@ Sort = Literal["gauge", "counter", "waiting"]
 
 @dataclass(frozen=True)
 class LevelSeen:
-    """One level of load: what was answered there.
+    """One level of load and the responses at it.
 
     Attributes:
         missed: the SLA was missed there.
-        limited: the generator was the limit, so that it says nothing about the server.
+        limited: the generator was the limit, so the level shows nothing about the server.
     """
 
     level: float
@@ -47,15 +47,15 @@ class LevelSeen:
 
 @dataclass(frozen=True)
 class ResourceUse:
-    """What was used of one resource.
+    """The use of one resource.
 
     Attributes:
-        label: as a sentence calls it: "the server's CPU".
-        unit: of ``used``; "fraction" of something that is busy a share of the time.
-        sort: "waiting" counts what waits at it.
-        used, shares: by level: how much, and of what there was, where that is known.
-        limit: how much there was, at the last level.
-        highest: what was ever seen of it.
+        label: its name in a sentence: "the server's CPU".
+        unit: of ``used``; "fraction" for the share of time in which it is busy.
+        sort: "waiting" for a count of what waits for it.
+        used, shares: by level: the amount, and its share of the available amount where that is known.
+        limit: the available amount, at the last level.
+        highest: the largest amount ever observed.
         is_cpu: processor time.
     """
 
@@ -70,48 +70,48 @@ class ResourceUse:
 
 
 def bent_first(kind: Kind, levels: Sequence[LevelSeen], uses: Sequence[ResourceUse]) -> BentEntry:
-    """What was exhausted first, at the latest at the first level that missed the SLA.
+    """The resource that was exhausted first, at the latest at the first level that missed the SLA.
 
-    In this order: what has a known limit and reached it; what much of the load waited at; what stays as it is while
-    the load grows. Of several the one that was first, then the one that was fuller before.
+    In this order: one with a known limit that reached it; one for which much of the load waited; one that stays
+    constant while the load grows. Of several, the one that was first, then the one that was fuller before.
 
     Args:
         kind: of load.
         levels: in any order.
-        uses: of everything that was watched, the more telling first.
+        uses: of every observed resource, the more informative first.
     """
-    seen = sorted(levels, key=lambda level: level.level)
-    limited = next((level.level for level in seen if level.limited), None)
-    missed = next((level.level for level in seen if level.missed), None)
-    reported = [level for level in seen if missed is None or level.level <= missed]
-    # What is full is so, whoever made the load; what is not may be empty because too little load was made.
-    if result := _first_full(reported, seen, uses):
+    ordered = sorted(levels, key=lambda level: level.level)
+    limited = next((level.level for level in ordered if level.limited), None)
+    missed = next((level.level for level in ordered if level.missed), None)
+    reported = [level for level in ordered if missed is None or level.level <= missed]
+    # A full resource is full whatever limits the load; one that is not full may just have received too little load.
+    if result := _first_full(reported, ordered, uses):
         return _exhausted(kind, *result, uses)
     if missed is None and limited is None:
         return _nothing(kind, missed, reported, uses)
-    if waiting := _first_waiting(kind, reported, seen, uses):
+    if waiting := _first_waiting(kind, reported, ordered, uses):
         return _held_up(kind, *waiting, uses)
     if limited is not None and (missed is None or limited <= missed):
         sentence = f"the load generator, not the server, was the limit from {level_text(kind, limited)} on"
         return BentEntry(kind=kind, finding="generator", level=limited, sentence=sentence)
-    if missed is not None and (flat := _first_flat(seen, missed, uses)):
-        return _stays(kind, flat, seen[-1].level, uses)
+    if missed is not None and (flat := _first_flat(ordered, missed, uses)):
+        return _stays(kind, flat, ordered[-1].level, uses)
     return _nothing(kind, missed, reported, uses)
 
 
 def _first_full(
     levels: Sequence[LevelSeen], seen: Sequence[LevelSeen], uses: Sequence[ResourceUse]
 ) -> tuple[ResourceUse, float] | None:
-    """Which resource, and from which level on."""
+    """The resource that reached its limit, and from which level on."""
     results = []
-    for place, use in enumerate(uses):
+    for index, use in enumerate(uses):
         known = [entry for entry in levels if entry.level in use.shares]
         for at, item in enumerate(known):
             stays = all(use.shares[later.level] >= _STAYS_SHARE for later in known[at:])
             if use.shares[item.level] >= FULL_SHARE and stays:
                 if _no_more_answers(item, seen):
                     before = use.shares[known[at - 1].level] if at else 1.0
-                    results.append((item.level, -before, place, use))
+                    results.append((item.level, -before, index, use))
                 break
     if not results:
         return None
@@ -120,22 +120,22 @@ def _first_full(
 
 
 def _no_more_answers(at: LevelSeen, levels: Iterable[LevelSeen]) -> bool:
-    """Whether higher levels are answered no more than this one."""
+    """Whether the throughput at higher levels is no larger than at this one."""
     return all(level.ok_per_s <= _MORE_ANSWERS * at.ok_per_s for level in levels if level.level > at.level)
 
 
 def _first_waiting(
     kind: Kind, levels: Sequence[LevelSeen], seen: Sequence[LevelSeen], uses: Sequence[ResourceUse]
 ) -> tuple[ResourceUse, float] | None:
-    """At which most of the load waits, where that is much of it, and from which level on."""
+    """The resource for which most of the load waits, where that is much of it, and from which level on."""
     results = []
-    for place, use in enumerate(uses):
+    for index, use in enumerate(uses):
         if use.sort != "waiting" or use.shares:
             continue
         known = [item for item in levels if item.level in use.used]
         enough = [item for item in known if use.used[item.level] >= max(1.0, _WAITING_SHARE * _at_once(kind, item))]
         if enough and enough[-1] is known[-1] and _no_more_answers(enough[-1], seen):
-            results.append((-use.used[enough[-1].level], place, use, enough[0].level))
+            results.append((-use.used[enough[-1].level], index, use, enough[0].level))
     if not results:
         return None
     _, _, use, level = min(results, key=lambda item: item[:2])
@@ -143,16 +143,16 @@ def _first_waiting(
 
 
 def _at_once(kind: Kind, level: LevelSeen) -> float:
-    """Requests that are under way at a level: as many as clients; of a rate that is not known."""
+    """Requests in flight at a level: the number of clients; unknown for a rate."""
     return level.level if kind == "clients" else 0.0
 
 
 def _first_flat(
     levels: Sequence[LevelSeen], missed: float, uses: Sequence[ResourceUse]
 ) -> tuple[ResourceUse, float, float] | None:
-    """What grew with the load, and then no more: from which level on, and at which value."""
+    """The resource whose use grew with the load and then stopped growing: from which level on, and at which value."""
     results = []
-    for place, use in enumerate(uses):
+    for index, use in enumerate(uses):
         known = [entry for entry in levels if entry.level in use.used]
         if not (use.is_cpu or _is_count(use)):
             continue
@@ -170,7 +170,7 @@ def _first_flat(
                 and item.level <= missed
                 and _no_more_answers(item, levels)
             ):
-                results.append((item.level, place, use, middle))
+                results.append((item.level, index, use, middle))
                 break
     if not results:
         return None
@@ -179,15 +179,15 @@ def _first_flat(
 
 
 def _is_count(use: ResourceUse) -> bool:
-    """Whether it counts something whose limit is not known; rates and bytes stay wherever a server is full."""
+    """Whether it is a count with an unknown limit; rates and bytes level off wherever a server is full."""
     return use.sort == "gauge" and not use.shares and not use.unit.startswith("bytes")
 
 
 def _is_bounded(use: ResourceUse, middle: float) -> bool:
-    """Whether it stays because it can be no more.
+    """Whether it stays constant because it has reached its maximum.
 
-    What is in use on average stays wherever a server is full. What is bounded stays at the most that was ever seen, and
-    processor time of a program that uses few cores at a time at a whole number of them.
+    An average use stays constant wherever a server is full. A bounded one stays at its largest observed value, and the
+    processor time of a program that uses few cores at a time stays at a whole number of cores.
     """
     if use.is_cpu:
         whole = round(middle)
@@ -196,18 +196,18 @@ def _is_bounded(use: ResourceUse, middle: float) -> bool:
 
 
 def _exhausted(kind: Kind, use: ResourceUse, level: float, uses: Sequence[ResourceUse]) -> BentEntry:
-    where = level_text(kind, level)
+    at_level = level_text(kind, level)
     share = units.plain_percent(min(1.0, use.shares[level]), decimals=0)
     amount = _amount(use.used[level], use.unit)
     if use.is_cpu:
         of = f"{amount} of {_amount(use.limit, use.unit)} {'core' if use.limit == 1.0 else 'cores'}"
-        text = f"{use.label} reached {of} from {where} on"
+        text = f"{use.label} reached {of} from {at_level} on"
     elif use.unit == "fraction":
-        text = f"{use.label} was busy {share} of the time from {where} on"
+        text = f"{use.label} was busy {share} of the time from {at_level} on"
     elif use.unit == "cores":
-        text = f"{use.label} ran {share} of the time, on one core, from {where} on"
+        text = f"{use.label} ran {share} of the time, on one core, from {at_level} on"
     else:
-        text = f"{use.label} was full ({amount} of {_amount(use.limit, use.unit)}) from {where} on"
+        text = f"{use.label} was full ({amount} of {_amount(use.limit, use.unit)}) from {at_level} on"
     return _bent(kind, "exhausted", use, level, text + _beside(use, level, uses))
 
 
@@ -245,7 +245,7 @@ def _bent(
 
 
 def _beside(first: ResourceUse, level: float, uses: Sequence[ResourceUse]) -> str:
-    """What else was used there: the processors, and what was fullest after the first."""
+    """What else was used at that level: the processors, and the fullest resources after the first."""
     others = [use for use in uses if use is not first and use.label != first.label and level in use.shares]
     fuller = sorted(others, key=lambda resource_use: (not resource_use.is_cpu, -resource_use.shares[level]))
     messages = [
@@ -268,7 +268,7 @@ def _amount(value: float | None, unit: str) -> str:
 
 
 def bent_entries(steps: Sequence[StepEntry], resources: Sequence[ResourceEntry]) -> list[BentEntry]:
-    """What bent first under each kind of load of one endpoint; nothing where nothing was watched."""
+    """The bottleneck under each kind of load of one endpoint; empty where nothing was observed."""
     bents = []
     for kind in dict.fromkeys(step.kind for step in steps):
         chosen = _clean(step for step in steps if step.kind == kind and not step.partial)
@@ -279,12 +279,13 @@ def bent_entries(steps: Sequence[StepEntry], resources: Sequence[ResourceEntry])
 
 
 def _clean(steps: Iterable[StepEntry]) -> dict[float, list[StepEntry]]:
-    """By level; steps that had to wait for others only where there is no other."""
+    """The steps by level; steps that had to wait for other processes only where a level has no other."""
     by_level: dict[float, list[StepEntry]] = {}
     for step in steps:
         by_level.setdefault(step.level, []).append(step)
     return {
-        level: [step for step in here if step.reason != "waited"] or here for level, here in sorted(by_level.items())
+        level: [step for step in level_steps if step.reason != "waited"] or level_steps
+        for level, level_steps in sorted(by_level.items())
     }
 
 
@@ -300,11 +301,11 @@ def _use_of(resource: ResourceEntry, chosen: Mapping[float, Sequence[StepEntry]]
     uses = {use.step: use for use in resource.uses}
     used, shares, limit = {}, {}, None
     for level, steps in chosen.items():
-        here = [uses[step.number] for step in steps if step.number in uses]
-        if here:
-            used[level] = median(use.mean for use in here)
-            limit = next((use.limit for use in here if use.limit is not None), limit)
-        if reported := [use.share for use in here if use.share is not None]:
+        readings = [uses[step.number] for step in steps if step.number in uses]
+        if readings:
+            used[level] = median(use.mean for use in readings)
+            limit = next((use.limit for use in readings if use.limit is not None), limit)
+        if reported := [use.share for use in readings if use.share is not None]:
             shares[level] = median(reported)
     highest = max((use.highest for use in resource.uses), default=0.0)
     return ResourceUse(resource.label, resource.unit, resource.sort, used, shares, limit, resource.is_cpu, highest)

@@ -17,7 +17,7 @@ class Ramp:
 
     Attributes:
         kind: clients or requests per second.
-        times: how often it is run.
+        times: number of runs.
     """
 
     kind: LevelKind
@@ -28,27 +28,27 @@ class Ramp:
 
     @property
     def phase(self) -> Phase:
-        """What its steps are called."""
+        """The phase of its steps."""
         return Phase.RAMP
 
     @property
     def start(self) -> LoadLevel:
-        """Where it begins, and what is asked during the warm-up."""
+        """The level at the start and during the warm-up."""
         return LoadLevel(self.kind, self.first)
 
     @property
     def peak(self) -> LoadLevel:
-        """The most that is asked."""
+        """The highest level."""
         return LoadLevel(self.kind, self.last)
 
     @property
     def length_s(self) -> float:
-        """In all, without the warm-up."""
+        """Total seconds without the warm-up."""
         return self.duration_s
 
     @property
     def points(self) -> Points:
-        """Seconds after the warm-up, and the level then."""
+        """Points of the course: seconds after the warm-up, and the level then."""
         return (0.0, self.first), (self.duration_s, self.last)
 
 
@@ -58,9 +58,9 @@ class Spike:
 
     Attributes:
         base, top: clients or requests per second, ``base`` before and after, ``top`` at the peak.
-        rise_s: how long the load takes from one to the other; it falls at once.
-        recovery_share: the server has recovered when its p99 is at most so much above what it was before.
-        times: how often it is run.
+        rise_s: time from ``base`` to ``top``; the load falls at once.
+        recovery_share: the server has recovered when its p99 is at most this share above its p99 before the spike.
+        times: number of runs.
     """
 
     kind: LevelKind
@@ -75,17 +75,17 @@ class Spike:
 
     @property
     def phase(self) -> Phase:
-        """What its steps are called."""
+        """The phase of its steps."""
         return Phase.SPIKE
 
     @property
     def start(self) -> LoadLevel:
-        """Where it begins, and what is asked during the warm-up."""
+        """The level at the start and during the warm-up."""
         return LoadLevel(self.kind, self.base)
 
     @property
     def peak(self) -> LoadLevel:
-        """The most that is asked."""
+        """The highest level."""
         return LoadLevel(self.kind, self.top)
 
     @property
@@ -95,12 +95,12 @@ class Spike:
 
     @property
     def length_s(self) -> float:
-        """In all, without the warm-up."""
+        """Total seconds without the warm-up."""
         return self.over_s + self.after_s
 
     @property
     def points(self) -> Points:
-        """Seconds after the warm-up, and the level then; two at one time are a jump."""
+        """Points of the course: seconds after the warm-up, and the level then; two points at one time are a jump."""
         risen_s = self.before_s + self.rise_s
         return (self.before_s, self.base), (risen_s, self.top), (self.over_s, self.top), (self.over_s, self.base)
 
@@ -109,7 +109,7 @@ Course = Ramp | Spike
 
 
 def level_at(points: Sequence[tuple[float, float]], time_s: float) -> float:
-    """The level at a time, as the engine has it: linear between the points, constant outside of them."""
+    """The level at a time, computed as in the engine: linear between the points, constant outside of them."""
     if time_s < points[0][0]:
         return points[0][1]
     for (begin_s, level), (end_s, following) in pairwise(points):

@@ -1,4 +1,4 @@
-"""Whether a server stays as it was over a long step: its latencies and its errors, from the begin to the end."""
+"""Whether a server's latencies and errors change over a long step, from its start to its end."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from chainmark.capacity.service_level import Sla
 from chainmark.network.server_series import Readings
 from chainmark.stats.trend import Trend, trend_of
 
-# A step at a fixed level of at least so long is looked at, in so many stretches.
+# Steps at a fixed level of at least this length are examined, in this number of stretches.
 SHORTEST_S = 600.0
 STRETCHES = 60
 _NS = 1e9
 
 
 class Drifting(StrEnum):
-    """What may drift."""
+    """The figures that may drift."""
 
     P50 = "p50"
     P99 = "p99"
@@ -29,14 +29,14 @@ class Drifting(StrEnum):
 
 @dataclass(frozen=True)
 class Drift:
-    """How one figure of a step changed from its begin to its end.
+    """How one figure of a step changed from its start to its end.
 
     Attributes:
-        started_ns: when the step began, wall ns, which tells it from the others at its level.
-        begin: seconds, a share of the requests, or bytes; None with the others: a stretch of the step had no answer.
-        rise: latencies and memory as a share of the begin, errors as a share of the requests; low, high: its 95 %
-            interval.
-        limit: how far it may rise; None: it is not judged.
+        started_ns: when the step began, wall ns, which distinguishes it from the others at its level.
+        begin: seconds, a share of the requests, or bytes; None, like the others: a stretch of the step had no response.
+        rise: latencies and memory as a share of the initial value, errors as a share of the requests; low, high: its
+            95 % interval.
+        limit: largest permitted rise; None: it is not judged.
     """
 
     what: Drifting
@@ -52,12 +52,12 @@ class Drift:
 
 
 def drifts_of(steps: Sequence[Step], sla: Sla) -> list[Drift]:
-    """Of every long step at a fixed level that ran to its end."""
+    """The drifts of every long step at a fixed level that ran to its end."""
     return [drift for step in _long(steps) for drift in _of_step(step, sla)]
 
 
 def memory_drifts_of(steps: Sequence[Step], sla: Sla, memory: Readings) -> list[Drift]:
-    """The same of what a server's processes used of the memory meanwhile; nothing of a step that nobody watched."""
+    """The drift of the memory that a server's processes used meanwhile; empty for a step that was not observed."""
     return [drift for step in _long(steps) if (drift := _of_memory(step, sla, memory))]
 
 
@@ -70,40 +70,40 @@ def _of_memory(step: Step, sla: Sla, memory: Readings) -> Drift | None:
     begin_ns = step.result.started_ns + step.result.warm_up_s * _NS
     stretch_ns = step.result.window_s * _NS / STRETCHES
     stretches = [(begin_ns + number * stretch_ns, begin_ns + (number + 1) * stretch_ns) for number in range(STRETCHES)]
-    known = [value for stretch in stretches if (value := memory.mean(*stretch)) is not None]
-    if not known:
+    readings = [value for stretch in stretches if (value := memory.mean(*stretch)) is not None]
+    if not readings:
         return None
-    trend = trend_of(known) if len(known) == STRETCHES else None
+    trend = trend_of(readings) if len(readings) == STRETCHES else None
     return _relative(Drifting.MEMORY, step, trend, sla.memory_drift_share)
 
 
 def _of_step(step: Step, sla: Sla) -> Iterator[Drift]:
     series = step.result.series
     stretches = _stretches(step)
-    for what, column in ((Drifting.P50, series.p50_s), (Drifting.P99, series.p99_s)):
-        known = [[value for at in places if (value := column[at]) is not None] for places in stretches]
-        trend = trend_of([median(values) for values in known]) if all(known) else None
-        yield _relative(what, step, trend, sla.drift_share)
-    asked = [sum(series.ok[at] + series.failed[at] for at in places) for places in stretches]
-    failed = [sum(series.failed[at] for at in places) for places in stretches]
-    shares = [item / whole for item, whole in zip(failed, asked, strict=True) if whole]
+    for drifting, column in ((Drifting.P50, series.p50_s), (Drifting.P99, series.p99_s)):
+        readings = [[value for at in seconds if (value := column[at]) is not None] for seconds in stretches]
+        trend = trend_of([median(values) for values in readings]) if all(readings) else None
+        yield _relative(drifting, step, trend, sla.drift_share)
+    counts = [sum(series.ok[at] + series.failed[at] for at in seconds) for seconds in stretches]
+    failed = [sum(series.failed[at] for at in seconds) for seconds in stretches]
+    shares = [item / whole for item, whole in zip(failed, counts, strict=True) if whole]
     trend = trend_of(shares) if len(shares) == len(stretches) else None
     limit = None if sla.drift_share is None else sla.error_share
     yield _drift(Drifting.ERRORS, step, trend, 1.0, limit)
 
 
 def _stretches(step: Step) -> list[list[int]]:
-    """The places of the window's whole seconds in the series, in stretches of one length."""
+    """The positions of the window's whole seconds in the series, in stretches of equal length."""
     result = step.result
     end_s = result.warm_up_s + result.window_s
     seconds = result.series.second
-    places = [at for at, second in enumerate(seconds) if second >= result.warm_up_s and second + 1 <= end_s + 1e-9]
-    size = max(1, len(places) // STRETCHES)
-    return [places[begin : begin + size] for begin in range(0, size * STRETCHES, size) if places[begin : begin + size]]
+    inside = [at for at, second in enumerate(seconds) if second >= result.warm_up_s and second + 1 <= end_s + 1e-9]
+    size = max(1, len(inside) // STRETCHES)
+    return [inside[begin : begin + size] for begin in range(0, size * STRETCHES, size) if inside[begin : begin + size]]
 
 
 def _relative(what: Drifting, step: Step, trend: Trend | None, limit: float | None) -> Drift:
-    """As a share of what it was; a line that begins at nothing has none."""
+    """The rise as a share of the initial value; None where the initial value is zero."""
     if trend is not None and trend.begin <= 0.0:
         trend = None
     return _drift(what, step, trend, trend.begin if trend else 1.0, limit)

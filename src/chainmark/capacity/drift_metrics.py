@@ -1,4 +1,4 @@
-"""Drift over long steps as metrics, so that releases are compared by it, too: a line's end as a share of its begin."""
+"""Drift over long steps as metrics, to compare releases by it: a line's end as a share of its start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.metric import Better, Kind, Metric, Population
 
 END = "end_share"
-# A share of the begin up to which a line is equal to another one, and up to which it must be known to be a sample.
+# The share of the initial value up to which two lines are equal, and to which one must be known to be a sample.
 _MARGIN = 0.10
 _MEMORY_NOISE = 0.03
 _FIRST_ORDER = 40
@@ -25,18 +25,20 @@ Drifts = Mapping[str, Sequence[Drift]]
 
 
 def with_drifts(catalogue: Catalogue, endpoint_results: Iterable[EndpointResult], drifts: Drifts) -> Catalogue:
-    """The catalogue with the metrics of these drifts, which are given by the endpoint's id.
+    """The catalogue extended by the metrics of these drifts, which are given by endpoint ID.
 
-    What the SLA limits decides a comparison; the rest is shown.
+    The metrics that the SLA limits decide a comparison; the others are shown.
     """
     populations, metrics = [], []
     for endpoint in endpoint_results:
-        for level, whats in _measured(drifts[endpoint.endpoint.id]).items():
+        for level, limits in _measured(drifts[endpoint.endpoint.id]).items():
             name = _population_id(endpoint.endpoint.id, level)
             populations.append(
                 Population(id=name, label=f"soaks of {endpoint.endpoint.label} at {level}", keys=[ATTEMPT])
             )
-            metrics += [_metric(endpoint.endpoint, level, what, is_limited=limited) for what, limited in whats.items()]
+            metrics += [
+                _metric(endpoint.endpoint, level, drifting, is_limited=limited) for drifting, limited in limits.items()
+            ]
     return catalogue.model_copy(
         update={
             "populations": [*catalogue.populations, *populations],
@@ -46,24 +48,24 @@ def with_drifts(catalogue: Catalogue, endpoint_results: Iterable[EndpointResult]
 
 
 def drift_samples(endpoint_results: Iterable[EndpointResult], drifts: Drifts) -> dict[str, pl.DataFrame]:
-    """One row a long step; null of what is not known well enough to be compared."""
+    """One row per long step; null where the value is too uncertain to be compared."""
     samples = {}
     for endpoint in endpoint_results:
-        own = drifts[endpoint.endpoint.id]
-        for level, whats in _measured(own).items():
+        level_drifts = drifts[endpoint.endpoint.id]
+        for level, limits in _measured(level_drifts).items():
             rows: dict[int, dict[str, float | None]] = {}
-            for drift in own:
+            for drift in level_drifts:
                 if drift.level == level:
                     row = rows.setdefault(drift.started_ns, {ATTEMPT: len(rows) + 1})
                     row[_metric_id(endpoint.endpoint.id, level, drift.what)] = _value(drift)
-            columns = {_metric_id(endpoint.endpoint.id, level, what): pl.Float64 for what in whats}
+            columns = {_metric_id(endpoint.endpoint.id, level, drifting): pl.Float64 for drifting in limits}
             schema: dict[str, Any] = {ATTEMPT: pl.Int64, **columns}
             samples[_population_id(endpoint.endpoint.id, level)] = pl.DataFrame(list(rows.values()), schema=schema)
     return samples
 
 
 def _measured(drifts: Iterable[Drift]) -> dict[LoadLevel, dict[Drifting, bool]]:
-    """What drifted at each level, and whether that is limited, in a total order."""
+    """What drifted at each level and whether that is limited, in a total order."""
     results: dict[LoadLevel, dict[Drifting, bool]] = {}
     for drift in drifts:
         results.setdefault(drift.level, {})[drift.what] = drift.limit is not None
@@ -89,7 +91,7 @@ def _metric_id(endpoint_id: str, level: LoadLevel, what: Drifting) -> str:
 
 
 def _metric(endpoint: Endpoint, level: LoadLevel, what: Drifting, *, is_limited: bool) -> Metric:
-    own: dict[str, Any] = {
+    properties: dict[str, Any] = {
         "id": _metric_id(endpoint.id, level, what),
         "unit": "fraction",
         "better": Better.LOWER,
@@ -109,7 +111,7 @@ def _metric(endpoint: Endpoint, level: LoadLevel, what: Drifting, *, is_limited:
             floor=ERROR_FLOOR,
             description=f"The share of failed requests at the end {line}, less that at its begin. No value where that "
             f"is not known to within {units.plain_percent(ERROR_FLOOR)}.",
-            **own,
+            **properties,
         )
     return Metric(
         label=f"{endpoint.label} {_WORDS[what]} at the end of a soak at {level}, share of its begin",
@@ -118,5 +120,5 @@ def _metric(endpoint: Endpoint, level: LoadLevel, what: Drifting, *, is_limited:
         default_noise=_MEMORY_NOISE if what is Drifting.MEMORY else LATENCY_NOISE,
         description=f"The {_WORDS[what]} at the end {line}, as a share of its begin: above 100 %, it rose. No "
         f"value where that is not known to within {units.plain_percent(_MARGIN)}.",
-        **own,
+        **properties,
     )

@@ -1,4 +1,4 @@
-"""The load engine, as this room sees it."""
+"""Interface of the load engine, as this package uses it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, Protocol, cast
 from chainmark import _native
 from chainmark.core.errors import InternalError
 
-# By the numbers that stand for them in records: right answers, the kinds of failures, what was never sent.
+# Classes of records by their number: correct responses, the kinds of failures, requests that were never sent.
 RECORD_CLASSES = tuple(_native.http_record_classes())
 RIGHT, *_KINDS, _UNSENT = RECORD_CLASSES
 FAILURES = tuple(_KINDS)
 
 
 def known_failure(name: str) -> str:
-    """The name itself.
+    """The kind of failures with this name.
 
     Raises:
         InternalError: the engine has no such kind of failures.
@@ -25,41 +25,41 @@ def known_failure(name: str) -> str:
     return name
 
 
-# Of requests that the machine which makes the load had no room for; the server was not asked.
+# Requests for which the generating machine had no resources; the server did not receive them.
 GENERATOR_LIMIT = known_failure("generator")
-# Of requests whose connection the server had ended while it rested, and which may not be asked twice.
+# Requests whose idle connection the server had closed, and which must not be repeated.
 IDLE_CLOSE = known_failure("idle close")
-# Of requests that no server answered.
+# Requests that no server answered.
 UNANSWERED = frozenset(map(known_failure, ("connect", "tls", "timeout", "reset", "closed")))
 
 
 class Engine(Protocol):
-    """One step's load: made from an order (JSON), started once, finished once."""
+    """One step's load: created from an order (JSON), started once, finished once."""
 
     def start(self) -> None:
         """Begin."""
 
     def progress(self) -> str:
-        """Where it stands, as JSON: `phase`, `elapsed_s`, `planned_s`, `ok`, `failed`, `unanswered` and more."""
+        """The progress, as JSON: `phase`, `elapsed_s`, `planned_s`, `ok`, `failed`, `unanswered` and more."""
 
     def stop(self) -> None:
-        """Start nothing more; wait for what is under way."""
+        """Start no more requests; wait for those in flight."""
 
     def running(self) -> bool:
-        """Whether requests are still due or under way."""
+        """Whether requests are still due or in flight."""
 
     def finish(self) -> dict[str, Any]:
-        """Wait for the end and return what was measured."""
+        """Wait for the end and return the measurements."""
 
 
 class Histogram(Protocol):
     """Latencies, to 3 significant digits."""
 
     def count_over(self, seconds: float) -> int:
-        """How many were slower."""
+        """The number of slower requests."""
 
     def quantile(self, fraction: float) -> float:
-        """The latency in seconds that this share of them did not exceed."""
+        """The latency in seconds that this share of the requests did not exceed."""
 
 
 MakeEngine = Callable[[str], Engine]
@@ -67,14 +67,14 @@ ReadHistogram = Callable[[str], Histogram]
 
 
 def native_engine(order_json: str) -> Engine:
-    """The engine of the crate `chainmark-load`.
+    """Create an engine of the crate `chainmark-load`.
 
     Raises:
-        ValueError, ConnectionError: the order or the URL cannot be.
+        ValueError, ConnectionError: the order or the URL is not valid.
     """
     return cast(Engine, _native.HttpLoad(order_json))
 
 
 def native_histogram(base64_text: str) -> Histogram:
-    """A stored HDR histogram, read back."""
+    """Decode a stored HDR histogram."""
     return cast(Histogram, _native.Histogram(base64_text))

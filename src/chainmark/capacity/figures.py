@@ -1,4 +1,4 @@
-"""A step's figures as every output tells them: the one place where they are taken from what was measured."""
+"""A step's figures for every output: the only place that derives them from the measurements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NEVER_ANSWERED = Centile(value_s=None, missing="never answered")
 
 
 def figures_of(step: Step) -> StepFigures:
-    """The figures of a step; books and latencies bear the names that the engine gives them."""
+    """The figures of a step; counts and latencies have the names that the engine gives them."""
     result = step.result
     measured = dict(result.latency_all) | dict(result.books)
     return StepFigures(
@@ -45,7 +45,7 @@ def figures_of(step: Step) -> StepFigures:
 
 
 def centiles_of_due(step: StepFigures, conditions: Sequence[ConditionEntry]) -> Centiles:
-    """The centiles of all that was due: as their conditions measured them, or else of what ended."""
+    """The centiles of all due requests: as their conditions measured them, or else of the requests that ended."""
     measured = {
         condition.name: condition.measured
         for condition in conditions
@@ -61,14 +61,14 @@ def centiles_of_due(step: StepFigures, conditions: Sequence[ConditionEntry]) -> 
 def _of_due(step: StepFigures, fraction: float, found_s: float | None) -> Centile:
     if found_s is None or not has_upper_bound(step.due, fraction):
         return _NOT_ESTIMABLE
-    asked = step.due - step.closed_idle
-    if asked - step.ok > (1.0 - fraction) * asked:
+    counted = step.due - step.closed_idle
+    if counted - step.ok > (1.0 - fraction) * counted:
         return _NEVER_ANSWERED
     return Centile(value_s=found_s)
 
 
 def fixed_levels(steps: Sequence[StepEntry]) -> list[FixedLevel]:
-    """What the steps at fixed levels gave, level by level; what was interrupted or had to wait is left out."""
+    """The figures of the steps at fixed levels, level by level, without steps that were interrupted or had to wait."""
     step_entries: dict[tuple[Kind, float], list[StepEntry]] = {}
     for step in steps:
         if step.phase == Phase.FIXED.value and not step.partial and step.reason != StepCondition.WAITED.value:

@@ -1,4 +1,4 @@
-"""Steps at fixed levels: what two releases or servers are compared at."""
+"""Steps at fixed levels, at which two releases or servers are compared."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chainmark.capacity.model import LevelKind, LoadLevel, Phase
 from chainmark.capacity.plan import rounded
 from chainmark.capacity.search import Ask
 
-# Half of what the lesser side takes, where queues are short, and four fifths, where they begin to show.
+# Half of the lowest capacity, where queues are short, and four fifths, where they begin to show.
 SHARES = (0.5, 0.8)
 
 
@@ -19,7 +19,7 @@ def fixed_levels(
 
     Args:
         kind: of the capacities.
-        capacities: one a side; a side that took nothing leaves no level to compare at.
+        capacities: one per side; a side with capacity zero leaves no level to compare at.
         shares: 0 to 1.
     """
     least = min(capacities, default=0.0)
@@ -33,7 +33,7 @@ def fixed_levels(
 
 
 def fixed_asks(levels: Iterable[LoadLevel], times: int) -> tuple[Ask, ...]:
-    """The levels, measured so often each, there and back: a drift of the server meets all of them alike."""
+    """Repeat the levels, forwards and backwards in turn, so that a drift of the server affects all equally."""
     upwards = tuple(levels)
     rounds = (upwards if turn % 2 == 0 else upwards[::-1] for turn in range(times))
     return tuple(Ask(level, Phase.FIXED) for item in rounds for level in item)

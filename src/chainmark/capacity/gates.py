@@ -1,4 +1,4 @@
-"""Whether a load test's run may be compared: it is whole, and the machine left its generator and its server alone."""
+"""Whether a load test's run may be compared: it is complete, and no other load disturbed its generator or server."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from chainmark.core.manifest import Gate, GateStatus
 
 
 def load_gates(result: ServerResult, *, broken_off: str = "") -> list[Gate]:
-    """Whether the run may be compared: it was not broken off, and the generator kept its schedule at fixed levels.
+    """Whether the run may be compared: it was not aborted, and the generator kept its schedule at fixed levels.
 
     Args:
-        result: what one server gave.
-        broken_off: what ended the test before its end; "" if nothing did.
+        result: the results of one server.
+        broken_off: what ended the test early; "" if nothing did.
     """
     done = sum(len(endpoint.steps()) for endpoint in result.found)
     gates = [
@@ -44,21 +44,21 @@ def load_gates(result: ServerResult, *, broken_off: str = "") -> list[Gate]:
 
 
 def _waited_gate(result: ServerResult) -> Gate:
-    """Whether what decides was measured while others left the processors to the generator and the server."""
+    """Whether the deciding steps ran while other processes left the processors to the generator and the server."""
     answers = [answer for endpoint in result.found for answer in endpoint.answers.values()]
-    hindered = sum(answer.stopped_by is StoppedBy.WAITED and answer.capacity is None for answer in answers)
+    waited_count = sum(answer.stopped_by is StoppedBy.WAITED and answer.capacity is None for answer in answers)
     levels = {(endpoint.endpoint.id, step.level) for endpoint in result.found for step in endpoint.fixed}
     clean = {
         (endpoint.endpoint.id, step.level) for endpoint in result.found for step in endpoint.fixed if not step.waited
     }
-    hindered += len(levels - clean)
+    waited_count += len(levels - clean)
     steps = [step for endpoint in result.found for step in endpoint.steps()]
     shares = [worst[0] for step in steps if step.waits and (worst := step.waits.worst())]
     waited = sum(step.waited for step in steps)
     measured = f"{waited} of {units.plural(len(steps), 'step')} waited"
     if shares:
         measured += f", the worst for {units.plain_percent(max(shares), decimals=1)} of its time"
-    status = GateStatus.FAIL if hindered else GateStatus.PASS
+    status = GateStatus.FAIL if waited_count else GateStatus.PASS
     if steps and not shares:
         status, measured = GateStatus.UNKNOWN, "this kernel does not tell"
     return Gate(

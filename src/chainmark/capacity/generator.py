@@ -1,7 +1,7 @@
-"""One of several generators of a load, in a process of its own: a program that is told what to do on stdin.
+"""One of several generators of a load, in a process of its own: a program that receives commands on stdin.
 
-It imports hardly anything, so that it is there at once. On a worker of a cluster `answer_here` does what the program
-does here.
+It imports very little, so it starts at once. On a worker of a cluster `answer_here` does the same as the program does
+here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from chainmark import _native
 
-# A generator that nobody has asked anything for so long is nobody's any more.
+# A generator that has received no command for this long has been abandoned.
 FORGOTTEN_S = 60.0
 _PERIOD_S = 1.0
 _kept: dict[str, Generator] = {}
@@ -28,10 +28,10 @@ class Generator:
         self.asked_s = time.monotonic()
 
     def answer(self, command: str, argument: Any) -> Any:
-        """Do what is asked: time, make, start, progress, stop, finish or leave.
+        """Execute a command: time, make, start, progress, stop, finish or leave.
 
         Raises:
-            ValueError, ConnectionError: the order or the URL cannot be.
+            ValueError, ConnectionError: the order or the URL is not valid.
         """
         self.asked_s = time.monotonic()
         if command == "time":
@@ -55,7 +55,7 @@ class Generator:
 
 
 def replied(generator: Generator, command: str, argument: Any) -> dict[str, Any]:
-    """What it answers, or why it cannot, as JSON can say it."""
+    """The response or the error, as JSON."""
     try:
         return {"answer": generator.answer(command, argument)}
     except (ValueError, OSError) as error:
@@ -63,7 +63,7 @@ def replied(generator: Generator, command: str, argument: Any) -> dict[str, Any]
 
 
 def answer_here(key: str, command: str, argument: Any) -> dict[str, Any]:
-    """What the generator of that name in this process answers; it is there from the first question on."""
+    """The response of the generator of that name in this process, which is created on its first command."""
     if key not in _kept:
         _kept[key] = Generator()
         threading.Thread(target=_watch, args=(key,), name="chainmark-generator", daemon=True).start()
@@ -74,7 +74,7 @@ def answer_here(key: str, command: str, argument: Any) -> dict[str, Any]:
 
 
 def _watch(key: str) -> None:
-    """Leave no load behind for somebody who is gone."""
+    """Stop the load when the client has gone."""
     while (generator := _kept.get(key)) is not None:
         if time.monotonic() - generator.asked_s > FORGOTTEN_S:
             _kept.pop(key, None)
@@ -83,12 +83,12 @@ def _watch(key: str) -> None:
 
 
 def main() -> None:
-    """Answer every line with one, until whoever asks is gone."""
+    """Answer every line with one line until the client has gone."""
     generator = Generator()
     for line in sys.stdin:
-        asked = json.loads(line)
-        reply = replied(generator, asked["command"], asked["argument"])
-        sys.stdout.write(json.dumps({"number": asked["number"], **reply}) + "\n")
+        command = json.loads(line)
+        reply = replied(generator, command["command"], command["argument"])
+        sys.stdout.write(json.dumps({"number": command["number"], **reply}) + "\n")
         sys.stdout.flush()
 
 

@@ -1,8 +1,8 @@
-"""Several generators, one schedule, one result: an engine that has others make its load.
+"""Several generators, one schedule, one result: an engine that distributes its load over generators.
 
-Generator i of n has the requests i, i + n, i + 2n … of the schedule, and every n-th client. All begin at one moment of
-the wall clock, and what they measured is merged in the crate. When one is lost the step ends at once: its part of the
-schedule is counted as not made, and named.
+Generator i of n has the requests i, i + n, i + 2n … of the schedule, and every n-th client. All begin at the same wall
+time, and the crate merges their measurements. When a generator is lost the step ends at once: its part of the schedule
+is counted as not made, and the generator is named.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from chainmark.core.errors import ChainmarkError
 from chainmark.core.wording import enumerated
 
 MOST = 64
-# Between the order to begin and the begin: time in which each generator gets it, on a busy machine, too.
+# Time from the start command until the start, enough for each generator to receive it on a busy machine.
 _BEGIN_IN_S = 0.5
 _LOOK_EVERY_S = 0.05
 _EXCHANGES = 5
-# Longer than any reply takes, that with the records of a whole step included.
+# Longer than any reply takes, including one with the records of a whole step.
 _SILENT_S = 30.0
 _END_S = 5.0
 _READ_BYTES = 1 << 20
-# What is wrong then is the order's or the network's; later it is the generator's.
+# An error of these commands is caused by the order or the network; later ones are caused by the generator.
 _MAY_BE_REFUSED = ("make", "start")
 _TOO_LATE = "should have begun already"
 _SUMMED = ("started", "measured", "ok", "failed", "unanswered", "in_flight", "queued", "slow", "faults")
@@ -43,29 +43,29 @@ _PER_SECOND = ("ok_per_s", "failed_per_s")
 
 
 class GeneratorLost(Exception):  # noqa: N818 - nothing here went wrong
-    """A generator ended, or answers no more; the text says how that showed."""
+    """A generator ended or no longer responds; the text describes the symptom."""
 
 
 class Place(Protocol):
-    """Where a generator is: a process here, or another machine's."""
+    """Where a generator runs: in a process here, or on another machine."""
 
     @property
     def name(self) -> str:
-        """What a report calls it: "this machine", or an address."""
+        """Its name in a report: "this machine", or an address."""
 
     def ask(self, command: str, argument: Any = None) -> dict[str, Any]:
-        """What :func:`.generator.replied` says.
+        """Send a command; the reply is that of :func:`.generator.replied`.
 
         Raises:
-            GeneratorLost: nothing.
+            GeneratorLost: there was no reply.
         """
 
     def close(self) -> None:
-        """End it."""
+        """End the generator."""
 
 
 class Process:
-    """A generator in a process of its own on this machine, started anew where it was lost."""
+    """A generator in a process of its own on this machine, restarted after it was lost."""
 
     name = "this machine"
 
@@ -74,7 +74,7 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Of the process that is there; 0: none is."""
+        """The ID of the running process; 0: there is none."""
         return self._child.pid if self._child else 0
 
     def ask(self, command: str, argument: Any = None) -> dict[str, Any]:
@@ -88,17 +88,17 @@ class Process:
             raise
 
     def close(self) -> None:
-        """End it: it leaves when nobody can ask it any more."""
+        """End it: it exits when its input is closed."""
         if self._child is not None:
             self._child.close()
             self._child = None
 
 
 class _Child:
-    """The program of `generator`, asked over its standard input and output."""
+    """The program of `generator`, controlled over its standard input and output."""
 
     def __init__(self) -> None:
-        # In a process group of its own: whoever interrupts the command ends the step in order.
+        # In a process group of its own: an interrupt of the command ends the step cleanly.
         command, pipe = [sys.executable, "-P", "-m", "chainmark.capacity.generator"], subprocess.PIPE
         self._popen = subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0, process_group=0)
         self._to, self._from = cast(IO[bytes], self._popen.stdin), cast(IO[bytes], self._popen.stdout)
@@ -111,15 +111,15 @@ class _Child:
         self._write({"number": self._asked, "command": command, "argument": argument})
         while True:
             reply: dict[str, Any] = json.loads(self._line())
-            # Whoever was interrupted while it waited has left a reply unread.
+            # An interrupted wait has left a reply unread.
             if reply["number"] == self._asked:
                 return reply
 
     def _write(self, asked: dict[str, Any]) -> None:
-        left = memoryview(json.dumps(asked).encode() + b"\n")
+        remaining = memoryview(json.dumps(asked).encode() + b"\n")
         try:
-            while left:
-                left = left[os.write(self._to.fileno(), left) :]
+            while remaining:
+                remaining = remaining[os.write(self._to.fileno(), remaining) :]
         except OSError:
             raise self._lost() from None
 
@@ -161,7 +161,7 @@ class WorkerPlace:
     Attributes:
         run: `chainmark.cluster.connection.Cluster.run`.
         address: the worker's.
-        is_there: whether the cluster still has it; one that is gone would be waited for.
+        is_there: whether the cluster still has the worker; a call to a worker that has gone would block.
     """
 
     run: Callable[..., dict[str, Any]]
@@ -188,20 +188,20 @@ class WorkerPlace:
         return reply
 
     def close(self) -> None:
-        """Leave nothing there."""
+        """Leave no generator behind."""
         with suppress(GeneratorLost):
             self.ask("leave")
 
 
 class Generators:
-    """The generators of a load test, as long as the context lasts; `make` is what makes its engines."""
+    """The generators of a load test, for the lifetime of the context; `make` creates its engines."""
 
     def __init__(self, places: Sequence[Place]) -> None:
         self.places = tuple(places)
 
     @classmethod
     def here(cls, count: int | None = None) -> Self:
-        """So many processes on this machine; one is this process itself."""
+        """This number of processes on this machine; the first is this process itself."""
         return cls([Process() for _ in range(count or 1)])
 
     def __enter__(self) -> Self:
@@ -212,17 +212,17 @@ class Generators:
             place.close()
 
     def described(self) -> str:
-        """For a report: "2 processes on this machine"; "" where it is this process alone."""
+        """For a report: "2 processes on this machine"; "" if it is only this process."""
         names = [place.name for place in self.places]
         if set(names) != {Process.name}:
             return f"{units.plural(len(names), 'process', 'processes')}, on {enumerated(names)}"
         return f"{len(names)} processes on {Process.name}" if len(names) > 1 else ""
 
     def make(self, order_json: str) -> Engine:
-        """An engine for one step. What has fewer clients than there are generators is made by as many as it has.
+        """An engine for one step. With fewer clients than generators, only as many generators are used.
 
         Raises:
-            ValueError, ConnectionError: the order or the URL cannot be.
+            ValueError, ConnectionError: the order or the URL is not valid.
         """
         order = json.loads(order_json)
         mode = order["mode"]
@@ -254,7 +254,7 @@ class _ManyEngines:
             self._ask(index, "make", json.dumps({**order, "share": share}))
 
     def _ask(self, index: int, command: str, argument: Any = None) -> Any:
-        """What a generator answers; None of one that is lost."""
+        """The generator's response; None if it is lost."""
         if index in self._lost:
             return None
         try:
@@ -273,7 +273,7 @@ class _ManyEngines:
         return max(0.0, (time.time_ns() - self._begin_ns) / 1e9) if self._begin_ns else 0.0
 
     def start(self) -> None:
-        """Have all of them begin at one moment."""
+        """Start all of them at the same moment."""
         ahead_ns = [self._ahead_ns(index) for index in range(len(self._places))]
         self._begin_ns = time.time_ns() + round(_BEGIN_IN_S * 1e9)
         for index, offset_ns in enumerate(ahead_ns):
@@ -286,21 +286,21 @@ class _ManyEngines:
         self._look()
 
     def _ahead_ns(self, index: int) -> int:
-        """How far its clock is ahead of this one, by the exchange that took least."""
+        """How far its clock is ahead of this one, by the fastest exchange."""
         if isinstance(self._places[index], Process):
             return 0
         exchanges: list[tuple[int, int]] = []
         for _ in range(_EXCHANGES):
             sent = time.time_ns()
-            there = self._ask(index, "time")
+            remote = self._ask(index, "time")
             received = time.time_ns()
-            if there is None:
+            if remote is None:
                 return 0
-            exchanges.append((received - sent, there - (sent + received) // 2))
+            exchanges.append((received - sent, remote - (sent + received) // 2))
         return min(exchanges)[1]
 
     def _look(self) -> None:
-        """See how far each is; end the step where one is lost, or where all together have enough of it."""
+        """Read the progress of each; end the step if one is lost, or if all together allow an early end."""
         for index in range(len(self._places)):
             self._seen[index] = self._ask(index, "progress") or self._seen[index]
         give_up = self._order["give_up"]
@@ -312,7 +312,7 @@ class _ManyEngines:
             self.stop()
 
     def running(self) -> bool:
-        """Whether one of them still sends or waits; looks."""
+        """Whether one of them still sends or waits; queries them."""
         if not self._ended:
             self._look()
             alive = [seen for index, seen in enumerate(self._seen) if index not in self._lost]
@@ -320,7 +320,7 @@ class _ManyEngines:
         return not self._ended
 
     def progress(self) -> str:
-        """As :meth:`running` saw it last."""
+        """The state that :meth:`running` read last."""
         seen = [item for item in self._seen if item]
         reported = {name: sum(item[name] for item in seen) for name in _SUMMED}
         for name in _PER_SECOND:
@@ -331,17 +331,17 @@ class _ManyEngines:
         return json.dumps({**reported, "phase": phase, "elapsed_s": self._elapsed_s(), "planned_s": self._planned_s})
 
     def stop(self) -> None:
-        """Start nothing more; wait for what is under way."""
+        """Start no more requests; wait for those in flight."""
         self._stopped = True
         for index in range(len(self._places)):
             self._ask(index, "stop")
 
     def finish(self) -> dict[str, Any]:
-        """Wait for the end and return what all of them measured."""
+        """Wait for the end and return the measurements of all of them."""
         while self.running():
             time.sleep(_LOOK_EVERY_S)
-        made = [self._ask(index, "finish") for index in range(len(self._places))]
-        outcomes = [text or self._of_lost(index) for index, text in enumerate(made)]
+        parts = [self._ask(index, "finish") for index in range(len(self._places))]
+        outcomes = [text or self._of_lost(index) for index, text in enumerate(parts)]
         return _native.merge_http_loads(self._order_json, self._begin_ns, outcomes)
 
     def _of_lost(self, index: int) -> str:

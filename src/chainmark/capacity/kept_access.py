@@ -1,4 +1,4 @@
-"""What of an `Access` may be stored with a plan, so that whoever resumes it need not give everything again."""
+"""The parts of an `Access` that may be stored with a plan, so that resuming it does not need all of them again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.secrets import is_secret_name
 
 _VARIABLE = r"\$\{[A-Za-z_]\w*\}"
-# A scheme's name may stand before a variable; anything else beside it may be a part of a secret.
+# A scheme's name may precede a variable; any other text next to it may be part of a secret.
 _FROM_ELSEWHERE = re.compile(rf"(?:[A-Za-z]+ )?{_VARIABLE}|@.+")
 _USER = re.compile(rf"(?:[^:@$]*|{_VARIABLE}):{_VARIABLE}|{_VARIABLE}")
 _PROXY = re.compile(rf"http://(?:(?P<user>.*)@)?[^@$]*|{_VARIABLE}")
@@ -22,11 +22,11 @@ _AUTHORIZATION = "authorization"
 
 
 class KeptAccess(BaseModel):
-    """As `experiment.json` of a plan has it: nothing in it is secret.
+    """The form stored in a plan's `experiment.json`: it contains no secrets.
 
     Attributes:
         headers, user, proxy: with `${VARIABLE}` and `@FILE`, as they were given.
-        missing: options that hold something secret, each by what it fills: a header's name in lower case, or `proxy`.
+        missing: options that contain a secret, each by what it sets: a header's name in lower case, or `proxy`.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -40,7 +40,7 @@ class KeptAccess(BaseModel):
 
 
 def kept_access(access: Access) -> KeptAccess:
-    """What of it holds no secret, and which options do."""
+    """The parts without a secret, and the options that contain one."""
     headers = {_name(text): _with_whole_path(text) for text in access.headers}
     open_ = {name: text for name, text in headers.items() if not _is_secret(text, access)}
     missing = {name: f"--header '{_shown(text)}: …'" for name, text in headers.items() if name not in open_}
@@ -57,10 +57,10 @@ def kept_access(access: Access) -> KeptAccess:
 
 
 def restored(retained: KeptAccess, given: Access, experiment: str) -> Access:
-    """The access that a plan began with; what is given now comes first.
+    """The access that a plan began with; options given now take precedence.
 
     Raises:
-        UsageError: something that was not stored is not given, or what is stored names a variable that is not set.
+        UsageError: something that was not stored is not given, or a stored variable is not set.
     """
     filled = set(_filled(given))
     if missing := [option for name, option in retained.missing.items() if name not in filled]:

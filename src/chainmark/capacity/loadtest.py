@@ -24,7 +24,7 @@ from chainmark.network.server_series import Watched
 
 @dataclass(frozen=True)
 class TargetServer:
-    """A target with what is asked of it."""
+    """A target with its endpoints."""
 
     target: Target
     endpoints: tuple[Endpoint, ...]
@@ -32,13 +32,13 @@ class TargetServer:
 
 @dataclass(frozen=True)
 class FixedPlan:
-    """Where all servers are measured alike.
+    """The levels at which all servers are measured alike.
 
     Attributes:
-        shares: of the least capacity found, where no levels are given.
+        shares: of the least capacity found, if no levels are given.
         levels: given levels by the endpoint's id.
-        times: how often each; 0: not at all.
-        duration_s: of each step's window.
+        times: number of runs per level; 0: none.
+        duration_s: length of each step's window.
     """
 
     shares: tuple[float, ...] = (0.5, 0.8)
@@ -53,7 +53,7 @@ class LoadPlan:
 
     Attributes:
         agreement: the SLA by the endpoint's id.
-        searches: capacities to look for; maybe none.
+        searches: capacities to search for; may be empty.
         courses: by the endpoint's id, loads that change while they run.
     """
 
@@ -66,7 +66,7 @@ class LoadPlan:
 
 @dataclass
 class EndpointResult:
-    """What one endpoint of one server gave. ``looks``: what was asked between its steps, in no figure."""
+    """The results of one endpoint of one server. ``looks``: requests between its steps, which no figure includes."""
 
     endpoint: Endpoint
     agreement: Sla
@@ -76,17 +76,17 @@ class EndpointResult:
     looks: HealthProbes = field(default_factory=HealthProbes)
 
     def steps(self) -> list[Step]:
-        """All steps, in the order in which they were run."""
+        """All steps, in order of execution."""
         return self.level_steps() + [course.step for course in self.courses]
 
     def level_steps(self) -> list[Step]:
-        """Those at one level each; they come first."""
+        """The steps of the searches, at one level each; they come first."""
         return [step for answer in self.answers.values() for step in answer.steps] + self.fixed
 
 
 @dataclass
 class ServerResult:
-    """What one server gave, endpoint by endpoint, and what was read of it meanwhile."""
+    """The results of one server by endpoint, and what was read from it meanwhile."""
 
     server: TargetServer
     found: list[EndpointResult] = field(default_factory=list)
@@ -95,11 +95,11 @@ class ServerResult:
 
 @dataclass
 class LoadTestResult:
-    """What all servers gave.
+    """The results of all servers.
 
     Attributes:
-        interrupted: it ended before its end, and what is here is a part.
-        gone: the server that went away, if that was why.
+        interrupted: it ended early, and the results are incomplete.
+        gone: the server that went away, if that ended the test.
     """
 
     servers: list[ServerResult]
@@ -118,17 +118,17 @@ def run_load_test(
     make_runner: MakeRunner = StepRunner,
     watching: Watch | None = None,
 ) -> LoadTestResult:
-    """Measure every endpoint of every server. Ctrl-C, or a server that goes away, ends it with what was measured.
+    """Measure every endpoint of every server. Ctrl-C, or a server that goes away, ends it with the results so far.
 
     The servers take turns from endpoint to endpoint, and from step to step at fixed levels, so that a machine that
-    slows down does so for all of them.
+    slows down affects all of them.
 
     Args:
-        servers: with what is asked of each.
+        servers: with their endpoints.
         plan: what is measured.
-        progress: is told how far it is.
-        make_runner: makes what runs the steps.
-        watching: makes what watches the machine during a step, from the server's URL; None: nobody does.
+        progress: receives the progress.
+        make_runner: creates the runner of the steps.
+        watching: creates a watcher of the machine during a step, from the server's URL; None: no watcher.
 
     Raises:
         UsageError, EnvironmentFailure: a step could not be run.
@@ -152,7 +152,7 @@ def run_load_test(
 
 
 def _sharing(recovery: Recovery, make_runner: MakeRunner, watching: Watch | None) -> MakeRunner:
-    """Whichever runner measures next waits for what the last one has left behind; all of them are watched."""
+    """Create runners that wait for the recovery from the previous one's load, and that are watched."""
 
     def make(target: Target, endpoint: Endpoint, sla: Sla, settings: StepSettings, progress: Progress) -> StepRunner:
         runner = make_runner(target, endpoint, sla, settings, progress)
@@ -162,7 +162,7 @@ def _sharing(recovery: Recovery, make_runner: MakeRunner, watching: Watch | None
 
 
 def _in_words(answer: SearchResult, kind: LevelKind) -> str:
-    """What a search found, for whoever follows it."""
+    """What a search found, for progress messages."""
     if answer.capacity is None:
         result = f"nothing was decided ({kind})"
     else:
@@ -171,7 +171,7 @@ def _in_words(answer: SearchResult, kind: LevelKind) -> str:
 
 
 def _measure_unhindered(runner: StepRunner, ask: Ask, steps: list[Step]) -> None:
-    """Measure a fixed level, again where others had the processors, as often as is worth while."""
+    """Measure a fixed level; repeat it, up to a limit, where other processes had the processors."""
     for _ in range(1 + REPETITIONS):
         steps.append(runner.measure(ask))
         if not steps[-1].waited:
@@ -180,7 +180,7 @@ def _measure_unhindered(runner: StepRunner, ask: Ask, steps: list[Step]) -> None
 
 @dataclass
 class _Whole:
-    """Passes on where the whole test stands: endpoints are its parts."""
+    """Reports the progress of the whole test, of which the endpoints are parts."""
 
     progress: Progress
     endpoints: int
@@ -226,7 +226,7 @@ class _EndpointTest:
         """Measure it.
 
         Raises:
-            Interrupted: it ended before its end; what was measured is in what was found.
+            Interrupted: it ended early; the results so far contain what was measured.
         """
         for search_plan in self.plan.searches:
             for target, part in self.parts:
@@ -241,7 +241,7 @@ class _EndpointTest:
             self._course(course)
 
     def _course(self, course: Course) -> None:
-        """The servers take turns, as they do at fixed levels; each begins with a runner that knows no other load."""
+        """The servers take turns, as at fixed levels; each starts with a runner that has seen no other load."""
         ask = Ask(course.peak, course.phase, course=course)
         runners = [(self._runner(target, part), part) for target, part in self.parts]
         for turn in range(course.times):
@@ -274,7 +274,7 @@ class _EndpointTest:
                     raise
 
     def _levels(self) -> tuple[LoadLevel, ...]:
-        """Given ones; else shares of the least capacity, in requests per second where that was looked for."""
+        """The given levels, or else shares of the least capacity, in requests per second if that was searched for."""
         endpoint_id = self.parts[0][1].endpoint.id
         if endpoint_id in self.plan.fixed.levels:
             return self.plan.fixed.levels[endpoint_id]

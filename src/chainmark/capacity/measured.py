@@ -1,6 +1,6 @@
-"""What the load engine measured in one step, read once and whole: crates/chainmark-load/src/http/result.rs.
+"""The measurements of the load engine in one step, parsed strictly: crates/chainmark-load/src/http/result.rs.
 
-A figure that the engine has and this does not, or the other way round, is an error.
+A figure that only one of the two sides has is an error.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ NO_REQUESTS = RequestCounts(due=0, sent=0, ok=0, failed=0, unsent=0)
 
 
 class Latencies(_Measured):
-    """A histogram's summary, in seconds, and itself.
+    """A histogram and its summary, in seconds.
 
     Attributes:
-        n: requests in it; without any, the figures are None. Minimum, mean and maximum are exact.
-        hdr: the HDR histogram (V2, deflated, base64), from which any share and centile can be had again.
+        n: number of requests; if zero, the figures are None. Minimum, mean and maximum are exact.
+        hdr: the HDR histogram (V2, deflated, base64), from which any share and centile can be computed.
     """
 
     n: int
@@ -66,16 +66,16 @@ Failure = Annotated[str, AfterValidator(known_failure)]
 
 
 class ErrorClass(_Measured):
-    """Failed requests that look the same; what is more than 200 such classes is counted as `others` of its kind.
+    """Failed requests of the same class; classes beyond the first 200 are counted as `others` of their kind.
 
     Attributes:
         kind: one of the engine's :data:`.engine.FAILURES`.
         status: the HTTP status, if there was one.
-        told: the members of the body that tell errors apart, by pointer.
-        detail: what else is known.
-        example: what the server said to the first of them.
-        count: how many.
-        first_s: when the first ended, from the step's begin.
+        told: the members of the body that distinguish errors, by pointer.
+        detail: further details.
+        example: the server's response to the first of them.
+        count: number of requests.
+        first_s: when the first ended, from the step's start.
     """
 
     kind: Failure = Field(alias="class")
@@ -88,15 +88,15 @@ class ErrorClass(_Measured):
 
 
 class StepSeries(_Measured):
-    """Columns, one value a second of the step, warm-up and draining included.
+    """Columns with one value per second of the step, warm-up and draining included.
 
     Attributes:
         started: requests that were handed to a connection.
-        in_flight, queued: under way, or due but not yet handed to a connection, at the second's end.
-        p50_s: latency of what ended in the second, failed or not; of two digits, as are p99_s and lag_p99_s.
-        waited_s: seconds for which the generator's threads waited for a processor; None: the kernel does not tell.
-        wake_p99_s: how late a thread looked at its clock, which it does every 10 ms.
-        errors: by kind; only those that were met.
+        in_flight, queued: in flight, or due but not yet handed to a connection, at the end of the second.
+        p50_s: latency of the requests that ended in the second, failed or not; two digits, as are p99_s and lag_p99_s.
+        waited_s: seconds for which the generator's threads waited for a processor; None: the kernel does not report it.
+        wake_p99_s: how late a thread's timer, which fires every 10 ms, woke it.
+        errors: by kind; only kinds that occurred.
     """
 
     second: list[int]
@@ -117,12 +117,12 @@ class StepSeries(_Measured):
 
 
 class Connections(_Measured):
-    """Connections that were opened, and attempts that failed, each address counted.
+    """Connections that were opened, and attempts that failed, one per address.
 
     Attributes:
-        idle_closed: ended by the server while they rested, as the next request on them showed.
-        told_to_go: ended by an HTTP/2 server as it had announced (GOAWAY without an error).
-        repeated: requests that were sent once more for either.
+        idle_closed: closed by the server while idle, as the next request on them showed.
+        told_to_go: closed by an HTTP/2 server as announced (GOAWAY without an error).
+        repeated: requests that were repeated for either reason.
     """
 
     opened: int
@@ -136,11 +136,11 @@ class Records(_Measured):
     """Columns of little-endian bytes, one value per measured request, by due time.
 
     Attributes:
-        due_ns: i64, from the step's begin.
+        due_ns: i64, from the step's start.
         latency_ns: i64, from the due time to the end; -1 if unsent.
         service_ns: i64, from the sending to the end; -1 if unsent.
-        request: u32, its place in the order.
-        classes: u8, a place in :data:`.engine.RECORD_CLASSES`.
+        request: u32, its index in the order.
+        classes: u8, an index into :data:`.engine.RECORD_CLASSES`.
     """
 
     due_ns: bytes
@@ -151,14 +151,14 @@ class Records(_Measured):
 
 
 class SlowRequest(_Measured):
-    """One of the slowest measured requests of a step, in nanoseconds from the step's begin.
+    """One of the slowest measured requests of a step, in nanoseconds from the step's start.
 
     Attributes:
-        latency_ns: from the due time to the end; what was never sent has none, and is not among them.
-        request: its place in the order.
-        first_byte_ns: when the first byte of an answer was seen (with HTTP/2 its head); None: none came.
-        status: of a complete answer.
-        number_of_class: a place in :data:`.engine.RECORD_CLASSES`.
+        latency_ns: from the due time to the end; requests that were never sent have none and are not included.
+        request: its index in the order.
+        first_byte_ns: when the first byte of a response arrived (with HTTP/2 its head); None: none arrived.
+        status: of a complete response.
+        number_of_class: an index into :data:`.engine.RECORD_CLASSES`.
     """
 
     latency_ns: int
@@ -172,22 +172,22 @@ class SlowRequest(_Measured):
 
 
 class PartFigures(_Measured):
-    """What became of the window's requests to one endpoint of a mix; ``latency`` of right answers, errors by kind."""
+    """The window's requests to one endpoint of a mix; ``latency`` of correct responses, errors by kind."""
 
     books: RequestCounts
     latency: Latencies
     errors: dict[Failure, int]
 
     def failed_by(self, kind: str) -> int:
-        """How many failed so."""
+        """The number of failures of this kind."""
         return self.errors.get(kind, 0)
 
 
 class GeneratorFigures(_Measured):
-    """One of the processes that made the load.
+    """One of the processes that generated the load.
 
     Attributes:
-        lost: why nothing is known of its part, which is counted as failed; "": it made it.
+        lost: why nothing is known of its part, which is counted as failed; "": it completed it.
     """
 
     threads: int
@@ -197,31 +197,32 @@ class GeneratorFigures(_Measured):
 
     @property
     def cpu_share(self) -> float:
-        """Processor time of its threads over the time they had."""
+        """Processor time of its threads over the time available to them."""
         available_s = self.threads * self.wall_s
         return self.cpu_s / available_s if available_s > 0 else 0.0
 
 
 class Finished(_Measured):
-    """The engine's `finish()`; everything is of the window unless said otherwise.
+    """The engine's `finish()`; every value is of the window unless stated otherwise.
 
     Attributes:
-        warm_up: the books of what was due or started before the window.
-        started_ns: the step's begin, wall nanoseconds since 1970.
-        window_s: measured seconds that were really run: giving up and stopping shorten it.
+        warm_up: the counts of requests that were due or started before the window.
+        started_ns: the step's start, wall nanoseconds since 1970.
+        window_s: seconds actually measured: giving up and stopping shorten it.
         ended: "time", "gave up" or "stopped".
-        latency: of right answers; from the start (clients) or from the due time (rate).
-        latency_all: of all that ended, failed ones at the time they took.
-        service: of right answers, from sending to the last byte, connecting included.
-        lag: from the due time until the generator took the request up though a connection was free; empty for clients.
-        wake: how late the generator's threads looked at their clock, which they do every 10 ms, whatever the load.
+        latency: of correct responses; from the start (clients) or from the due time (rate).
+        latency_all: of all that ended; failed ones with the time until they failed.
+        service: of correct responses, from sending to the last byte, connecting included.
+        lag: from the due time until the generator handled the request although a connection was free; empty for
+            clients.
+        wake: how late the timer of the generator's threads, which fires every 10 ms at any load, woke them.
         cpu_s: of the generator's threads, over the whole step.
-        generators: those that made the load; one, unless more were asked for.
+        generators: the processes that generated the load; one, unless more were requested.
         protocol: "HTTP/1.1" or "HTTP/2".
-        server: what the server calls itself in its answers.
+        server: the server's name in its responses.
         parts: of a mix, by its endpoints.
         records: of single requests, or None.
-        slowest: the slowest requests, the slowest first; as many as were asked for.
+        slowest: the slowest requests, the slowest first; as many as were requested.
     """
 
     books: RequestCounts

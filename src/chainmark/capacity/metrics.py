@@ -1,6 +1,6 @@
-"""The metrics of a load test: a catalogue made for the endpoints and fixed levels that it had.
+"""The metrics of a load test: a catalogue built from its endpoints and fixed levels.
 
-A level is part of its metric's name. What was measured at other levels is another metric, and never compared with it.
+A level is part of its metric's name. Measurements at other levels are other metrics, and are never compared with it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ STEP = "step"
 TIME = "time_s"
 LATENCY = "latency_s"
 FAILED = "error_share"
-# Where the repetitions of one level scatter by more than this, the verdict is not to be had with one run per side.
+# If the repetitions of one level scatter by more than this, one run per side cannot give a verdict.
 CAPACITY_NOISE = 0.05
 LATENCY_NOISE = 0.05
 LATENCY_FLOOR_S = 0.0005
 ERROR_FLOOR = 0.001
 KEPT_UP_TO = "kept_up_to"
 RECOVERY = "recovery_s"
-# A queue empties in about this, and a ramp or a spike is one run of the load.
+# A queue empties in about this time, and a ramp or a spike is one run of the load.
 RECOVERY_FLOOR_S = 1.0
 COURSE_NOISE = 0.1
 _CAPACITY = {
@@ -61,12 +61,12 @@ def level_name(level: LoadLevel) -> str:
 
 
 def population_id(endpoint_id: str, level: LoadLevel) -> str:
-    """Of the requests to one endpoint at one fixed level."""
+    """Metrics of the requests to one endpoint at one fixed level."""
     return f"{endpoint_id}_at_{level_name(level)}"
 
 
 def course_id(endpoint_id: str, course: Course) -> str:
-    """Of the runs of a ramp or a spike at one endpoint; its population and the begin of its metrics."""
+    """Metrics of the runs of a ramp or a spike at one endpoint; its population and the prefix of its metrics."""
     levels = f"{level_name(course.start).removesuffix('_per_s').removesuffix('_clients')}_to_{level_name(course.peak)}"
     return f"{endpoint_id}_{course.phase}_{levels}"
 
@@ -77,7 +77,7 @@ def courses_of(endpoint_result: EndpointResult) -> tuple[Course, ...]:
 
 
 def capacity_id(endpoint_id: str, kind: LevelKind) -> str:
-    """Of an endpoint's capacity."""
+    """Metrics of an endpoint's capacity."""
     return f"{endpoint_id}_capacity_{_CAPACITY[kind][0]}"
 
 
@@ -87,7 +87,7 @@ def levels_of(endpoint_result: EndpointResult) -> tuple[LoadLevel, ...]:
 
 
 def load_catalogue_of(system: str, title: str, endpoint_results: Sequence[EndpointResult]) -> Catalogue:
-    """The catalogue of a load test that found this."""
+    """The catalogue of a load test with these results."""
     measured = [(endpoint.endpoint, tuple(endpoint.answers), levels_of(endpoint)) for endpoint in endpoint_results]
     parts = [
         (part, (), levels_of(endpoint)) for endpoint in endpoint_results for part, _ in parts_of(endpoint.endpoint)
@@ -105,17 +105,17 @@ def load_catalogue_of(system: str, title: str, endpoint_results: Sequence[Endpoi
 
 
 def parts_of(mix: Endpoint) -> list[tuple[Endpoint, range]]:
-    """The endpoints of a mix as they are measured within it, and the places of their requests in its order."""
+    """The endpoints of a mix as they are measured within it, and the indices of their requests in its order."""
     result, begin = [], 0
     for part in mix.parts:
-        own = Endpoint(f"{mix.id}_{part.id}", f"{part.label} within the mix", ())
-        result.append((own, range(begin, begin + part.requests)))
+        endpoint = Endpoint(f"{mix.id}_{part.id}", f"{part.label} within the mix", ())
+        result.append((endpoint, range(begin, begin + part.requests)))
         begin += part.requests
     return result
 
 
 def typical_catalogue(system: str, title: str, endpoints: Sequence[Endpoint]) -> Catalogue:
-    """What a load test of these endpoints has, with one level as an example."""
+    """The metrics of a load test of these endpoints, with one level as an example."""
     level = LoadLevel(LevelKind.RATE, 100.0)
     return _catalogue(system, title, [(endpoint, tuple(LevelKind), (level,)) for endpoint in endpoints])
 
@@ -144,7 +144,7 @@ def _catalogue(
 
 
 def capacity_metric(endpoint_id: str, label: str, kind: LevelKind, order: int) -> Metric:
-    """The metric of an endpoint's capacity, ``label`` being the endpoint's."""
+    """The metric of an endpoint's capacity; ``label`` is the endpoint's label."""
     _, words, unit = _CAPACITY[kind]
     return Metric(
         id=capacity_id(endpoint_id, kind),
@@ -166,9 +166,9 @@ def capacity_metric(endpoint_id: str, label: str, kind: LevelKind, order: int) -
 
 
 def _course_population(endpoint: Endpoint, course: Course) -> Population:
-    what = "ramps" if isinstance(course, Ramp) else "spikes"
+    noun = "ramps" if isinstance(course, Ramp) else "spikes"
     id_ = course_id(endpoint.id, course)
-    return Population(id=id_, label=f"{what} of {endpoint.label} {_course_words(course)}", keys=[ATTEMPT])
+    return Population(id=id_, label=f"{noun} of {endpoint.label} {_course_words(course)}", keys=[ATTEMPT])
 
 
 def _course_words(course: Course) -> str:
@@ -177,7 +177,7 @@ def _course_words(course: Course) -> str:
 
 def _course_metrics(endpoint: Endpoint, course: Course) -> list[Metric]:
     name, label = course_id(endpoint.id, course), f"{endpoint.label} {_course_words(course)}"
-    own: dict[str, Any] = {"table": endpoint.id, "population": name, "source": ["load records"], "gating": True}
+    properties: dict[str, Any] = {"table": endpoint.id, "population": name, "source": ["load records"], "gating": True}
     failed = Metric(
         id=f"{name}_{FAILED}",
         label=f"{label}, errors",
@@ -190,7 +190,7 @@ def _course_metrics(endpoint: Endpoint, course: Course) -> list[Metric]:
         floor=ERROR_FLOOR,
         default_noise=COURSE_NOISE,
         description=f"Share of the requests that failed, of each {course.phase} {_course_words(course)}.",
-        **own,
+        **properties,
     )
     if isinstance(course, Ramp):
         _, words, unit = _CAPACITY[course.kind]
@@ -206,7 +206,7 @@ def _course_metrics(endpoint: Endpoint, course: Course) -> list[Metric]:
             default_noise=COURSE_NOISE,
             description="The level from which on the SLA was missed while the load rose; a ramp that never "
             "missed it counts with its last level.",
-            **own,
+            **properties,
         )
     else:
         measured = Metric(
@@ -223,7 +223,7 @@ def _course_metrics(endpoint: Endpoint, course: Course) -> list[Metric]:
             description="From the end of the spike until 99 % of the answers are as quick as before it, within "
             f"{units.plain_percent(course.recovery_share)}; what had not recovered counts with the "
             f"{units.duration(course.after_s)} for which it was watched.",
-            **own,
+            **properties,
         )
     return [measured, failed]
 

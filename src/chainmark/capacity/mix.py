@@ -1,4 +1,4 @@
-"""Several endpoints as one load: how often each is asked, given or learnt from an access log."""
+"""Several endpoints as one load: their frequencies, given or taken from an access log."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from chainmark.capacity.service_level import Sla
 from chainmark.core import units
 from chainmark.core.errors import UsageError
 
-# The id of a mix among endpoints: agreements, levels and required capacities name it so.
+# The ID of a mix among endpoints: SLAs, levels and required capacities use it.
 MIX = "mix"
 _MOST_STATED = 3
-# "GET /block/5?full=1 HTTP/1.1", wherever it stands in a line.
+# "GET /block/5?full=1 HTTP/1.1", anywhere in a line.
 _REQUEST = re.compile(r'"?(?P<method>[A-Z]{3,7}) (?P<path>/\S*) HTTP/[\d.]+"?')
-# Names of fields, as servers and their guides use them.
+# Names of fields, as servers and their documentation use them.
 _METHODS = ("method", "request_method", "verb")
 _PATHS = ("path", "uri", "request_uri", "url", "request_path")
 _REQUESTS = ("request", "request_line")
 
 
 def mixed(endpoints: Sequence[Endpoint], weights: Mapping[str, float], agreement: Callable[[str], Sla]) -> Endpoint:
-    """One endpoint that is asked all of their requests, each endpoint by its weight.
+    """One endpoint that receives all of their requests, each endpoint according to its weight.
 
     Args:
         endpoints: of a server.
-        weights: by the endpoint's id; endpoints without one are left out.
-        agreement: what each is held to within the mix.
+        weights: by the endpoint's id; endpoints without one are omitted.
+        agreement: the SLA of each within the mix.
 
     Raises:
-        UsageError: a weight's endpoint is not there.
+        UsageError: a weight names an unknown endpoint.
     """
     by_id = {endpoint.id: endpoint for endpoint in endpoints}
-    stranger = next((name for name in weights if name not in by_id), None)
-    if stranger is not None:
+    unknown = next((name for name in weights if name not in by_id), None)
+    if unknown is not None:
         raise UsageError(
-            f"the mix contains `{stranger}`, which is not an endpoint of this test",
+            f"the mix contains `{unknown}`, which is not an endpoint of this test",
             f"endpoints: {', '.join(sorted(by_id))}",
         )
     chosen = [by_id[name] for name in weights]
@@ -56,13 +56,13 @@ def mixed(endpoints: Sequence[Endpoint], weights: Mapping[str, float], agreement
         label=f"mix of {units.plural(len(parts), 'endpoint')}",
         requests=tuple(request for endpoint in chosen for request in endpoint.requests),
         error_pointers=tuple(dict.fromkeys(pointer for endpoint in chosen for pointer in endpoint.error_pointers)),
-        # Of a single endpoint the whole says everything.
+        # For a single endpoint the whole suffices.
         parts=tuple(parts) if len(parts) > 1 else (),
     )
 
 
 def loosest(parts: Iterable[MixPart]) -> Sla:
-    """What a mix as a whole is held to: no more than its endpoints are, each of which is judged by itself."""
+    """The SLA of a mix as a whole: no stricter than those of its endpoints, each of which is judged by itself."""
     slas = [part.sla for part in parts]
     if not slas:
         return Sla()
@@ -76,12 +76,12 @@ def loosest(parts: Iterable[MixPart]) -> Sla:
 
 @dataclass(frozen=True)
 class Learnt:
-    """What an access log says of a mix.
+    """The mix in an access log.
 
     Attributes:
-        weights: requests by the endpoint's id, in the endpoints' order; of those that were asked at all.
-        requests: that the log has.
-        others: of them, those of no endpoint, by method and path.
+        weights: requests by the endpoint's id, in the endpoints' order; only of endpoints that were requested.
+        requests: requests in the log.
+        others: those to no endpoint, by method and path.
         unread: lines without a request.
     """
 
@@ -91,36 +91,36 @@ class Learnt:
     unread: int
 
     def in_words(self) -> str:
-        """What was left out, in a sentence; "" if nothing."""
-        left = sum(self.others.values())
+        """The requests and lines that were omitted, as a sentence; "" if there are none."""
+        other_requests = sum(self.others.values())
         text = ", ".join(f"{path} ({count})" for path, count in self.others.most_common(_MOST_STATED))
-        parts = [f"{units.count(left)} of {units.plural(self.requests, 'request')} are of no endpoint: {text}"] * bool(
-            left
-        )
+        parts = [
+            f"{units.count(other_requests)} of {units.plural(self.requests, 'request')} are of no endpoint: {text}"
+        ] * bool(other_requests)
         parts += [f"{units.plural(self.unread, 'line')} without a request"] * bool(self.unread)
         return "; ".join(parts)
 
 
 def learnt(path: Path, endpoints: Sequence[Endpoint]) -> Learnt:
-    """How often an access log asks each endpoint: nginx's and Apache's combined format, or JSON lines; gzip as well.
+    """How often an access log requests each endpoint: combined format of nginx and Apache, or JSON lines; also gzip.
 
     Raises:
-        UsageError: it cannot be read, or asks none of them.
+        UsageError: it cannot be read, or has no request to any of them.
     """
-    known = _by_path(endpoints)
+    endpoint_of = _by_path(endpoints)
     counts: Counter[str] = Counter()
     others: Counter[str] = Counter()
     unread = 0
     try:
         with _opened(path) as file:
             for line in filter(str.strip, file):
-                asked = _asked(line)
-                if asked is None:
+                request = _asked(line)
+                if request is None:
                     unread += 1
-                elif (id_ := known(*asked)) is not None:
+                elif (id_ := endpoint_of(*request)) is not None:
                     counts[id_] += 1
                 else:
-                    others[f"{asked[0]} {_bare(asked[1])}"] += 1
+                    others[f"{request[0]} {_bare(request[1])}"] += 1
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise UsageError(f"the access log {path} cannot be read: {error}", "text or gzip, in UTF-8") from error
     if not counts:
@@ -140,7 +140,7 @@ def _opened(path: Path) -> TextIO:
 
 
 def _asked(line: str) -> tuple[str, str] | None:
-    """Method and path of a line's request."""
+    """Method and path of the request in a line."""
     if not line.lstrip().startswith("{"):
         return _of_text(line)
     try:
@@ -170,7 +170,7 @@ def _bare(path: str) -> str:
 
 
 def _by_path(endpoints: Sequence[Endpoint]) -> Callable[[str, str], str | None]:
-    """Whose request this is: what is asked as it is comes first, then a path without its query, then templates."""
+    """The endpoint of a request: exact matches come first, then a path without its query, then templates."""
     exact: dict[tuple[str, str], str] = {}
     for path_of in (str, _bare):
         for endpoint in endpoints:
@@ -182,13 +182,20 @@ def _by_path(endpoints: Sequence[Endpoint]) -> Callable[[str, str], str | None]:
         for form in (path, _bare(path)):
             if (id_ := exact.get((method, form))) is not None:
                 return id_
-        return next((id_ for asked, form, id_ in templates if asked == method and form.fullmatch(_bare(path))), None)
+        return next(
+            (
+                id_
+                for template_method, form, id_ in templates
+                if template_method == method and form.fullmatch(_bare(path))
+            ),
+            None,
+        )
 
     return known
 
 
 def _patterns(endpoint: Endpoint) -> Iterator[tuple[str, str]]:
-    """A template as an expression: each of its values is a part of the path."""
+    """A template as a regular expression: each of its values is a part of the path."""
     for method, template in endpoint.templates:
         pieces = re.split(r"\{[A-Za-z_]\w*\}", _bare(template))
         yield method, "[^/]+".join(map(re.escape, pieces))

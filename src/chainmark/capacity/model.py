@@ -1,4 +1,4 @@
-"""What a load test is made of: requests, endpoints, targets, levels, and what one step of load gave."""
+"""The model of a load test: requests, endpoints, targets, levels, and the result of one step of load."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ UNIX = "unix:"
 HttpVersion = Literal["1.1", "2"]
 HTTP_1: HttpVersion = "1.1"
 HTTP_2: HttpVersion = "2"
-# A server that has answered nothing for so long may be gone.
+# A server that has not answered for this long may have gone away.
 SILENCE_S = 2.0
 
 
 class LevelKind(StrEnum):
-    """What is raised from step to step."""
+    """The quantity that grows from step to step."""
 
     CLIENTS = "clients"
     RATE = "rate"
 
 
 class Phase(StrEnum):
-    """Why a step was run."""
+    """The purpose of a step."""
 
     PROBE = "probe"
     BISECT = "bisect"
@@ -45,7 +45,7 @@ class Phase(StrEnum):
 
 
 class StepOutcome(StrEnum):
-    """What a step says about the server."""
+    """What a step shows about the server."""
 
     PASS = "pass"  # noqa: S105 - an outcome, not a password
     FAIL = "fail"
@@ -54,7 +54,7 @@ class StepOutcome(StrEnum):
 
 
 class StepCondition(StrEnum):
-    """What a step is judged by."""
+    """The conditions that judge a step."""
 
     P99 = "p99"
     P95 = "p95"
@@ -67,10 +67,10 @@ class StepCondition(StrEnum):
 
 @dataclass(frozen=True)
 class Request:
-    """One HTTP request, and what is right as its answer (the engine's `expect`).
+    """One HTTP request and its expected response (the engine's `expect`).
 
     Attributes:
-        repeatable: whether the server may be asked twice; None: as HTTP says of its method.
+        repeatable: whether it may be sent twice; None: as HTTP defines for its method.
     """
 
     method: str
@@ -86,9 +86,9 @@ class MixPart:
     """One endpoint of a mix.
 
     Attributes:
-        weight: how often it is asked, in relation to the others' weights.
-        requests: how many of the mix's requests are its own; the parts' lie one after the other.
-        sla: what it is held to within the mix.
+        weight: its frequency, relative to the others' weights.
+        requests: the number of its own requests in the mix; the parts' requests are consecutive.
+        sla: its SLA within the mix.
     """
 
     id: str
@@ -100,15 +100,15 @@ class MixPart:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """What is measured by itself.
+    """An endpoint that is measured by itself.
 
     Attributes:
         id: a metric's first part, `[a-z0-9_]`: "account_balance".
-        label: as a report calls it: "/account/balance".
+        label: its name in reports: "/account/balance".
         requests: its corpus, at least one.
-        error_pointers: JSON pointers of the members that tell its errors apart.
+        error_pointers: JSON pointers of the members that distinguish its errors.
         parts: of a mix, its endpoints.
-        templates: methods and paths with `{names}` for what differs from request to request, where it has such.
+        templates: methods and paths with `{names}` for the parts that differ between requests, if there are any.
     """
 
     id: str
@@ -120,14 +120,14 @@ class Endpoint:
 
     @property
     def rarest_share(self) -> float:
-        """Of its requests, those to the endpoint that is asked least; 1 where it is one."""
+        """The fraction of the requests that the least requested endpoint receives; 1 without a mix."""
         weights = [part.weight for part in self.parts]
         return min(weights) / sum(weights) if weights else 1.0
 
 
 @dataclass(frozen=True)
 class Tls:
-    """How the server's certificate is judged."""
+    """How the server's certificate is verified."""
 
     ca_file: str | None = None
     verify: bool = True
@@ -139,9 +139,9 @@ class Target:
     """A server under test.
 
     Attributes:
-        url: without anything secret; ``unix:/path`` of a socket in the file system.
-        access: what lets its requests in.
-        http_version: what it is asked in.
+        url: without secrets; ``unix:/path`` of a socket in the file system.
+        access: the credentials of its requests.
+        http_version: the version of its requests.
     """
 
     name: str
@@ -152,23 +152,23 @@ class Target:
 
     @property
     def socket_path(self) -> str:
-        """Of a socket in the file system; "" of a host."""
+        """The path of a socket in the file system; "" for a host."""
         return self.url.removeprefix(UNIX) if self.url.startswith(UNIX) else ""
 
     @property
     def connected_url(self) -> str:
-        """Where connections go: to the server, or to the proxy before it."""
+        """Where connections go: to the server, or to its proxy."""
         return self.access.way.url if self.access.way else self.url
 
     @property
     def base_url(self) -> str:
-        """The URL that a request's path follows; a socket's host is called as curl calls it."""
+        """The URL before a request's path; a socket's host is named as in curl."""
         return "http://localhost" if self.socket_path else self.url
 
 
 @dataclass(frozen=True, order=True)
 class LoadLevel:
-    """So many clients, each with one request under way, or so many requests due per second."""
+    """A number of clients with one request in flight each, or a number of requests due per second."""
 
     kind: LevelKind
     value: float
@@ -181,7 +181,7 @@ class LoadLevel:
 
 @dataclass(frozen=True)
 class GiveUp:
-    """When a step need not go on: so many measured requests were slower than `slow_s`, or failed."""
+    """When a step may end early: this many measured requests were slower than `slow_s`, or failed."""
 
     slow_s: float
     slow: int
@@ -190,10 +190,10 @@ class GiveUp:
 
 @dataclass(frozen=True)
 class StepRequest:
-    """One step, whole; times in seconds, meanings as in the engine's order.
+    """The configuration of one step; times in seconds, meanings as in the engine's order.
 
     Attributes:
-        course: seconds after the warm-up and the level then, where it changes; ``level`` is the most of it.
+        course: seconds after the warm-up and the level then, if it changes; ``level`` is its maximum.
     """
 
     target: Target
@@ -218,7 +218,7 @@ class StepRequest:
     seed: int = 1
 
     def to_json(self) -> str:
-        """The order as the engine reads it."""
+        """The order in the engine's format."""
         order = {
             "url": self.target.url,
             "headers": [list(header) for header in self.target.access.values()],
@@ -251,8 +251,8 @@ class StepRequest:
 
     def _mode(self) -> dict[str, Any]:
         if self.level.kind is LevelKind.CLIENTS:
-            thinks = {"think_s": self.think_s} if self.think_s else {}
-            return {"closed": {"clients": round(self.level.value), **thinks}}
+            options = {"think_s": self.think_s} if self.think_s else {}
+            return {"closed": {"clients": round(self.level.value), **options}}
         return {
             "open": {
                 "rate_per_s": self.level.value,
@@ -263,7 +263,7 @@ class StepRequest:
 
 
 class StepResult(Finished):
-    """What one step gave: what the engine measured, with what it was asked for."""
+    """The result of one step: the measurements of the engine and the request for them."""
 
     endpoint: str
     level: LoadLevel
@@ -277,25 +277,25 @@ class StepResult(Finished):
             EnvironmentFailure: its sums do not add up.
             InternalError: it holds other figures than :class:`.measured.Finished`.
         """
-        asked = {"endpoint": order.endpoint.id, "level": order.level, "warm_up_s": order.warm_up_s}
-        # A server may repeat what it was asked with in its errors.
+        request = {"endpoint": order.endpoint.id, "level": order.level, "warm_up_s": order.warm_up_s}
+        # A server may repeat parts of the request in its errors.
         repeated = ("classes", "warm_up_classes", "server")
         reported = {key: order.target.access.hide_in(finished[key]) for key in repeated}
         try:
-            result = cls.model_validate({**finished, **reported, **asked})
+            result = cls.model_validate({**finished, **reported, **request})
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(str(part) for part in first["loc"])
-            raise InternalError(f"the load engine's result is not as expected at `{place}` ({first['msg']})") from error
+            path = ".".join(str(part) for part in first["loc"])
+            raise InternalError(f"the load engine's result is not as expected at `{path}` ({first['msg']})") from error
         result._check()
         return result
 
     def _check(self) -> None:
-        for books, errors in ((self.books, self.errors), (self.warm_up, self.warm_up_errors)):
+        for counts, errors in ((self.books, self.errors), (self.warm_up, self.warm_up_errors)):
             classed = sum(error.count for error in errors)
-            if classed != books.failed:
+            if classed != counts.failed:
                 raise EnvironmentFailure(
-                    f"the load engine classed {classed} of {books.failed} failed requests at {self.level}"
+                    f"the load engine classed {classed} of {counts.failed} failed requests at {self.level}"
                 )
         if self.latency.n != self.books.ok:
             raise EnvironmentFailure(
@@ -304,21 +304,21 @@ class StepResult(Finished):
 
     @property
     def not_asked(self) -> int:
-        """Failed requests that met a limit of the generator's machine, and not the server."""
+        """Failed requests that met a limit of the generator's machine, not of the server."""
         return self._failed_by(GENERATOR_LIMIT)
 
     @property
     def closed_idle(self) -> int:
-        """Failed requests whose connection the server had ended while it rested: no errors of the server."""
+        """Failed requests whose idle connection the server had closed: not errors of the server."""
         return self._failed_by(IDLE_CLOSE)
 
     def _failed_by(self, kind: str) -> int:
         return sum(error.count for error in self.errors if error.kind == kind)
 
     def silence(self) -> float | None:
-        """After how many seconds of the step the server said nothing more, where some requests went unanswered.
+        """The second of the step after which the server no longer answered, if some requests went unanswered.
 
-        None: it answered until the last seconds, or whatever it was asked.
+        None: it answered until the last seconds, or every request.
         """
         series = self.series
         met = {error.kind for error in (*self.errors, *self.warm_up_errors)}
@@ -334,7 +334,7 @@ class StepResult(Finished):
 
     @property
     def ok_per_s(self) -> float:
-        """Right answers per second of the window."""
+        """Correct responses per second of the window."""
         return self.books.ok / self.window_s if self.window_s > 0 else 0.0
 
     @property
@@ -344,14 +344,14 @@ class StepResult(Finished):
 
     @property
     def generator_cpu_share(self) -> float:
-        """Processor time of the generator's threads over the time they had; of the busiest of several generators."""
+        """Processor time of the generator's threads over the time available; of the busiest of several generators."""
         return max((generator.cpu_share for generator in self.generators), default=0.0)
 
     def achieved_share(self) -> float | None:
-        """What was answered in the window's whole seconds over what was due in as many; None if nothing was due.
+        """Responses in the window's whole seconds over the requests due in as many; None if none were due.
 
-        Answers that came while draining do not count: an overloaded server works its backlog off after the window.
-        A window without a whole second is judged by its books: all that was sent.
+        Responses while draining do not count: an overloaded server works off its backlog after the window.
+        A window without a whole second is judged by its counts: all that was sent.
         """
         if not self.books.due:
             return None
@@ -369,16 +369,16 @@ class ConditionResult:
     """One condition of a step.
 
     Attributes:
-        measured: in the condition's unit (seconds, share, requests); None where it is not estimable.
-        limit: what it is held against, in the same unit.
-        count: requests that speak against it: slower than the limit, failed.
-        n: of so many.
-        low: the 95 % interval of the share (of the slower, the failed, the achieved), where there is one.
+        measured: in the condition's unit (seconds, share, requests); None if it is not estimable.
+        limit: the limit, in the same unit.
+        count: requests that violate it: slower than the limit, failed.
+        n: total number of requests.
+        low: the 95 % interval of the share (of the slower, the failed, the achieved), if there is one.
         high: likewise.
         outcome: pass, fail or inconclusive.
-        met: what the point estimate alone says.
-        note: why there is no figure, or which of two limits it was.
-        part: the id of the mix's endpoint that it is about; "": the whole.
+        met: the result by the point estimate alone.
+        note: why there is no figure, or which of two limits applied.
+        part: the id of the mix's endpoint; "": the whole.
     """
 
     name: StepCondition
@@ -395,16 +395,16 @@ class ConditionResult:
 
     @property
     def share(self) -> float | None:
-        """Of the requests that speak against it."""
+        """The share of the requests that violate it."""
         return self.count / self.n if self.count is not None and self.n else None
 
 
 @dataclass(frozen=True)
 class Waits:
-    """Of the time in which processes wanted to run, the share that others had instead; None: not known.
+    """Share of the time in which processes wanted to run but others ran instead; None: not known.
 
     Attributes:
-        generator: of its threads, in the window; server: of its processes, where they are known.
+        generator: of its threads, in the window; server: of its processes, if they are known.
         stolen: of all processors' time, by the hypervisor.
     """
 
@@ -416,13 +416,13 @@ class Waits:
     stolen_by_second: tuple[float | None, ...] = ()
 
     def worst(self) -> tuple[float, str] | None:
-        """The largest share, and whose it is."""
+        """The largest share, and who lost it."""
         messages = [
             (self.generator, "the generator's threads"),
             (self.server, "the server's processes"),
             (self.stolen, "the whole machine, by its hypervisor"),
         ]
-        return max(((share, whose) for share, whose in messages if share is not None), default=None)
+        return max(((share, waiting) for share, waiting in messages if share is not None), default=None)
 
 
 @dataclass(frozen=True)
@@ -431,8 +431,8 @@ class Gone:
 
     Attributes:
         server: its name.
-        at_ns: wall time of the first moment at which nothing came from it any more.
-        why: how that showed, as a clause: "it refuses connections".
+        at_ns: wall time of the first moment without any sign of it.
+        why: the symptom, as a clause: "it refuses connections".
     """
 
     server: str
@@ -446,12 +446,12 @@ class Step:
 
     Attributes:
         outcome: what could be shown.
-        leaning: what the point estimates say where nothing could be shown; otherwise the outcome. Never inconclusive.
+        leaning: the result by the point estimates if nothing could be shown; otherwise the outcome. Never inconclusive.
         reason: the condition that ended it, if it did not pass.
         reason_part: the id of the mix's endpoint that missed it; "": no single one.
-        lengthened: it was run longer because a shorter one had been inconclusive.
+        lengthened: it was longer because a shorter one had been inconclusive.
         partial: it was interrupted, and decides nothing.
-        waits: what the machine was seen to do; None: nobody looked.
+        waits: observed waits for processors; None: not observed.
     """
 
     result: StepResult
@@ -467,20 +467,20 @@ class Step:
 
     @property
     def waited(self) -> bool:
-        """Whether others had too much of the processor time that it needed: then it says nothing about the server."""
+        """Whether others had too much of the processor time that it needed: then it shows nothing about the server."""
         waited = self.condition(StepCondition.WAITED)
         return waited is not None and not waited.met
 
     @property
     def level(self) -> LoadLevel:
-        """What was asked of the server."""
+        """The level of load on the server."""
         return self.result.level
 
     @property
     def endpoint(self) -> str:
-        """Whose step it is."""
+        """The endpoint of the step."""
         return self.result.endpoint
 
     def condition(self, name: StepCondition) -> ConditionResult | None:
-        """The named condition of the whole, if the SLA has it."""
+        """The condition with this name of the whole, if the SLA has it."""
         return next((limit for limit in self.limits if limit.name is name and not limit.part), None)

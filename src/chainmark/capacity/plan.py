@@ -1,4 +1,4 @@
-"""Which levels a search may try: doubled and halved between, or a fixed ladder."""
+"""The levels that a search may try: doubled and bisected, or from a fixed ladder."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _DIGITS = 4
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """How a capacity is looked for.
+    """How a capacity is searched for.
 
     Attributes:
         kind: clients (whole) or requests per second (real).
         first: the first level tried.
-        last: the ladder's end: what is not tried beyond.
+        last: the upper end: no level beyond it is tried.
         floor: for rates, the lowest level tried when the first one fails.
         factor: from one probe to the next, > 1.
         relative_gap: the bisection ends when pass and fail lie no further apart, as a share of the pass, or 1 client.
-        times: how often the best pass and the first fail are measured in all.
-        budget_steps: steps in all, lengthened ones included.
+        times: how often the best pass and the first fail are measured in total.
+        budget_steps: total number of steps, lengthened ones included.
         ladder: levels to walk instead of doubling and halving; then `first`, `last` and `floor` are its ends.
     """
 
@@ -46,19 +46,19 @@ class SearchPlan:
 
     @classmethod
     def of_clients(cls, first: int = 1, last: int = 1024, relative_gap: float = 0.05, times: int = 3) -> SearchPlan:
-        """For clients: whole numbers from 1 on."""
+        """A plan for clients: whole numbers from 1 on."""
         return cls(LevelKind.CLIENTS, float(first), float(last), relative_gap=relative_gap, times=times)
 
     @classmethod
     def of_rates(
         cls, first: float = 32.0, last: float = 32_768.0, floor: float = 0.5, relative_gap: float = 0.05, times: int = 3
     ) -> SearchPlan:
-        """For rates; in the first level's 10 s are as many requests as a p99 needs."""
+        """A plan for rates; the first level has as many requests in 10 s as a p99 needs."""
         return cls(LevelKind.RATE, first, last, min(floor, first), relative_gap=relative_gap, times=times)
 
     @classmethod
     def of_ladder(cls, kind: LevelKind, ladder: tuple[float, ...] = LINEAR_LADDER, times: int = 3) -> SearchPlan:
-        """For given levels, tried upwards until one fails."""
+        """A plan for given levels, tried upwards until one fails."""
         if not ladder:
             raise UsageError("the ladder of the search has no level", "for example 1, 2, 4, 8")
         ends = (ladder[0], ladder[-1], ladder[0])
@@ -80,7 +80,7 @@ class SearchPlan:
         return self._level(min(self.last, raised))
 
     def below(self, level: LoadLevel) -> LoadLevel | None:
-        """The next lower try while nothing has passed; None at the floor."""
+        """The next lower level while none has passed; None at the floor."""
         if level.value <= self.floor:
             return None
         if self.ladder:
@@ -89,7 +89,7 @@ class SearchPlan:
         return self._level(max(self.floor, math.floor(lowered) if self.kind is LevelKind.CLIENTS else lowered))
 
     def between(self, low: LoadLevel, high: LoadLevel) -> LoadLevel | None:
-        """The level that halves the gap (rates: its ratio); None when the gap is small enough."""
+        """The level that bisects the gap (rates: geometrically); None when the gap is small enough."""
         if self.ladder:
             inner = [value for value in self.ladder if low.value < value < high.value]
             return self._level(inner[len(inner) // 2]) if inner else None
@@ -97,7 +97,7 @@ class SearchPlan:
         if self.kind is LevelKind.CLIENTS:
             wide = gap > max(1.0, self.relative_gap * low.value)
             return self._level(float(math.floor((low.value + high.value) / 2.0))) if wide else None
-        # A ten-thousandth: levels are rounded.
+        # One ten-thousandth: levels are rounded.
         if gap <= self.relative_gap * low.value * 1.0001:
             return None
         return self._level(rounded(math.sqrt(low.value * high.value)))
@@ -128,5 +128,5 @@ class SearchPlan:
 
 
 def rounded(value: float) -> float:
-    """To 4 significant digits, so that a level can be said and asked for again."""
+    """Round to 4 significant digits, so that a level can be reported and requested again."""
     return units.rounded(value, _DIGITS)

@@ -1,4 +1,4 @@
-"""Whether a server that is silent is still there."""
+"""Whether a silent server is still there."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from urllib.parse import urlsplit
 from chainmark.capacity.model import SILENCE_S, UNIX, Gone, Target
 from chainmark.core import units
 
-# So often in turn, and so long apart: a server that somebody restarts at once is back by then.
+# Number of consecutive attempts and their distance: a server that is restarted at once is back by then.
 REFUSALS = 3
 BETWEEN_S = 1.0
 _CONNECT_S = 1.0
-# A server that takes connections may be working off what it was asked before: nobody waits longer for one answer.
+# A server that accepts connections may still work off earlier requests: the longest wait for one response.
 SILENT_LONGEST_S = 60.0
 _PORTS = {"http": 80, "https": 443}
 
 
 def takes_connections(url: str) -> bool:
-    """Whether anybody listens there; a host that does not react within a second does not."""
+    """Whether a server listens there; a host that does not react within a second does not."""
     parts = urlsplit(url)
     try:
         if url.startswith(UNIX):
@@ -38,12 +38,12 @@ def takes_connections(url: str) -> bool:
 
 @dataclass
 class Presence:
-    """Watches for the moment at which a server stops answering.
+    """Detects the moment at which a server stops answering.
 
     Attributes:
-        server: its name, and where it is.
-        listens: whether it takes a connection now.
-        clock: seconds, from any begin.
+        server: its name and address.
+        listens: whether it accepts a connection now.
+        clock: seconds, from any origin.
     """
 
     server: Target
@@ -55,11 +55,11 @@ class Presence:
     _refusals: int = field(default=0, init=False)
 
     def begin(self) -> None:
-        """A step begins."""
+        """Start of a step."""
         self._answered = -1
 
     def is_lost(self, reported: Mapping[str, Any]) -> bool:
-        """Whether nothing is answered any more, and connections are refused every time.
+        """Whether the server no longer answers and refuses every connection.
 
         Args:
             reported: the engine's progress.
@@ -77,7 +77,7 @@ class Presence:
         return self._refusals >= REFUSALS
 
     def refuses(self) -> bool:
-        """Whether it takes no connection, asked several times; at once False where it does."""
+        """Whether it refuses all of several connections; False at the first that it accepts."""
         for turn in range(REFUSALS):
             if turn:
                 self.pause(BETWEEN_S)
@@ -86,11 +86,11 @@ class Presence:
         return True
 
     def gone(self, at_ns: int, look: Callable[[float], bool]) -> Gone | None:
-        """What became of a silent server: None where it is there.
+        """Why a silent server is considered gone; None if it is there.
 
         Args:
             at_ns: wall time since which it has been silent.
-            look: asks it with one client; whether it answered anything within so many seconds.
+            look: sends requests of one client; whether any was answered within this many seconds.
         """
         begun_s = self.clock()
         while (waited_s := self.clock() - begun_s) < SILENT_LONGEST_S:

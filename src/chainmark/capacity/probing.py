@@ -1,4 +1,4 @@
-"""Single requests to a server that is to be loaded, as the load engine makes them: no redirect, no unasked proxy."""
+"""Single requests to a server under test, as the load engine makes them: no redirects, no unrequested proxy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from chainmark.capacity.access import Proxy
 from chainmark.capacity.model import HTTP_2, Target
 from chainmark.core.errors import UsageError
 
-# As much as the engine reads of an answer that it checks.
+# The engine reads this much of a response that it checks.
 LONGEST_BODY_BYTES = 64 << 20
 _REDIRECTS = range(300, 400)
 _DECODED = frozenset({"identity", "gzip", "deflate"})
@@ -29,12 +29,12 @@ _CONNECTED = ("connect_tcp.complete", "connect_unix_socket.complete", "start_tls
 
 
 class TooLong(httpx.TransportError):
-    """An answer that is longer than what is read of one."""
+    """A response that exceeds the limit."""
 
 
 @dataclass(frozen=True)
 class Probed:
-    """An answer, whole."""
+    """A complete response."""
 
     status: int
     headers: httpx.Headers
@@ -42,12 +42,12 @@ class Probed:
 
     @property
     def text(self) -> str:
-        """The body, whatever its bytes are."""
+        """The body as text, whatever its bytes are."""
         return self.content.decode("utf-8", "replace")
 
     @property
     def obstacle(self) -> str:
-        """Why the body says nothing, in words: "a redirect to /v2, which is not followed"; "" where it may."""
+        """Why the body is not usable, in words: "a redirect to /v2, which is not followed"; "" if it may be."""
         location, coding = self.headers.get("location"), self.headers.get("content-encoding", "").lower()
         if location and self.status in _REDIRECTS:
             return f"a redirect to {location}, which is not followed"
@@ -57,10 +57,10 @@ class Probed:
 
 
 class Prober:
-    """Asks one target, one request at a time; use it as a context manager. Answers are asked for uncompressed.
+    """Sends requests to one target, one at a time; a context manager. Requests uncompressed responses.
 
     Args:
-        timeout_s: for a whole request: connecting, sending it, and its answer to the last byte.
+        timeout_s: for a whole request: connecting, sending it, and its response to the last byte.
 
     Raises:
         UsageError: a certificate or a key cannot be used.
@@ -98,15 +98,15 @@ class Prober:
         self._client.close()
 
     def ask(self, method: str, path: str, content: bytes = b"", headers: Mapping[str, str] | None = None) -> Probed:
-        """Ask once; any HTTP status is an answer, a redirect as well.
+        """Send one request; any HTTP status is a response, a redirect as well.
 
         Raises:
-            httpx.HTTPError: there was no whole answer in time, or it is longer than ``LONGEST_BODY_BYTES``.
+            httpx.HTTPError: there was no complete response in time, or it is longer than ``LONGEST_BODY_BYTES``.
         """
         name = self._target.tls.server_name
         extensions = {"trace": self._see, **({"sni_hostname": name} if name else {})}
         sent = headers_of(self._target, headers or {})
-        # Its own base stands before the path: httpx would leave out the base of a path that begins with a slash.
+        # Its own base precedes the path: httpx would omit the base of a path that begins with a slash.
         url = self._target.base_url + path
         with (
             self._bounded(),
@@ -118,7 +118,7 @@ class Prober:
 
     @contextmanager
     def _bounded(self) -> Iterator[None]:
-        """Httpx bounds each wait for bytes; who sends one a second keeps within that for ever."""
+        """Httpx limits each wait for bytes; a server that sends one byte per second would never exceed that limit."""
         self._is_late = False
         timer = Timer(self._timeout_s, self._end)
         timer.daemon = True
@@ -130,7 +130,7 @@ class Prober:
             raise
         finally:
             timer.cancel()
-        # A body that ends with its connection looks whole then.
+        # Otherwise a body that ends with its connection looks complete.
         self._expect_in_time()
 
     def _expect_in_time(self, error: httpx.HTTPError | None = None) -> None:
@@ -138,7 +138,7 @@ class Prober:
             raise httpx.ReadTimeout("the answer was not complete in time") from error
 
     def _see(self, event: str, info: Mapping[str, Any]) -> None:
-        """Which stream is in use."""
+        """The stream in use."""
         if event.endswith(_CONNECTED):
             self._stream = info["return_value"]
 
@@ -162,7 +162,7 @@ def _read(answer: httpx.Response) -> bytes:
 
 
 def connected(target: Target, timeout_s: float) -> socket.socket:
-    """A connection to a server with TLS before its first byte, through the proxy where there is one.
+    """A connection to a server with TLS before its first byte, through the proxy if there is one.
 
     Raises:
         OSError: it is refused, by the server or by the proxy.
@@ -182,10 +182,10 @@ def connected(target: Target, timeout_s: float) -> socket.socket:
 
 
 def proxy_fault(way: Proxy, detail: str) -> tuple[str, str]:
-    """Why nothing goes through a proxy, as a clause, and what to do about it.
+    """Why a proxy does not forward the request, as a clause, and a hint.
 
     Args:
-        detail: what was seen of it: "Connection refused", "407 Proxy Authentication Required".
+        detail: the symptom: "Connection refused", "407 Proxy Authentication Required".
     """
     if str(_ASKS_WHO) in detail:
         return (
@@ -199,7 +199,7 @@ def proxy_fault(way: Proxy, detail: str) -> tuple[str, str]:
 
 
 def headers_of(target: Target, own: Mapping[str, str]) -> httpx.Headers:
-    """A request's own headers, and those that let it in where it has none of the name."""
+    """A request's own headers, and those of the access whose names it does not have."""
     headers = httpx.Headers(target.access.values())
     headers.pop("accept-encoding", None)
     headers.update(own)
@@ -207,7 +207,7 @@ def headers_of(target: Target, own: Mapping[str, str]) -> httpx.Headers:
 
 
 def tls_context(target: Target) -> ssl.SSLContext:
-    """How the server's certificate is judged, and by which one the server knows the client.
+    """How the server's certificate is verified, and the client's own certificate.
 
     Raises:
         UsageError: a certificate or a key cannot be used.
@@ -229,7 +229,7 @@ def tls_context(target: Target) -> ssl.SSLContext:
 
 def _identify(context: ssl.SSLContext, certificate: Path, key: Path | None) -> None:
     try:
-        # An encrypted key would be asked for on the terminal.
+        # OpenSSL would ask on the terminal for the passphrase of an encrypted key.
         context.load_cert_chain(certificate, key, password="")
     except OSError as error:
         raise UsageError(
@@ -238,18 +238,26 @@ def _identify(context: ssl.SSLContext, certificate: Path, key: Path | None) -> N
         ) from error
 
 
+_ACCESS = "what lets requests in is given with `--header`, `--header-command`, `--user` or `--cert`"
+_BASE_PATH = "a path that stands before the API's own belongs to the URL: `http://host/base`"
+_HINTS = {
+    401: _ACCESS,
+    403: _ACCESS,
+    404: _BASE_PATH,
+    405: _BASE_PATH,
+    407: _ACCESS,
+    429: "the server limits who asks often: measure it from where it does not",
+}
+
+
 def hint_of_status(status: int, body: str = "") -> str:
-    """What to do about a response of this status instead of a correct one; ``body`` is the beginning of its text."""
+    """The hint for a response with this status instead of a correct one; ``body`` is the beginning of its text."""
     if status == 400 and "certificate" in body.lower():
         return "the server requires a client's certificate: `--cert FILE --key FILE`"
-    if status in {401, 403, 407}:
-        return "what lets requests in is given with `--header`, `--header-command`, `--user` or `--cert`"
+    if status in _HINTS:
+        return _HINTS[status]
     if 300 <= status < 400:
         return "redirects are not followed: name the URL that it leads to"
-    if status in {404, 405}:
-        return "a path that stands before the API's own belongs to the URL: `http://host/base`"
-    if status == 429:
-        return "the server limits who asks often: measure it from where it does not"
     if status >= 500:
         return "the server's log may say why"
     return "ask the server the same by hand: is it the one that you mean?"

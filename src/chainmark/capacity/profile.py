@@ -26,12 +26,12 @@ class Steps(BaseModel):
     """How every step of load is run.
 
     Attributes:
-        duration_s: length (seconds) of the measured window; longer where an endpoint is too slow for its
+        duration_s: length (seconds) of the measured window; longer if an endpoint is too slow for its
             percentiles, up to `longest_s`.
         longest_s: longest window (seconds).
-        warm_up_s: load (seconds) before the window; left out: the p99 of the SLA, from 1 to 10 s.
+        warm_up_s: load (seconds) before the window; if omitted: the p99 of the SLA, from 1 to 10 s.
         drain_s: time (seconds) to wait for responses after the window.
-        timeout_s: time (seconds) after which a request has failed; left out: twice the p99 of the SLA, at least
+        timeout_s: time (seconds) after which a request has failed; if omitted: twice the p99 of the SLA, at least
             10 s.
         cool_down_s: pause (seconds) between steps.
         recovery_longest_s: longest time (seconds) to wait after the pause until one client gets its responses
@@ -48,7 +48,7 @@ class Steps(BaseModel):
         think_s: mean time (seconds) between a response and the same client's next request, drawn from an
             exponential distribution; does not apply to rates.
         threads: threads of each generator; 0: chosen by the machine.
-        generators: number of processes that generate the load together; left out: 1, or with `--on` one on every
+        generators: number of processes that generate the load together; if omitted: 1, or with `--on` one on every
             machine of the cluster.
     """
 
@@ -103,7 +103,7 @@ class Search(BaseModel):
     ladder: Literal["doubling", "published"] = "doubling"
 
     def plans(self) -> tuple[SearchPlan, ...]:
-        """One plan a kind."""
+        """One plan per kind."""
         return tuple(self._plan(LevelKind(kind)) for kind in dict.fromkeys(self.kinds))
 
     def _plan(self, kind: LevelKind) -> SearchPlan:
@@ -118,7 +118,7 @@ class Fixed(BaseModel):
     """Levels at which all sides of a comparison are measured alike.
 
     Attributes:
-        shares: levels as shares of the lowest capacity found on any side; not used where levels are given.
+        shares: levels as shares of the lowest capacity found on any side; not used if levels are given.
         rates: levels in requests per second, by endpoint ID.
         clients: levels in clients, by endpoint ID.
         times: how often each level is measured.
@@ -143,7 +143,7 @@ _PHASE = Field(gt=0, le=86_400, description="(seconds)")
 
 
 class _Changing(BaseModel):
-    """A load that goes from one level to another.
+    """A load that changes from one level to another.
 
     Attributes:
         rates: first and last level in requests per second, by endpoint ID.
@@ -262,15 +262,15 @@ class LoadProfile(BaseModel):
         return self
 
     def agreement(self, endpoint_id: str) -> Sla:
-        """What the endpoint is held to."""
+        """The endpoint's SLA."""
         return self.sla_of.get(endpoint_id, self.sla)
 
     def timeout_s(self, endpoint_id: str = "") -> float:
-        """How long an answer is waited for, before the load as under it."""
+        """The timeout of a response, the same before the load and under it."""
         return timeout_of(self.steps.timeout_s, self.agreement(endpoint_id))
 
     def fixed_levels(self) -> dict[str, tuple[LoadLevel, ...]]:
-        """The given levels by the endpoint's id; an endpoint without any is not in it."""
+        """The given levels by the endpoint's id, without endpoints that have none."""
         load_levels: dict[str, set[LoadLevel]] = {}
         for endpoint, clients in self.fixed.clients.items():
             load_levels.setdefault(endpoint, set()).update(
@@ -293,27 +293,27 @@ class LoadProfile(BaseModel):
         return {id_: tuple(courses) for id_, courses in result.items()}
 
     def step_settings(self, seed: int) -> StepSettings:
-        """What all steps have in common."""
+        """The settings of all steps."""
         return StepSettings(
             **self.steps.model_dump(exclude={"http_version", "generators"}), records=self.fixed.records, seed=seed
         )
 
     def required(self) -> dict[str, float]:
-        """The capacities that must be reached, by "endpoint.kind"."""
+        """The required capacities, by "endpoint.kind"."""
         return {
             f"{endpoint}.{kind}": value for endpoint, kinds in self.require.items() for kind, value in kinds.items()
         }
 
     def workload(self, http_version: HttpVersion = HTTP_1) -> dict[str, Scalar | list[Scalar]]:
-        """What two runs must share to be comparable, flattened to dotted keys.
+        """The settings that comparable runs must share, flattened to dotted keys.
 
         Args:
-            http_version: in which the server was asked in the end.
+            http_version: the version that was used in the end.
         """
         shared: dict[str, Any] = {
             "sla": self.sla.terms(),
             **{f"sla_of.{endpoint}": sla.terms() for endpoint, sla in sorted(self.sla_of.items())},
-            # What was not there before is left out where it does nothing, so that older runs stay comparable.
+            # Newer settings are omitted where they have no effect, so that older runs stay comparable.
             "steps": self.steps.model_dump(
                 exclude={"threads", "generators", "http_version", "streams"}
                 | {name for name in ("request_coding", "think_s") if not getattr(self.steps, name)}

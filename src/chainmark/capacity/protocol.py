@@ -1,4 +1,4 @@
-"""Which version of HTTP a server is asked in: chosen before a load, so that all of it speaks the same."""
+"""The HTTP version of the requests to a server: chosen before a load, so that all requests use the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chainmark.capacity.probing import connected, tls_context
 from chainmark.core import units
 from chainmark.core.errors import UsageError
 
-# A setting's value is a number where it looks like one.
+# A setting's value is a number if it looks like one.
 WantedVersion = Annotated[
     Literal["1.1", "2", "auto"],
     BeforeValidator(lambda value: str(value) if isinstance(value, int | float) else value),
@@ -22,14 +22,14 @@ _ALPN = {"h2": HTTP_2, "http/1.1": HTTP_1}
 
 
 def speaking(target: Target, wanted: WantedVersion, timeout_s: float) -> Target:
-    """The same server, with the version that it is asked in.
+    """The same server, with the HTTP version to use.
 
     Args:
-        wanted: "auto" lets the server choose where TLS lets it (ALPN); without TLS that is HTTP/1.1.
-        timeout_s: how long its choice is waited for.
+        wanted: "auto" lets the server choose by ALPN; without TLS that is HTTP/1.1.
+        timeout_s: how long to wait for its choice.
 
     Raises:
-        UsageError: a certificate or a key cannot be used, or no proxy leads there.
+        UsageError: a certificate or a key cannot be used, or the proxy does not lead there.
     """
     if target.access.way and target.socket_path:
         raise UsageError(f"no proxy leads to the socket {target.socket_path}", "omit `--proxy`")
@@ -41,7 +41,7 @@ def speaking(target: Target, wanted: WantedVersion, timeout_s: float) -> Target:
 
 
 def _chosen(target: Target, timeout_s: float) -> HttpVersion:
-    """What the server chooses. One that cannot be reached is told of by whoever asks it next, in its own words."""
+    """The server's choice. An unreachable server is reported by the next request to it."""
     parts = urlsplit(target.url)
     if parts.scheme != "https":
         return HTTP_1

@@ -1,6 +1,6 @@
-"""Whether a server is as quick as it was before it was loaded: short looks with one client, between the steps.
+"""Whether a server is as fast as it was before the load: short checks with one client, between the steps.
 
-Their requests are in no figure of a step, and they are counted.
+No figure of a step includes their requests, but they are counted.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from chainmark.capacity.engine import ReadHistogram, native_histogram
 from chainmark.capacity.measured import NO_REQUESTS, RequestCounts
 from chainmark.capacity.model import LoadLevel, StepResult
 
-# A look ends with so many answers, or after so long.
+# A check ends after this many responses, or after this time.
 LOOK_REQUESTS = 10
 LOOK_S = 0.5
-# Back is what is at most so much slower than at first: half as slow again is the noise of a few requests, and a
+# Recovered means at most this much slower than at first: 50 % is the noise of a few requests, and one
 # millisecond that of a scheduler.
 SLOWER = 1.5
 GRACE_S = 0.001
-# Between two looks, a tenth of the time waited so far.
+# Between two checks, a tenth of the time waited so far.
 _PAUSE_SHARE = 0.1
 _PAUSE_SHORTEST_S = 0.05
 _PAUSE_LONGEST_S = 1.0
@@ -27,13 +27,13 @@ _PAUSE_LONGEST_S = 1.0
 
 @dataclass(frozen=True)
 class Unrecovered:
-    """A wait in vain.
+    """A wait without recovery.
 
     Attributes:
         level: of the step before it.
-        waited_s: until nobody waited longer.
-        p50_s: of the last look; None: most of its requests failed.
-        reference_s: what it should have come back to.
+        waited_s: length of the wait.
+        p50_s: of the last check; None: most of its requests failed.
+        reference_s: the latency to return to.
     """
 
     level: LoadLevel
@@ -44,13 +44,13 @@ class Unrecovered:
 
 @dataclass
 class HealthProbes:
-    """The looks at one endpoint of one server.
+    """The checks at one endpoint of one server.
 
     Attributes:
         reference_s: median latency at one client before the first step; None: not known, or most requests failed.
-        count: looks so far; the first is the reference.
-        books: their requests.
-        unrecovered: the waits that ended in vain.
+        count: checks so far; the first is the reference.
+        books: the counts of their requests.
+        unrecovered: the waits without recovery.
     """
 
     reference_s: float | None = None
@@ -59,26 +59,26 @@ class HealthProbes:
     unrecovered: list[Unrecovered] = field(default_factory=list)
 
     def add(self, result: StepResult) -> None:
-        """Count a look's requests."""
+        """Count the requests of a check."""
         self.count += 1
         self.books += result.warm_up + result.books
 
     def limit_s(self) -> float | None:
-        """A median up to this is as quick as before."""
+        """A median up to this counts as recovered."""
         return None if self.reference_s is None else SLOWER * self.reference_s + GRACE_S
 
 
 @dataclass
 class Recovery:
-    """What the last step of a load test still owes: a wait, which whoever measures next makes first.
+    """The wait after the last step of a load test, which the next measurement makes first.
 
-    Shared by all endpoints and servers of a test, so that neither starts on what another has left behind.
+    Shared by all endpoints and servers of a test, so that none starts while a server still recovers.
     """
 
     owed: Callable[[], None] | None = None
 
     def owe(self, wait: Callable[[], None]) -> None:
-        """A step was made."""
+        """Record that a step ended."""
         self.owed = wait
 
     def settle(self) -> None:
@@ -89,7 +89,7 @@ class Recovery:
 
 
 def median_s(result: StepResult, read_histogram: ReadHistogram = native_histogram) -> float | None:
-    """Of all that was asked, failures being slower than anything; None if half of it failed, or nothing was asked."""
+    """Of all requests, with failures slower than any response; None if half of them failed, or there were none."""
     half = 0.5 * result.books.due
     if not result.books.ok or half > result.books.ok:
         return None
@@ -98,13 +98,13 @@ def median_s(result: StepResult, read_histogram: ReadHistogram = native_histogra
 
 @dataclass(frozen=True)
 class WaitPlan:
-    """How a wait is made.
+    """How to wait.
 
     Attributes:
-        look: asks for at most so many seconds; gives the median.
-        longest_s: nobody waits longer.
-        clock: seconds, from any begin.
-        tell: how far it is (0 to 1) and what was seen last.
+        look: a check of at most this many seconds; returns the median.
+        longest_s: the longest wait.
+        clock: seconds, from any origin.
+        tell: receives the progress (0 to 1) and the last value.
     """
 
     look: Callable[[float], float | None]
@@ -114,9 +114,9 @@ class WaitPlan:
     tell: Callable[[float, float | None], None]
 
     def until_back(self, looks: HealthProbes, level: LoadLevel) -> None:
-        """Look until the server is as quick as before; note it if that takes too long.
+        """Check until the server is as fast as before; record it if that takes too long.
 
-        What was seen last is the reference from then on: a server that stays slower costs the longest wait once.
+        The last value is the reference from then on: a server that stays slower costs the longest wait once.
         """
         reference_s, limit_s = looks.reference_s, looks.limit_s()
         if reference_s is None or limit_s is None:

@@ -1,4 +1,4 @@
-"""What a load test found, as its document says it."""
+"""The results of a load test as its document states them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from chainmark.core.load_report import (
     StepEntry,
 )
 
-# Of a step's distribution, for drawing: dense where the limits are.
+# Points of a step's distribution for charts: dense where the limits are.
 FRACTIONS = (*(n / 50 for n in range(1, 45)), *(0.88 + n / 200 for n in range(1, 20)), 0.98, 0.985, 0.99, 0.995, 0.999)
 
 
@@ -80,12 +80,12 @@ def endpoint_entry(
 
 
 def notes_of(endpoint_result: EndpointResult) -> list[str]:
-    """What to know before believing the figures of an endpoint."""
+    """Caveats about the figures of an endpoint."""
     return _limit_notes(endpoint_result) + _repetition_notes(endpoint_result) + recovery_notes(endpoint_result.looks)
 
 
 def _repetition_notes(endpoint_result: EndpointResult) -> list[str]:
-    """What it cost that the server ended connections between requests."""
+    """The effect of connections that the server closed between requests."""
     results = [step.result for step in endpoint_result.steps()]
     reported = units.plural(sum(result.connections.told_to_go for result in results), "HTTP/2 connection")
     closed = units.plural(sum(result.connections.idle_closed for result in results), "connection")
@@ -97,8 +97,10 @@ def _repetition_notes(endpoint_result: EndpointResult) -> list[str]:
         )
     if any(result.connections.idle_closed for result in results):
         repeated = units.plural(sum(result.connections.repeated for result in results), "request")
-        left = sum(result.closed_idle for result in results)
-        unrepeated = f"; {units.plural(left, 'request')} that may not be asked twice had no answer" if left else ""
+        idle_closed = sum(result.closed_idle for result in results)
+        unrepeated = (
+            f"; {units.plural(idle_closed, 'request')} that may not be asked twice had no answer" if idle_closed else ""
+        )
         notes.append(
             f"the server closed {closed} that rested while the next request was on its way: {repeated} sent once "
             f"more{unrepeated}; none of them counts as an error"
@@ -123,15 +125,15 @@ def _limit_notes(endpoint_result: EndpointResult) -> list[str]:
 
 
 def recovery_notes(looks: HealthProbes) -> list[str]:
-    """A sentence for each wait between steps that was in vain."""
+    """A sentence for each wait between steps without recovery."""
     notes = []
     for endpoint in looks.unrecovered:
-        seen = "most requests of one client failed"
+        last_value = "most requests of one client failed"
         if endpoint.p50_s is not None:
-            seen = f"the median at one client was {units.quantity(endpoint.p50_s, 's')}"
+            last_value = f"the median at one client was {units.quantity(endpoint.p50_s, 's')}"
         notes.append(
             f"the server had not recovered {units.duration(endpoint.waited_s)} after a step at {endpoint.level}: "
-            f"{seen}, {units.quantity(endpoint.reference_s, 's')} before"
+            f"{last_value}, {units.quantity(endpoint.reference_s, 's')} before"
         )
     return notes
 
@@ -219,7 +221,7 @@ def _course(
 
 
 def drift_entry(drift: Drift) -> DriftEntry:
-    """As the document tells it."""
+    """The step in the document's form."""
     same = {name: getattr(drift, name) for name in ("window_s", "begin", "rise", "low", "high", "limit")}
     kind, outcome = drift.level.kind.value, drift.outcome.value
     return DriftEntry(what=drift.what.value, kind=kind, level=drift.level.value, outcome=outcome, **same)
@@ -236,15 +238,15 @@ def _part(part: MixPart, figures: PartFigures, step: Step) -> PartEntry:
         ),
         None,
     )
-    books, latency = figures.books, figures.latency
+    counts, latency = figures.books, figures.latency
     return PartEntry(
         id=part.id,
         label=part.label,
-        share=books.due / step.result.books.due if step.result.books.due else None,
-        due=books.due,
-        ok=books.ok,
-        failed=books.failed,
-        unsent=books.unsent,
+        share=counts.due / step.result.books.due if step.result.books.due else None,
+        due=counts.due,
+        ok=counts.ok,
+        failed=counts.failed,
+        unsent=counts.unsent,
         p50_s=latency.p50_s,
         p95_s=latency.p95_s,
         p99_s=next(limit.measured for limit in limits if limit.name is StepCondition.P99),
@@ -266,7 +268,7 @@ def _error(error: ErrorClass) -> ErrorEntry:
 
 
 def _as_text(value: Any) -> str:
-    """A text as it is, anything else as JSON: `true`, not `True`."""
+    """Text unchanged, anything else as JSON: `true`, not `True`."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

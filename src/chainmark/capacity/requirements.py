@@ -1,4 +1,4 @@
-"""Capacities that a good load test lets one require of the next: as much less than was found as its noise explains."""
+"""Capacities that a passed load test may require of the next: the found ones less what noise explains."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from chainmark.stats.special import normal_quantile, t_quantile
 # By the endpoint's id and the kind of load.
 Required = dict[str, dict[str, float]]
 
-# An unchanged server falls short of one of its requirements so rarely.
+# How rarely an unchanged server falls short of one of its requirements.
 MISSED_BY_CHANCE = 0.05
-# Of fewer tests, the noise between tests is assumed, as comparisons assume it.
+# With fewer tests, the noise between tests is assumed, as in comparisons.
 _FEWEST_FOR_NOISE = 3
 _WHOLE_FROM = 100.0  # rates
 
 
 def requirements(reports: Sequence[LoadReport]) -> Required:
-    """What the next test of an unchanged server meets with 95 % probability, for each capacity.
+    """The capacities that the next test of an unchanged server reaches with 95 % probability.
 
     The lower prediction bound of one further capacity (Hahn & Meeker, *Statistical Intervals*, 2nd ed., 4.7), of
-    logarithms, and never more than the least that was found. A capacity that a test did not decide is left out.
+    logarithms, limited to the lowest that was found. A capacity that a test did not decide is omitted.
 
     Args:
         reports: of repetitions of one test; of several servers the first counts.
@@ -78,10 +78,10 @@ def requirements_text(required: Mapping[str, Mapping[str, float]], runs: Iterabl
 
 
 def read_requirements(path: Path) -> dict[str, object]:
-    """The section `require` of a file, to be checked as part of a profile.
+    """The section `require` of a file, to be validated as part of a profile.
 
     Raises:
-        UsageError: there is none.
+        UsageError: the file has none.
     """
     hint = "for example `[require]`, and below it `block = { clients = 100 }`; `--write-require FILE` writes one"
     try:

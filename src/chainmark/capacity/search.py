@@ -1,7 +1,7 @@
-"""The search for the highest level that keeps to the SLA.
+"""The search for the highest level that meets the SLA.
 
-What to measure next follows from what has been measured, and from nothing else: a search can be resumed from the steps
-of an interrupted one. No clock, no input, no output.
+The next measurement follows from the previous ones alone, so a search can be resumed from the steps of an interrupted
+one. No clock, no input, no output.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from chainmark.capacity.model import Gone, LoadLevel, Phase, Step, StepCondition
 from chainmark.capacity.plan import SearchPlan
 from chainmark.capacity.sla import share_interval
 
-# Of a step whose processes waited for others.
+# Repetitions of a step whose processes waited for others.
 REPETITIONS = 2
 
 
 @dataclass(frozen=True)
 class Ask:
-    """A step that is wanted.
+    """A step to run.
 
     Attributes:
-        lengthened: longer than usual, because a usual one was inconclusive here.
-        course: how the load changes; ``level`` is the most of it.
+        lengthened: longer than usual, because a step of usual length was inconclusive here.
+        course: how the load changes; ``level`` is its maximum.
     """
 
     level: LoadLevel
@@ -36,11 +36,11 @@ class Ask:
 
 
 class Interrupted(Exception):  # noqa: N818 - somebody ended it; nothing went wrong
-    """A step was ended before its time by whoever watches, or by a server that went away.
+    """A step ended early: its observer stopped it, or the server went away.
 
     Args:
-        step: what it gave until then, if it gave anything.
-        gone: the server, if that was why.
+        step: its results until then, if there are any.
+        gone: the server, if that was the reason.
     """
 
     def __init__(self, step: Step | None = None, gone: Gone | None = None) -> None:
@@ -50,7 +50,7 @@ class Interrupted(Exception):  # noqa: N818 - somebody ended it; nothing went wr
 
 
 class StoppedBy(StrEnum):
-    """Why the capacity is not higher, or not known better."""
+    """Why the capacity is not higher, or not known more precisely."""
 
     P99 = "p99"
     P95 = "p95"
@@ -66,7 +66,7 @@ class StoppedBy(StrEnum):
 
 
 class CapacityFinding(StrEnum):
-    """What an answer is worth."""
+    """How reliable a result is."""
 
     FOUND = "found"
     LOWER_BOUND = "lower bound"
@@ -80,9 +80,9 @@ class Confirmation:
     """All measurements that decided about one level.
 
     Attributes:
-        outcomes: one each, in their order; what was inconclusive even when lengthened stands as what it leans to.
-        shown: how many of them were beyond their interval, not just leaning.
-        slower: requests slower than the p99 limit, all measurements together.
+        outcomes: one each, in order; those inconclusive even when lengthened count as what they lean to.
+        shown: how many of them are beyond their interval, not just leaning.
+        slower: requests slower than the p99 limit, in all measurements together.
         n: requests due, together.
         low: the 95 % interval of that share, as if requests were independent.
         high: likewise.
@@ -98,7 +98,7 @@ class Confirmation:
 
     @property
     def agree(self) -> bool:
-        """Whether all say the same."""
+        """Whether all have the same outcome."""
         return len(set(self.outcomes)) == 1
 
     @property
@@ -109,12 +109,12 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class Contested:
-    """A capacity that most measurements confirm, and some do not: what is left that none contradicts.
+    """A capacity that most measurements confirm and some contradict, with the level that none contradicts.
 
     Attributes:
         at: the measurements at the capacity.
-        capacity: the next lower level of which all measurements passed; 0 if there is none.
-        best_pass: the median step there.
+        capacity: the next lower level at which all measurements passed; 0 if there is none.
+        best_pass: the median step at that level.
     """
 
     at: Confirmation
@@ -124,21 +124,21 @@ class Contested:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found.
+    """The result of a search.
 
     Attributes:
         best_pass: the median step (by p99) of those that passed at the capacity.
-        first_fail: the median step of those that did not at the level above, or at the lowest level.
+        first_fail: the median step of those that did not pass at the level above, or at the lowest level.
         stopped_by: why it ends there.
-        condition: what the first fail missed, whatever ended the search.
+        condition: the condition that the first fail missed, whatever ended the search.
         capacity: clients, or requests per second; 0 if the lowest level failed, None if nothing was decided.
-        contested: set where the measurements at the capacity do not agree.
+        contested: set if the measurements at the capacity disagree.
         gone: the server, if that ended the search.
         low: every measurement up to this level passed clearly; 0 if none did.
         high: every measurement from this level on failed clearly; None if none did.
-        steps: all that were measured, in their order.
-        confirmations: of the best pass and of the first fail, as far as they exist.
-        confirmed: both were measured as often as the plan says, and all measurements of each agree.
+        steps: all measured steps, in order.
+        confirmations: of the best pass and of the first fail, if they exist.
+        confirmed: both were measured as often as planned, and all measurements of each agree.
     """
 
     best_pass: Step | None
@@ -160,12 +160,12 @@ Measure = Callable[[Ask], Step]
 
 
 def search(measure: Measure, plan: SearchPlan, done: Iterable[Step] = ()) -> SearchResult:
-    """Look for the capacity.
+    """Search for the capacity.
 
     Args:
         measure: runs and judges one step; raises `Interrupted` to end the search.
         plan: the levels, the gap, the budget.
-        done: steps of the same search that was interrupted, in their order.
+        done: steps of the same search before an interruption, in order.
     """
     steps = list(done)
     while len(steps) < plan.budget_steps:
@@ -175,29 +175,29 @@ def search(measure: Measure, plan: SearchPlan, done: Iterable[Step] = ()) -> Sea
         try:
             steps.append(measure(ask))
         except Interrupted as interrupted:
-            retained = [*steps, interrupted.step] if interrupted.step else steps
+            measured = [*steps, interrupted.step] if interrupted.step else steps
             ended_by = StoppedBy.GONE if interrupted.gone else StoppedBy.INTERRUPTED
-            return replace(answer(retained, plan, ended_by), gone=interrupted.gone)
+            return replace(answer(measured, plan, ended_by), gone=interrupted.gone)
     stopped = None if next_ask(steps, plan) is None else StoppedBy.BUDGET
     return answer(steps, plan, stopped)
 
 
 def next_ask(steps: Sequence[Step], plan: SearchPlan) -> Ask | None:
-    """What to measure after these steps; None when the answer stands."""
-    whole = [step for step in steps if not step.partial]
-    deciding = _deciding(whole)
-    if whole and (not deciding or deciding[-1] is not whole[-1]):
-        last = whole[-1]
+    """The next measurement after these steps; None when the search is complete."""
+    complete = [step for step in steps if not step.partial]
+    deciding = _deciding(complete)
+    if complete and (not deciding or deciding[-1] is not complete[-1]):
+        last = complete[-1]
         return Ask(last.level, last.phase, lengthened=last.lengthened or not last.waited)
     if deciding and deciding[-1].waited:
         # The machine is busy: nothing can be learnt about the server now.
         return None
-    votes = _Votes(whole)
-    wanted = _next_level(votes, plan)
-    if wanted is None:
+    decisions = _Votes(complete)
+    next_level = _next_level(decisions, plan)
+    if next_level is None:
         return None
-    level, phase = wanted
-    return Ask(level, phase, lengthened=votes.needed_length(level))
+    level, phase = next_level
+    return Ask(level, phase, lengthened=decisions.needed_length(level))
 
 
 def _next_level(votes: _Votes, plan: SearchPlan) -> tuple[LoadLevel, Phase] | None:
@@ -215,13 +215,13 @@ def _next_level(votes: _Votes, plan: SearchPlan) -> tuple[LoadLevel, Phase] | No
     middle = plan.between(best, worst) if best is not None and worst is not None else None
     if middle is not None:
         return middle, Phase.BISECT
-    # Interleaved, so that a server that changes while it is measured does so on both sides.
+    # Interleaved, so that a change of the server during the measurement affects both levels.
     open_ends = [level for level in (best, worst) if level is not None and votes.count(level) < plan.times]
     return (min(open_ends, key=votes.count), Phase.CONFIRM) if open_ends else None
 
 
 def _deciding(steps: Iterable[Step]) -> list[Step]:
-    """Those that decide. A step whose processes waited does so when it was repeated as often as is worth while."""
+    """The deciding steps. One whose processes waited decides only after the permitted number of repetitions."""
     result = []
     repeated: list[Step] = []
     for step in steps:
@@ -235,32 +235,32 @@ def _deciding(steps: Iterable[Step]) -> list[Step]:
 
 
 def _decides(step: Step) -> bool:
-    """A step that showed nothing about the server decides only after it was run again, by its point estimates.
+    """A step that showed nothing about the server decides only after it was repeated, by its point estimates.
 
-    Nor does the generator's limit at once: a machine that was busy for a moment is none.
+    The generator's limit does not decide at once, either: the machine may have been busy for a moment.
     """
     return not step.partial and (step.lengthened or step.outcome in {StepOutcome.PASS, StepOutcome.FAIL})
 
 
 def _says_nothing(step: Step) -> bool:
-    """It has too few answers, and none that speaks against the server."""
+    """Whether it has too few responses, and none that violates the SLA."""
     samples = step.condition(StepCondition.SAMPLES)
     few = samples is not None and samples.outcome is StepOutcome.INCONCLUSIVE
     return few and step.outcome is StepOutcome.INCONCLUSIVE and step.leaning is StepOutcome.PASS
 
 
 class _Votes:
-    """What the steps decide, by level."""
+    """The decisions of the steps, by level."""
 
     def __init__(self, steps: Iterable[Step]) -> None:
         self.by_level: dict[LoadLevel, list[Step]] = defaultdict(list)
         for step in _deciding(steps):
-            # A measurement that had to wait takes nothing from one that had not.
+            # A measurement that had to wait does not override one that had not.
             if not (step.waited and self.by_level[step.level]):
                 self.by_level[step.level].append(step)
 
     def count(self, level: LoadLevel) -> int:
-        """Measurements that decided about it."""
+        """The measurements that decided about a level."""
         return len(self.by_level[level])
 
     def needed_length(self, level: LoadLevel) -> bool:
@@ -268,9 +268,9 @@ class _Votes:
         return any(step.lengthened for step in self.by_level[level])
 
     def passes(self, level: LoadLevel) -> bool:
-        """What most measurements say; the first, as long as they are balanced."""
-        said = [step.leaning is StepOutcome.PASS for step in self.by_level[level]]
-        return said[0] if said.count(True) * 2 == len(said) else said.count(True) * 2 > len(said)
+        """The outcome of most measurements; that of the first while they are balanced."""
+        passed = [step.leaning is StepOutcome.PASS for step in self.by_level[level]]
+        return passed[0] if passed.count(True) * 2 == len(passed) else passed.count(True) * 2 > len(passed)
 
     def bracket(self) -> tuple[LoadLevel | None, LoadLevel | None]:
         """The lowest level that does not pass, and the highest below it that does."""
@@ -279,7 +279,7 @@ class _Votes:
         return max(below, default=None), worst
 
     def contested(self, level: LoadLevel) -> Contested | None:
-        """What is left where the measurements of this level, which mostly passed, do not agree."""
+        """The remaining capacity if the measurements of this level, which mostly passed, disagree."""
         at = self.confirmation(level)
         if at.agree:
             return None
@@ -291,9 +291,9 @@ class _Votes:
         return Contested(at, agreed.value, self.median(agreed)) if agreed else Contested(at, 0.0, None)
 
     def clear(self) -> tuple[float, float | None]:
-        """The ends of the interval: up to here all passed clearly, from here on all failed clearly.
+        """The ends of the interval: up to the first all passed clearly, from the second on all failed clearly.
 
-        A level with too few answers to say anything is no gap among those that passed.
+        A level with too few responses to decide leaves no gap among those that passed.
         """
         levels = sorted(level for level in self.by_level if not all(map(_says_nothing, self.by_level[level])))
         low: float = 0.0
@@ -309,14 +309,14 @@ class _Votes:
         return low, high
 
     def median(self, level: LoadLevel) -> Step:
-        """Of the measurements that say what the level stands for, the median by p99 (of two the later)."""
+        """Of the measurements with the level's outcome, the median by p99 (of two the later)."""
         passes = self.passes(level)
         agreeing = [step for step in self.by_level[level] if (step.leaning is StepOutcome.PASS) == passes]
         ordered = sorted(agreeing, key=lambda step: step.result.latency_all.p99_s or 0.0)
         return ordered[len(ordered) // 2]
 
     def confirmation(self, level: LoadLevel) -> Confirmation:
-        """All of its measurements together."""
+        """All of a level's measurements together."""
         steps = self.by_level[level]
         p99s = [limit for step in steps if (limit := step.condition(StepCondition.P99)) is not None]
         slower = sum(limit.count or 0 for limit in p99s)
@@ -327,21 +327,21 @@ class _Votes:
 
 
 def answer(steps: Sequence[Step], plan: SearchPlan, ended_by: StoppedBy | None = None) -> SearchResult:
-    """What these steps say, finished or not.
+    """The result of these steps, finished or not.
 
     Args:
-        steps: in their order.
-        plan: as they were measured by.
+        steps: in order.
+        plan: their plan.
         ended_by: why the search ended early, if it did.
     """
-    votes = _Votes(steps)
-    best, worst = votes.bracket()
-    first_fail = votes.median(worst) if worst is not None else None
+    decisions = _Votes(steps)
+    best, worst = decisions.bracket()
+    first_fail = decisions.median(worst) if worst is not None else None
     stopped_by = ended_by or _stopped_by(best, first_fail)
-    low, high = votes.clear()
-    confirmations = tuple(votes.confirmation(level) for level in (best, worst) if level is not None)
-    best_pass = votes.median(best) if best is not None else None
-    contested = votes.contested(best) if best is not None else None
+    low, high = decisions.clear()
+    confirmations = tuple(decisions.confirmation(level) for level in (best, worst) if level is not None)
+    best_pass = decisions.median(best) if best is not None else None
+    contested = decisions.contested(best) if best is not None else None
     if best is not None:
         capacity: float | None = best.value
     else:

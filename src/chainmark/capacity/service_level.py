@@ -1,4 +1,4 @@
-"""The service level agreement: what a server must keep to."""
+"""The service level agreement that a server must meet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.stats.estimable import fewest_for_upper_bound
 
-# The engine's histograms end there.
+# The upper end of the engine's histograms.
 LONGEST_LATENCY_S = 120.0
 
 Latency = Annotated[float, Field(ge=1e-5, le=LONGEST_LATENCY_S, description="(seconds)")]
@@ -21,16 +21,16 @@ class Sla(BaseModel):
     """What an endpoint must keep to at a level for that level to count.
 
     Attributes:
-        p95_s: latency limit (seconds) for 95 % of the requests; left out: no limit.
+        p95_s: latency limit (seconds) for 95 % of the requests; if omitted: no limit.
         p99_s: latency limit (seconds) for 99 % of the requests.
         error_share: largest share of the sent requests that may fail.
         achieved_share: of a rate, smallest share of the due requests that must be responded to in time.
         min_requests: smallest number of requests that decides; with fewer, a p99 has no upper bound.
-        recovery_s: time (seconds) after a spike within which the p99 must be as before; left out: as long as the load
+        recovery_s: time (seconds) after a spike within which the p99 must be as before; if omitted: as long as the load
             after it lasts.
         drift_share: largest rise of latencies over a step of ten minutes or more at a fixed level, as a share; errors
-            may rise by `error_share`. Left out: no limit.
-        memory_drift_share: largest rise of the watched server's memory over such a step, as a share; left out: no
+            may rise by `error_share`. If omitted: no limit.
+        memory_drift_share: largest rise of the watched server's memory over such a step, as a share; if omitted: no
             limit.
     """
 
@@ -56,10 +56,10 @@ class Sla(BaseModel):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Checked.
+        """Validate it.
 
         Raises:
-            UsageError: the first thing that is wrong, as a sentence.
+            UsageError: the first problem, as a sentence.
         """
         try:
             return cls.model_validate(values)
@@ -67,7 +67,7 @@ class Sla(BaseModel):
             raise _usage_error(cls, error) from error
 
     def terms(self) -> dict[str, Any]:
-        """What two runs must share; what was not always there is left out where it is not asked."""
+        """The settings that two runs must share; newer ones are omitted where they are not set."""
         later = ("recovery_s", "drift_share", "memory_drift_share")
         return self.model_dump(exclude={name for name in later if getattr(self, name) is None})
 
@@ -84,5 +84,5 @@ def _usage_error(model: type[BaseModel], error: ValidationError) -> UsageError:
     (key,) = first["loc"]
     if first["type"] == "extra_forbidden":
         return UsageError(f"`{key}` is not a limit of an SLA", f"limits: {', '.join(model.model_fields)}")
-    wanted = first["msg"].replace("Input should", "it should")
-    return UsageError(f"the SLA's `{key}` is {first['input']!r}, but {wanted}")
+    message = first["msg"].replace("Input should", "it should")
+    return UsageError(f"the SLA's `{key}` is {first['input']!r}, but {message}")

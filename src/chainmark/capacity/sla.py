@@ -1,6 +1,6 @@
-"""What a step says about the service level agreement.
+"""The outcome of a step by the service level agreement.
 
-docs/concepts/capacity.md gives the reasons for every rule.
+docs/concepts/capacity.md gives the reason for every rule.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from chainmark.stats import special
 from chainmark.stats.estimable import RISK, has_upper_bound
 
 _NORMAL = special.normal_quantile(1.0 - RISK / 2.0)
-# Lateness of the generator that cannot be told from the server's: a tenth of a millisecond is a busy scheduler's.
+# Lateness of the generator that is indistinguishable from the server's: 0.1 ms is due to a busy scheduler.
 LAG_FLOOR_S = 0.001
 LAG_SHARE = 0.05
-# A closed loop has no due times; what can be told of its lateness is that of the timer.
+# A closed loop has no due times; its lateness is measured by the timer.
 WAKE_FLOOR_S = 0.005
-# Of the time in which generator or server wanted to run: on an idle machine they lose about one per cent, beside a busy
-# process on every processor from a seventh on (docs/concepts/validity.md).
+# Of the time in which generator or server wanted to run: on an idle machine they lose about one per cent, next to a
+# busy process on every processor from a seventh on (docs/concepts/validity.md).
 WAITED_SHARE = 0.1
-# Above it a thread's own queue begins to show in the latencies.
+# Above this share a thread's own queue begins to show in the latencies.
 CPU_SHARE = 0.85
 
 
 def share_interval(count: int, n: int) -> tuple[float, float]:
-    """Exact 95 % interval of a share; one-sided where none or all of them counted, since only one side is open then.
+    """Exact 95 % interval of a share; one-sided if none or all counted, because then only one side is open.
 
     Args:
         count: 0 to n.
@@ -62,7 +62,7 @@ def share_interval(count: int, n: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """What the conditions are read from."""
+    """The data that the conditions are computed from."""
 
     result: StepResult
     latency: Histogram
@@ -73,7 +73,7 @@ class _Evidence:
         return self.result.level.kind is LevelKind.RATE
 
     def slower(self, limit_s: float) -> int:
-        """Failed and unsent requests were not answered in time."""
+        """Requests not answered in time, which include failed and unsent ones."""
         return self.latency.count_over(limit_s) + self.never_answered
 
     @property
@@ -90,18 +90,18 @@ class _Evidence:
 
     @property
     def asked(self) -> int:
-        """Requests that count: not those whose connection had ended before the server could see them."""
+        """Requests that count: all but those whose connection had closed before the server received them."""
         return self.books.due - self.closed_idle
 
     @property
     def never_answered(self) -> int:
-        """Of those, failed or never sent."""
+        """Counted requests that failed or were never sent."""
         return self.asked - self.books.ok
 
 
 @dataclass(frozen=True)
 class _PartEvidence(_Evidence):
-    """Of one endpoint of a mix."""
+    """The evidence for one endpoint of a mix."""
 
     part: PartFigures
 
@@ -128,16 +128,16 @@ def judge(
     waits: Waits | None = None,
     parts: Sequence[MixPart] = (),
 ) -> Step:
-    """Hold a step against the SLA.
+    """Judge a step by the SLA.
 
     Args:
-        result: what was measured.
+        result: the measurements.
         sla: the SLA.
-        phase: why the step was run.
-        lengthened: whether it was run longer than others, because they had been inconclusive.
-        read_histogram: how a stored histogram is read.
-        waits: what the machine was seen to do.
-        parts: of a mix, its endpoints, each of which must keep to its own SLA.
+        phase: the purpose of the step.
+        lengthened: whether it was longer than others, because those had been inconclusive.
+        read_histogram: decodes a stored histogram.
+        waits: observed waits for processors.
+        parts: of a mix, its endpoints, each of which must meet its own SLA.
     """
     evidence = _Evidence(result, read_histogram(result.latency.hdr), sla)
     limits = _conditions(evidence) + _of_parts(result, parts, read_histogram) + _waited(waits)
@@ -171,7 +171,7 @@ def judge(
 def _of_parts(
     result: StepResult, parts: Sequence[MixPart], read_histogram: ReadHistogram
 ) -> tuple[ConditionResult, ...]:
-    """Latencies and errors of each endpoint of a mix; one that nobody asked decides nothing."""
+    """Latencies and errors of each endpoint of a mix; one without requests decides nothing."""
     conditions: list[ConditionResult] = []
     for part, figures in zip(parts, result.parts, strict=True) if parts else ():
         evidence = _PartEvidence(result, read_histogram(figures.latency.hdr), part.sla, figures)
@@ -183,29 +183,29 @@ def _of_parts(
 
 
 def _waited(waits: Waits | None) -> tuple[ConditionResult, ...]:
-    """Whether others had processor time that the generator or the server needed; nothing where nobody looked."""
+    """Whether others had processor time that the generator or the server needed; empty if it was not observed."""
     if waits is None:
         return ()
     worst = waits.worst()
     if worst is None:
         note = "this kernel does not tell"
         return (ConditionResult(StepCondition.WAITED, None, WAITED_SHARE, StepOutcome.PASS, met=True, note=note),)
-    share, whose = worst
+    share, waiting = worst
     met = share <= WAITED_SHARE
-    note = f"share of the time in which they wanted to run: {whose}"
+    note = f"share of the time in which they wanted to run: {waiting}"
     outcome = StepOutcome.PASS if met else StepOutcome.FAIL
     return (ConditionResult(StepCondition.WAITED, share, WAITED_SHARE, outcome, met=met, note=note),)
 
 
 def _blame(against: list[StepCondition], generator: ConditionResult) -> StepOutcome:
-    """Errors are the server's; lateness is not, if the generator was late itself."""
+    """Errors are the server's; lateness is not, if the generator itself was late."""
     if generator.met or StepCondition.ERRORS in against:
         return StepOutcome.FAIL
     return StepOutcome.GENERATOR_LIMITED
 
 
 def _reason(against: list[StepCondition], evidence: _Evidence) -> StepCondition:
-    """The first in the order of the conditions; errors, if the answers alone would have been quick enough."""
+    """The first missed condition by their order; errors, if the responses alone would have been fast enough."""
     if StepCondition.ERRORS in against:
         slow = evidence.latency.count_over(evidence.sla.p99_s)
         if slow <= 0.01 * evidence.result.books.due:
@@ -251,24 +251,24 @@ def _centile(evidence: _Evidence, name: StepCondition, fraction: float, limit_s:
 
 
 def _centile_value(evidence: _Evidence, fraction: float) -> tuple[float | None, str]:
-    """The centile of all that was due, what failed being slower than anything."""
-    ok, asked = evidence.books.ok, evidence.asked
-    if not has_upper_bound(asked, fraction):
-        return None, f"not estimable from {asked} requests"
-    within = fraction * asked
+    """The centile of all due requests, with failures slower than any response."""
+    ok, counted = evidence.books.ok, evidence.asked
+    if not has_upper_bound(counted, fraction):
+        return None, f"not estimable from {counted} requests"
+    within = fraction * counted
     if within > ok:
-        return None, f"{evidence.never_answered} of {asked} requests were never answered rightly"
+        return None, f"{evidence.never_answered} of {counted} requests were never answered rightly"
     return evidence.latency.quantile(within / ok), ""
 
 
 def _errors(evidence: _Evidence) -> ConditionResult:
-    """Of what the server was asked: the others count as slow and as not achieved already."""
-    books, limit = evidence.books, evidence.sla.error_share
-    failed = books.failed - evidence.not_asked - evidence.closed_idle
-    sent = books.ok + failed
+    """Counts only requests that reached the server: the others already count as slow and as not achieved."""
+    counts, limit = evidence.books, evidence.sla.error_share
+    failed = counts.failed - evidence.not_asked - evidence.closed_idle
+    sent = counts.ok + failed
     low, high = share_interval(failed, sent)
     share = failed / sent if sent else None
-    # No error at all is no evidence against the server, however strict the limit.
+    # Zero errors are no evidence against the server, however strict the limit.
     outcome = _separated(low, high, limit) if failed else StepOutcome.PASS
     return ConditionResult(
         name=StepCondition.ERRORS,
@@ -285,7 +285,7 @@ def _errors(evidence: _Evidence) -> ConditionResult:
 
 
 def _achieved(evidence: _Evidence) -> ConditionResult:
-    """Answered as it goes, over due, with the noise of the queue that happens to stand at the window's two ends."""
+    """Responses over due requests, with the noise of the queue lengths at both ends of the window."""
     result, limit = evidence.result, evidence.sla.achieved_share
     share = result.achieved_share()
     if share is None:
@@ -294,17 +294,18 @@ def _achieved(evidence: _Evidence) -> ConditionResult:
         )
     half = _NORMAL * _queue_noise(result) / result.books.due
     low, high = share - half, share + half
-    # The same question about the share that was not achieved.
+    # The same decision for the share that was not achieved.
     outcome = _separated(1.0 - high, 1.0 - low, 1.0 - limit)
     return ConditionResult(StepCondition.ACHIEVED, share, limit, outcome, met=share >= limit, low=low, high=high)
 
 
 def _queue_noise(result: StepResult) -> float:
-    """Standard deviation, in requests, of what is under way at the window's end less what was at its begin.
+    """Standard deviation, in requests, of the number in flight at the window's end minus that at its start.
 
-    By Little's law rate x latency are under way. Those that are served vary at most as a Poisson count does (M/G/oo);
-    those that wait, as they do before one server with random arrivals (M/M/1): by about their mean. Over a time too
-    short for the queue to come to rest it walks at random, and both arrivals and answers add their own number.
+    By Little's law, rate x latency requests are in flight. The number in service varies at most like a Poisson count
+    (M/G/oo). The number that waits, as before one server with random arrivals (M/M/1), varies by about its mean. Over a
+    time too short for the queue to reach a steady state it is a random walk to which arrivals and responses each add
+    their count.
     """
     everything = result.latency_all
     under_way = result.due_per_s * (everything.mean_s or 0.0)
@@ -313,9 +314,9 @@ def _queue_noise(result: StepResult) -> float:
 
 
 def _samples(evidence: _Evidence) -> ConditionResult:
-    due, wanted = evidence.result.books.due, evidence.sla.min_requests
-    outcome = StepOutcome.PASS if due >= wanted else StepOutcome.INCONCLUSIVE
-    return ConditionResult(StepCondition.SAMPLES, float(due), float(wanted), outcome, met=True)
+    due, required = evidence.result.books.due, evidence.sla.min_requests
+    outcome = StepOutcome.PASS if due >= required else StepOutcome.INCONCLUSIVE
+    return ConditionResult(StepCondition.SAMPLES, float(due), float(required), outcome, met=True)
 
 
 def _generator(evidence: _Evidence) -> ConditionResult:
@@ -339,5 +340,5 @@ def _generator(evidence: _Evidence) -> ConditionResult:
 
 
 def machine_limits(result: StepResult) -> str:
-    """Which limits of the generator's machine a step met, and what raises them; "" if none."""
+    """The limits of the generator's machine that a step met, and what raises them; "" if none."""
     return "; ".join(dict.fromkeys(error.detail for error in result.errors if error.kind == GENERATOR_LIMIT))

@@ -1,4 +1,4 @@
-"""Running steps: the engine started, watched, ended early when somebody asks, judged."""
+"""Running steps: start the engine, watch it, end it early where possible, judge the result."""
 
 from __future__ import annotations
 
@@ -44,33 +44,33 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.progress import LiveFigures, Progress, Silent, begin_step, live_figures
 
 _LOOK_EVERY_S = 0.1
-# A look is over in some milliseconds.
+# A check takes a few milliseconds.
 _COUNT_EVERY_S = 0.005
-# Twice the clients, or a higher rate, at most double what is answered.
+# Twice the clients, or a higher rate, at most double the throughput.
 _MORE_THAN_BEFORE = 2.0
 _WARM_UP_LONGEST_S = 10.0
 _TIMEOUT_SHORTEST_S = 10.0
 _WHO_ARE_YOU = 401
-# Steps that are run to their end, and of which single requests are kept.
+# Steps that run to their end, and whose single requests are recorded.
 _RECORDED = frozenset({Phase.FIXED, Phase.RAMP, Phase.SPIKE})
-# Of every step, requests that are kept with their stages.
+# Number of each step's requests that are kept with their stages.
 SLOWEST = 20
 
 
 @dataclass(frozen=True)
 class StepSettings:
-    """What all steps of a load test have in common; times in seconds.
+    """The common settings of all steps of a load test; times in seconds.
 
     Attributes:
-        duration_s: of a usual step's window.
-        longest_s: of a lengthened one, or of one at a slow endpoint.
-        warm_up_s: None: the SLA's p99, from 1 to 10 s, so that the queue stands as it will.
-        timeout_s: None: twice the SLA's p99, at least 10 s, so that slow and failed are two things.
+        duration_s: window of a usual step.
+        longest_s: window of a lengthened step, or of one at a slow endpoint.
+        warm_up_s: None: the SLA's p99, from 1 to 10 s, so that the queue reaches its usual length.
+        timeout_s: None: twice the SLA's p99, at least 10 s, so that slow and failed differ.
         cool_down_s: pause after each step, always made.
-        recovery_longest_s: how long to wait after each step until the server is as quick as before; 0: not at all.
-        end_hopeless: end a step early that has failed whatever follows.
-        think_s: what a client waits on average between an answer and its next request.
-        records: requests of a step at a fixed level that are recorded one by one.
+        recovery_longest_s: longest wait after each step until the server is as fast as before; 0: no wait.
+        end_hopeless: end a step early once it has failed whatever follows.
+        think_s: mean time of a client between a response and its next request.
+        records: number of requests of a step at a fixed level that are recorded one by one.
     """
 
     duration_s: float = 10.0
@@ -100,12 +100,12 @@ def run_step(
     pause: Callable[[float], None] = time.sleep,
     presence: Presence | None = None,
 ) -> StepResult:
-    """Run one step. Ctrl-C ends it early: what is under way is waited for, and the result has ended "stopped".
+    """Run one step. Ctrl-C ends it early: requests in flight are waited for, and the result has ended "stopped".
 
-    A server that is not there any more ends it, too: then it was given up.
+    A server that has gone away ends it, too, with the result "gave up".
 
     Raises:
-        UsageError: the order cannot be.
+        UsageError: the order is not valid.
         EnvironmentFailure: the host's name does not resolve, or the sums do not add up.
     """
     engine = _started(order, make_engine)
@@ -118,13 +118,13 @@ def run_step(
         engine.stop()
         return _result(order, {**engine.finish(), "ended": "stopped"})
     if finished["ended"] == "stopped":
-        # Nobody but the watch has stopped it.
+        # Nothing but the watcher has stopped it.
         finished["ended"] = "gave up"
     return _result(order, finished)
 
 
 def _result(order: StepRequest, finished: Mapping[str, Any]) -> StepResult:
-    """What was measured; a server that does not know us any more has us ask for a new header before the next step."""
+    """The measurements; after a 401 response the headers are renewed before the next step."""
     result = StepResult.of(order, finished)
     if any(error.status == _WHO_ARE_YOU for error in result.errors):
         order.target.access.outdate()
@@ -163,26 +163,26 @@ def _watch(
         if presence and presence.is_lost(parsed):
             engine.stop()
             presence = None
-        said = f"{parsed['phase']}, {units.count(parsed['ok'])} answered"
+        text = f"{parsed['phase']}, {units.count(parsed['ok'])} answered"
         failed = f", {units.count(parsed['failed'])} failed" if parsed["failed"] else ""
-        progress.update(min(1.0, parsed["elapsed_s"] / parsed["planned_s"]), said + failed)
+        progress.update(min(1.0, parsed["elapsed_s"] / parsed["planned_s"]), text + failed)
         pause(_LOOK_EVERY_S)
 
 
 def timeout_of(asked_s: float | None, sla: Sla) -> float:
-    """How long an answer is waited for: what the profile says, or so long that slow and failed are two things."""
+    """The timeout of a response: from the profile, or long enough that slow and failed differ."""
     return max(_TIMEOUT_SHORTEST_S, 2.0 * sla.p99_s) if asked_s is None else asked_s
 
 
 def _is_silent(result: StepResult) -> bool:
-    """Whether nothing that was asked had any answer."""
+    """Whether no request was answered."""
     unanswered = sum(error.count for error in result.errors if error.kind in UNANSWERED)
     return 0 < result.books.due == unanswered
 
 
 @dataclass
 class StepRunner:
-    """Measures the levels that a search asks for at one endpoint: its `measure` is what `search` takes."""
+    """Measures the levels of a search at one endpoint; `measure` is the callback that `search` needs."""
 
     target: Target
     endpoint: Endpoint
@@ -218,7 +218,7 @@ class StepRunner:
             )
             self._expect_presence(step)
         except KeyboardInterrupt:
-            # Before the step began, or again while it ended: what was measured before it is still worth keeping.
+            # Before the step began, or again while it ended: earlier measurements are still worth keeping.
             raise Interrupted from None
         if step.partial:
             raise Interrupted(step)
@@ -226,7 +226,7 @@ class StepRunner:
         return step
 
     def _watched(self, order: StepRequest) -> tuple[StepResult, Waits | None]:
-        """A step, and what the machine was seen to do in the meantime."""
+        """A step, and the waits for processors observed during it."""
         run = partial(run_step, order, self.progress, self.make_engine, self.pause, self._presence)
         if self.watching is None:
             return run(), None
@@ -235,7 +235,7 @@ class StepRunner:
         return result, watch.waits(result)
 
     def refer(self) -> None:
-        """See how quick the server is before its first step, unless that is known or not asked for.
+        """Measure the server's latency before its first step, unless it is known or not needed.
 
         Raises:
             Interrupted: the server has gone.
@@ -245,7 +245,7 @@ class StepRunner:
             self.looks.reference_s = self._look(self.settings.drain_s)
 
     def fitted(self, plan: SearchPlan) -> SearchPlan:
-        """The plan, beginning where a step of the longest kind has enough answers by what one client was answered.
+        """The plan, starting where a step of the longest kind has enough responses, estimated from one client.
 
         Raises:
             Interrupted: the server has gone.
@@ -263,7 +263,7 @@ class StepRunner:
         return replace(plan, first=min(plan.last, max(plan.first, float(fewest))))
 
     def _expect_presence(self, step: Step) -> None:
-        """A step that ended in silence says nothing about a server that is gone, and is no fail of it."""
+        """A step that ended in silence shows nothing about a server that has gone, and is not a failure of it."""
         if step.partial:
             return
         silent_s = step.result.silence()
@@ -276,18 +276,18 @@ class StepRunner:
             raise Interrupted(replace(step, partial=True), gone)
 
     def _expect_connections(self, step: Step) -> None:
-        """The same of a server that went away just before the step's end."""
+        """The same for a server that went away just before the step's end."""
         if step.outcome is StepOutcome.FAIL and step.result.books.failed and self._presence.refuses():
             ended_ns = step.result.started_ns + round((step.result.warm_up_s + step.result.window_s) * 1e9)
             raise Interrupted(replace(step, partial=True), Gone(self.target.name, ended_ns, "it takes no connections"))
 
     def _is_answered(self, longest_s: float) -> bool:
-        """Whether one client gets any answer within so many seconds."""
+        """Whether one client gets any response within this many seconds."""
         order = replace(self._order_of_look(), drain_s=longest_s, timeout_s=longest_s)
         return not _is_silent(self._looked(order))
 
     def _rest(self, level: LoadLevel) -> None:
-        """After a step at this level: the pause, and until the server is as quick as before."""
+        """After a step at this level: the pause, and the wait until the server is as fast as before."""
         if self.settings.cool_down_s > 0.0:
             self.pause(self.settings.cool_down_s)
         if self.settings.recovery_longest_s <= 0.0:
@@ -297,14 +297,14 @@ class StepRunner:
         waiting.until_back(self.looks, level)
 
     def _report_progress(self, fraction: float, p50_s: float | None) -> None:
-        seen = "not answered" if p50_s is None else units.duration(p50_s)
-        self.progress.update(fraction, f"{seen} at one client")
+        latency = "not answered" if p50_s is None else units.duration(p50_s)
+        self.progress.update(fraction, f"{latency} at one client")
 
     def _look(self, longest_s: float) -> float | None:
-        """Ask with one client, always the same requests first; the median, None where most failed.
+        """Send requests with one client, always the same ones first; the median, None if most failed.
 
         Args:
-            longest_s: how long the last answer is waited for.
+            longest_s: how long to wait for the last response.
         """
         result = self._looked(replace(self._order_of_look(), drain_s=min(self.settings.drain_s, longest_s)))
         if _is_silent(result) and self._presence.refuses():
@@ -323,14 +323,14 @@ class StepRunner:
         )
 
     def _looked(self, order: StepRequest) -> StepResult:
-        """A look, counted."""
+        """A check, counted."""
         engine = _started(order, self.make_engine)
         try:
             self._count(engine)
             engine.stop()
             result = _result(order, engine.finish())
         except KeyboardInterrupt:
-            # Its requests were made, and are counted.
+            # Its requests were sent, and are counted.
             engine.stop()
             self.looks.add(StepResult.of(order, engine.finish()))
             raise
@@ -338,7 +338,7 @@ class StepRunner:
         return result
 
     def _count(self, engine: Engine) -> None:
-        """Until a look has enough answers."""
+        """Check until there are enough responses."""
         while engine.running():
             parsed = json.loads(engine.progress())
             if parsed["ok"] + parsed["failed"] >= LOOK_REQUESTS:
@@ -346,7 +346,7 @@ class StepRunner:
             self.pause(_COUNT_EVERY_S)
 
     def order(self, ask: Ask) -> StepRequest:
-        """What the engine is asked for, by what was measured before."""
+        """The configuration for the engine, based on the previous measurements."""
         settings = self.settings
         order = StepRequest(
             target=self.target,
@@ -374,7 +374,7 @@ class StepRunner:
         return replace(order, give_up=give_up(self.sla, self._requests_at_most(order)))
 
     def _warm_up_s(self, level: LoadLevel) -> float:
-        """A rate's is whole seconds: what was answered in the window is counted in whole seconds of the step."""
+        """A rate's length is in whole seconds, because responses are counted per whole second of the step."""
         usual_s = min(max(1.0, self.sla.p99_s), _WARM_UP_LONGEST_S)
         chosen_s = usual_s if self.settings.warm_up_s is None else self.settings.warm_up_s
         return float(math.ceil(chosen_s)) if level.kind is LevelKind.RATE else chosen_s
@@ -392,7 +392,7 @@ class StepRunner:
         return step_seconds(asked_per_s, self.sla, usual_s, longest_s)
 
     def _expected_per_s(self, level: LoadLevel) -> float | None:
-        """At least what fewer clients were answered; a rate is what it is."""
+        """The expected rate: at least the throughput of fewer clients; for a rate, the rate itself."""
         if level.kind is LevelKind.RATE:
             return level.value
         lower = [step.result.due_per_s for step in self.done if step.level <= level]

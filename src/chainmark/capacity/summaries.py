@@ -1,4 +1,4 @@
-"""What reports tell of many steps together: medians, changes between servers, seconds joined, failures of a kind."""
+"""Summaries of many steps for reports: medians, changes between servers, joined seconds, failures of a kind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statistics import median
 
 from chainmark.core.load_report import CapacityEntry, EndpointEntry, ErrorEntry, Kind, SecondEntry, StepEntry
 
-MOST_BINS = 400  # of a time line: more cannot be told apart
+MOST_BINS = 400  # per time line: more cannot be distinguished
 
 
 def non_2xx(step: StepEntry) -> int:
@@ -19,14 +19,14 @@ def non_2xx(step: StepEntry) -> int:
 
 
 def error_share(step: StepEntry) -> float | None:
-    """Of what was sent, a fraction; None if nothing was."""
+    """Fraction of the sent requests; None if none were sent."""
     failed = step.failed - step.closed_idle
     sent = step.ok + failed
     return failed / sent if sent else None
 
 
 def medians_by_level(steps: Sequence[StepEntry], centile: str) -> dict[float, float]:
-    """Per level, the median of its steps' centiles of all that was due, s; steps without the centile are left out.
+    """Per level, the median of its steps' centiles of all due requests, s; steps without the centile are omitted.
 
     Args:
         steps: of one endpoint and one kind of load.
@@ -42,7 +42,7 @@ def medians_by_level(steps: Sequence[StepEntry], centile: str) -> dict[float, fl
 
 @dataclass(frozen=True)
 class CapacityChange:
-    """A relative change, as a fraction, and between which values it lies; None: open."""
+    """A relative change, as a fraction, and its bounds; None: open."""
 
     point: float | None
     low: float | None
@@ -50,7 +50,7 @@ class CapacityChange:
 
 
 def change_of(base: CapacityEntry, other: CapacityEntry) -> CapacityChange:
-    """From interval to interval. A lower bound has no point."""
+    """The change from one interval to another. A lower bound has no point estimate."""
     bound = "lower bound" in (base.finding, other.finding)
     point = None
     if not bound and base.capacity and other.capacity is not None:
@@ -76,15 +76,15 @@ def failures_of(endpoint: EndpointEntry) -> list[Failures]:
     for step in endpoint.steps:
         for entry in step.errors:
             key = (entry.kind, entry.status, tuple(sorted(entry.told.items())), entry.detail)
-            known = all_failures.setdefault(key, Failures(entry, step))
-            known.count += entry.count
-            known.steps += 1
+            failures_of_key = all_failures.setdefault(key, Failures(entry, step))
+            failures_of_key.count += entry.count
+            failures_of_key.steps += 1
     return sorted(all_failures.values(), key=lambda failures: -failures.count)
 
 
 @dataclass(frozen=True)
 class StepSpan:
-    """Where a step stands on an axis of the seconds of load, step after step; ``warm`` is the end of its warm-up."""
+    """The position of a step on an axis of the seconds of load, step after step; ``warm`` is the end of its warm-up."""
 
     step: StepEntry
     begin: int
@@ -94,12 +94,12 @@ class StepSpan:
 
 @dataclass(frozen=True)
 class Bin:
-    """Seconds of one step together: from ``begin`` to ``end`` on that axis.
+    """Joined seconds of one step, from ``begin`` to ``end`` on that axis.
 
     Attributes:
-        latencies_s: the median of the seconds' p50, their worst p99 and max; those that none of them has are left out.
-        failed: requests by kind of failure; what is of no known kind is "failed".
-        lost: the worst shares of the seconds, by whose time it was that others had.
+        latencies_s: the median of the seconds' p50, their worst p99 and max; those without any value are omitted.
+        failed: requests by kind of failure; unknown kinds are "failed".
+        lost: the largest shares of the seconds, by whose time others had.
     """
 
     step: StepEntry
@@ -112,7 +112,7 @@ class Bin:
 
 @dataclass(frozen=True)
 class BinnedSeconds:
-    """The seconds of all steps of an endpoint after each other, ``size`` of them in a bin."""
+    """The seconds of all steps of an endpoint in sequence, ``size`` of them per bin."""
 
     spans: list[StepSpan]
     bins: list[Bin]
@@ -120,7 +120,7 @@ class BinnedSeconds:
 
 
 def seconds_of(endpoint: EndpointEntry, kind: Kind) -> BinnedSeconds:
-    """Of the steps of one kind of load, joined so that there are about `MOST_BINS` bins at the most."""
+    """The seconds of the steps of one kind of load, joined into about `MOST_BINS` bins at most."""
     by_step: dict[int, list[SecondEntry]] = {}
     for entry in sorted(endpoint.seconds, key=lambda second: second.second):
         by_step.setdefault(entry.step, []).append(entry)
@@ -152,16 +152,16 @@ def _bin(step: StepEntry, begin: float, end: float, seconds: Sequence[SecondEntr
     }
     failed: Counter[str] = Counter()
     for second in seconds:
-        known = {kind: count for kind, count in second.errors.items() if count > 0}
-        failed.update(known)
-        failed["failed"] += max(0, second.failed - sum(known.values()))
+        errors = {kind: count for kind, count in second.errors.items() if count > 0}
+        failed.update(errors)
+        failed["failed"] += max(0, second.failed - sum(errors.values()))
     reported = {name: value for name, value in together.items() if value is not None and value > 0.0}
     lost = {
         "generator": _over([item.generator_lost_share for item in seconds], max),
         "server": _over([item.server_lost_share for item in seconds], max),
         "stolen": _over([item.stolen_share for item in seconds], max),
     }
-    known_lost = {whose: share for whose, share in lost.items() if share is not None}
+    known_lost = {waiting: share for waiting, share in lost.items() if share is not None}
     return Bin(step, begin, end, reported, dict(sorted((+failed).items())), known_lost)
 
 

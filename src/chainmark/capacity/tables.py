@@ -1,4 +1,4 @@
-"""What a load test gave as tables: steps, seconds, errors, and the samples of its metrics."""
+"""The results of a load test as tables: steps, seconds, errors, and the samples of its metrics."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from chainmark.core.load_report import StepFigures
 from chainmark.store.schema import Schema, column_type, schema_of
 
 NS = 1e9
-# Seconds between the steps of one level, on the axis of time that they share.
+# Gap in seconds between the steps of one level on their common time axis.
 STEP_GAP_S = 1.0
 ERROR_SCHEMA: Schema = {
     "step": pl.Int64,
@@ -75,7 +75,7 @@ def numbered(endpoint_results: Sequence[EndpointResult]) -> Iterator[tuple[int, 
 
 
 class StepRow(StepFigures):
-    """A row of ``steps.parquet``: the figures of a step, and what gives others from it again."""
+    """A row of ``steps.parquet``: the figures of a step, and the data to recompute others."""
 
     step: int
     endpoint: str
@@ -100,7 +100,7 @@ SECOND_SCHEMA: Schema = {
 
 
 def steps_frame(endpoint_results: Sequence[EndpointResult]) -> pl.DataFrame:
-    """One row a step: what was asked, the books, latencies in seconds, the judgement, the histogram."""
+    """One row per step: the load, the counts, latencies in seconds, the judgement, the histogram."""
     rows = [dict(_step_row(number, endpoint, step)) for number, endpoint, step in numbered(endpoint_results)]
     return pl.DataFrame(rows, schema=dict(STEP_SCHEMA))
 
@@ -130,7 +130,7 @@ def _condition(limit: Any) -> dict[str, Any]:
 
 
 def seconds_frame(endpoint_results: Sequence[EndpointResult]) -> pl.DataFrame:
-    """One row a step and second, from the begin of its warm-up on."""
+    """One row per step and second, from the start of its warm-up on."""
     schema = dict(SECOND_SCHEMA)
     frames = []
     for number, _, step in numbered(endpoint_results):
@@ -141,7 +141,7 @@ def seconds_frame(endpoint_results: Sequence[EndpointResult]) -> pl.DataFrame:
 
 
 def errors_frame(endpoint_results: Sequence[EndpointResult]) -> pl.DataFrame:
-    """One row a step and kind of error."""
+    """One row per step and kind of error."""
     rows = [
         {
             "step": number,
@@ -159,11 +159,11 @@ def errors_frame(endpoint_results: Sequence[EndpointResult]) -> pl.DataFrame:
 
 
 def slowest_frame(endpoint_results: Sequence[EndpointResult], hidden: Callable[[str], str]) -> pl.DataFrame:
-    """One row for each of a step's slowest requests: what was asked, when it was at which stage, how it ended.
+    """One row for each of a step's slowest requests: the request, the times of its stages, its outcome.
 
     Args:
         endpoint_results: of the run.
-        hidden: gives a text without what is secret.
+        hidden: returns a text without secrets.
     """
     rows = [
         {
@@ -186,14 +186,14 @@ def slowest_frame(endpoint_results: Sequence[EndpointResult], hidden: Callable[[
 
 
 def _endpoint_of(endpoint: Endpoint, request: int) -> str:
-    """The endpoint that a request is of; of a mix, its part."""
+    """The endpoint of a request; of a mix, its part."""
     own = (part.label for part, places in parts_of(endpoint) if request in places)
     return next(own, endpoint.label)
 
 
 def _asked(endpoint: Endpoint, request: int) -> str:
-    asked = endpoint.requests[request]
-    return f"{asked.method} {asked.path}"
+    request_ = endpoint.requests[request]
+    return f"{request_.method} {request_.path}"
 
 
 def samples_of(endpoint_results: Sequence[EndpointResult]) -> dict[str, pl.DataFrame]:
@@ -217,7 +217,7 @@ def samples_of(endpoint_results: Sequence[EndpointResult]) -> dict[str, pl.DataF
 
 
 def _course_samples(endpoint_result: EndpointResult, course: Course) -> pl.DataFrame:
-    """One row a run of a ramp or a spike; null of what says nothing about the server."""
+    """One row per run of a ramp or a spike; null if it shows nothing about the server."""
     name = course_id(endpoint_result.endpoint.id, course)
     measured = f"{name}_{KEPT_UP_TO if isinstance(course, Ramp) else RECOVERY}"
     rows: list[dict[str, float]] = []
@@ -225,19 +225,19 @@ def _course_samples(endpoint_result: EndpointResult, course: Course) -> pl.DataF
         result = result_of(item, endpoint_result.agreement)
         if item.course != course or result.note:
             continue
-        books = item.step.result.books
-        failed = books.failed - item.step.result.closed_idle
-        # What had not come back, or was never missed, counts with the end.
+        counts = item.step.result.books
+        failed = counts.failed - item.step.result.closed_idle
+        # A server that had not recovered, or an SLA that was never missed, counts with the end.
         end = course.last if isinstance(course, Ramp) else course.after_s
         value = end if result.measured is None else result.measured
-        rows.append({ATTEMPT: len(rows) + 1, measured: value, f"{name}_{FAILED}": failed / max(1, books.ok + failed)})
+        rows.append({ATTEMPT: len(rows) + 1, measured: value, f"{name}_{FAILED}": failed / max(1, counts.ok + failed)})
     return pl.DataFrame(rows, schema={ATTEMPT: pl.Int64, measured: pl.Float64, f"{name}_{FAILED}": pl.Float64})
 
 
 def _request_samples(endpoint_id: str, level: str, steps: Sequence[Step], places: range | None) -> pl.DataFrame:
     """Every request of the steps at one level: its time, its latency (null if it failed), whether it failed.
 
-    What was due and never sent has failed, too. ``places``: only of the requests that stand there in the order.
+    Requests that were due and never sent have failed, too. ``places``: only requests with these indices in the order.
     """
     name = f"{endpoint_id}_at_{level}"
     frames = []
@@ -262,7 +262,7 @@ def _request_samples(endpoint_id: str, level: str, steps: Sequence[Step], places
 def _records(
     step: Step, places: range | None
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Times since the window's begin, latencies (NaN: failed), failures (0 or 1), in the order of time."""
+    """Times since the window's start, latencies (NaN: failed), failures (0 or 1), in chronological order."""
     records = step.result.records
     if records is None:
         raise EnvironmentFailure(f"the load engine kept no records of the step at {step.level}")
@@ -277,6 +277,6 @@ def _records(
     latency_s = np.where(right, latency_s, np.nan)
     order = np.argsort(due_s, kind="stable")
     if places is not None:
-        asked = np.frombuffer(records.request, dtype="<u4")[order]
-        order = order[(asked >= places.start) & (asked < places.stop)]
+        indices = np.frombuffer(records.request, dtype="<u4")[order]
+        order = order[(indices >= places.start) & (indices < places.stop)]
     return due_s[order], latency_s[order], failed[order].astype(np.float64)

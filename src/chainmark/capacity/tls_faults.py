@@ -1,4 +1,4 @@
-"""Why there is no TLS with a server, in words: its certificate, or something that is no TLS."""
+"""Why a TLS connection to a server fails, in words: its certificate, or a server without TLS."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chainmark.capacity.probing import connected, tls_context
 Reason = tuple[str, str]
 
 _TRUST = "if it is the right one, name it with `--ca-file FILE`; `--insecure` trusts any"
-# By OpenSSL's numbers (X509_V_ERR_…).
+# OpenSSL's error numbers (X509_V_ERR_…).
 _CERTIFICATE_FAULTS: dict[int, Reason] = {
     9: ("is not valid yet", "are the clocks of this machine and of the server's right?"),
     10: ("has expired", "renew it; `--insecure` measures the server all the same"),
@@ -35,15 +35,15 @@ _ENDED = (
 
 
 def tls_fault(error: OSError, host: str) -> Reason:
-    """What a failed handshake means: a clause, and a hint.
+    """The meaning of a failed handshake: a clause, and a hint.
 
     Args:
-        error: as the handshake raised it.
-        host: what the certificate must be of.
+        error: the error of the handshake.
+        host: the host that the certificate must name.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
-        what, hint = _certificate_fault(error, host)
-        return f"its certificate {what}", hint
+        fault, hint = _certificate_fault(error, host)
+        return f"its certificate {fault}", hint
     if isinstance(error, TimeoutError):
         return "the TLS handshake did not end in time", "does the server want `http://`?"
     reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
@@ -51,9 +51,9 @@ def tls_fault(error: OSError, host: str) -> Reason:
         return _WANTS_CLIENT
     if not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLEOFError) or "HANDSHAKE_FAILURE" in reason:
         return _ENDED
-    said = reason.replace("_", " ").lower() or str(error)
-    why = "what it answers is no TLS" if reason in _NO_TLS else f"the TLS handshake failed ({said})"
-    return why, "does the server want `http://`?"
+    detail = reason.replace("_", " ").lower() or str(error)
+    reason_text = "what it answers is no TLS" if reason in _NO_TLS else f"the TLS handshake failed ({detail})"
+    return reason_text, "does the server want `http://`?"
 
 
 def _certificate_fault(error: ssl.SSLCertVerificationError, host: str) -> Reason:
@@ -66,7 +66,7 @@ def _certificate_fault(error: ssl.SSLCertVerificationError, host: str) -> Reason
 
 
 def why_no_tls(target: Target, timeout_s: float) -> Reason | None:
-    """Try a handshake; None: it succeeded, or nobody listens.
+    """Try a handshake; None: it succeeded, or nothing listens.
 
     Raises:
         UsageError: a certificate or a key cannot be used.

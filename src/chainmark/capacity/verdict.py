@@ -1,4 +1,4 @@
-"""Whether servers keep to their SLAs: one ruling a capacity, and the verdict that gates a pipeline."""
+"""Whether servers meet their SLAs: one ruling per capacity, and the verdict that gates a pipeline."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ MOST_REASONS = 50
 
 @dataclass(frozen=True)
 class Ruling:
-    """What is said of one capacity of one endpoint of one server.
+    """The ruling on one capacity of one endpoint of one server.
 
     Attributes:
-        number: the server's place in the document, from 0.
-        endpoint: its id; label: as a report calls it.
-        kind: None where no capacity was looked for, or where the fixed levels are judged beside a search.
-        required: clients or requests per second that were asked for; None: that its lowest level passes.
+        number: the server's index in the document, from 0.
+        endpoint: its id; label: its name in reports.
+        kind: None if no capacity was searched for, or if the fixed levels are judged in addition to a search.
+        required: required clients or requests per second; None: its lowest level must pass.
         reason: a clause without the endpoint's name.
-        gates: whether it counts for the whole. Who requires some capacities is not failed by others.
-        is_of_levels: it is said of the fixed levels, beside what is said of the endpoint's capacities.
-        is_of_drift: of them, whether a long one stayed as it was.
-        course: the ramp or the spike that it is said of.
+        gates: whether it counts for the whole. If some capacities are required, the others do not count.
+        is_of_levels: it is about the fixed levels, in addition to those about the endpoint's capacities.
+        is_of_drift: of these, whether it is about the drift of a long step.
+        course: the ramp or the spike that it is about.
     """
 
     number: int
@@ -53,7 +53,7 @@ class Ruling:
 
     @property
     def name(self) -> str:
-        """The endpoint and what was raised: "/block (clients)"."""
+        """The endpoint and the kind of load: "/block (clients)"."""
         if self.course:
             return f"{self.label} ({self.course})"
         if self.is_of_drift:
@@ -74,12 +74,12 @@ def level_text(kind: str | None, value: float) -> str:
 
 
 def bare_level(value: float) -> str:
-    """A level as a figure: whole numbers are whole, others have four digits and no useless zeros."""
+    """A level as a figure: integers as such, others with four digits and without trailing zeros."""
     return units.tidy(value, 4)
 
 
 def gone_text(target: TargetEntry) -> str:
-    """That a server went away, as a sentence."""
+    """A sentence that a server went away."""
     if target.gone is None:
         return ""
     at = units.utc_clock(target.gone.at)
@@ -87,7 +87,7 @@ def gone_text(target: TargetEntry) -> str:
 
 
 def rulings(report: LoadReport) -> list[Ruling]:
-    """One ruling for each capacity that was looked for or asked for, server by server."""
+    """One ruling for each capacity that was searched for or required, server by server."""
     ruled = [ruling for number in range(len(report.targets)) for ruling in _of_target(report, number)]
     if not report.required:
         return ruled
@@ -95,11 +95,11 @@ def rulings(report: LoadReport) -> list[Ruling]:
 
 
 def verdict(report: LoadReport, ruled: Sequence[Ruling] | None = None) -> tuple[Verdict, list[str]]:
-    """The verdict of the whole, and why: a sentence for each capacity that gates and is not met.
+    """The verdict of the whole, and its reasons: a sentence for each capacity that gates and is not met.
 
     Args:
         report: the document.
-        ruled: its rulings, where they are known already.
+        ruled: its rulings, if they are known already.
     """
     ruled = [ruling for ruling in (rulings(report) if ruled is None else ruled) if ruling.gates]
     verdicts = {ruling.verdict for ruling in ruled}
@@ -111,8 +111,8 @@ def verdict(report: LoadReport, ruled: Sequence[Ruling] | None = None) -> tuple[
         if ruling.verdict is kind is not Verdict.PASS
     ]
     if len(reasons) > MOST_REASONS:
-        left = len(reasons) - MOST_REASONS
-        reasons = [*reasons[:MOST_REASONS], f"{left} more are in the tables."]
+        omitted = len(reasons) - MOST_REASONS
+        reasons = [*reasons[:MOST_REASONS], f"{omitted} more are in the tables."]
     for target in report.targets:
         if target.gone:
             verdicts.add(Verdict.GONE)
@@ -132,33 +132,33 @@ def _of_target(report: LoadReport, number: int) -> Iterator[Ruling]:
         for capacity in endpoint.capacities:
             key = f"{endpoint.id}.{capacity.kind}"
             measured.add(key)
-            wanted = report.required.get(key)
-            ruled = _rule(capacity, wanted, endpoint.steps)
-            yield Ruling(number, target.name, endpoint.id, endpoint.label, capacity.kind, wanted, *ruled)
+            required = report.required.get(key)
+            ruled = _rule(capacity, required, endpoint.steps)
+            yield Ruling(number, target.name, endpoint.id, endpoint.label, capacity.kind, required, *ruled)
         if not endpoint.capacities and (endpoint.steps or not endpoint.courses):
             yield Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *_by_steps(endpoint))
-        elif hindered := _hindered([step for step in endpoint.steps if step.phase == "fixed"]):
-            yield Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *hindered, is_of_levels=True)
+        elif waited := _hindered([step for step in endpoint.steps if step.phase == "fixed"]):
+            yield Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *waited, is_of_levels=True)
         if drifted := _drifted(endpoint):
-            known = Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *drifted)
-            yield replace(known, is_of_levels=True, is_of_drift=True)
+            ruling = Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *drifted)
+            yield replace(ruling, is_of_levels=True, is_of_drift=True)
         for course in dict.fromkeys(map(course_text, endpoint.courses)):
             runs = [item for item in endpoint.courses if course_text(item) == course]
-            known = Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *_of_course(runs))
-            yield replace(known, is_of_levels=bool(endpoint.steps), course=course)
+            ruling = Ruling(number, target.name, endpoint.id, endpoint.label, None, None, *_of_course(runs))
+            yield replace(ruling, is_of_levels=bool(endpoint.steps), course=course)
     for key in report.required:
         if key not in measured:
             yield _not_measured(report, number, key)
 
 
 def _drifted(endpoint: EndpointEntry) -> tuple[Verdict, str] | None:
-    """Whether it stayed as it was, where that was asked."""
+    """The rulings on the drift of long steps, if the SLA limits it."""
     judged = [drift for drift in endpoint.drifts if drift.limit is not None]
     for outcome, result in (("fail", Verdict.FAIL), ("inconclusive", Verdict.INCONCLUSIVE)):
-        here = [drift for drift in judged if drift.outcome == outcome]
-        if here:
+        failing = [drift for drift in judged if drift.outcome == outcome]
+        if failing:
             text = "; ".join(
-                f"{drift.what} {drift_text(drift)} over {units.duration(drift.window_s)}" for drift in here
+                f"{drift.what} {drift_text(drift)} over {units.duration(drift.window_s)}" for drift in failing
             )
             return result, text
     return (Verdict.PASS, "stayed as it was") if judged else None
@@ -170,7 +170,7 @@ def course_text(course: CourseEntry) -> str:
 
 
 def measured_text(course: CourseEntry) -> str:
-    """What a ramp or a spike showed: "4.2 s", "312 requests/s"."""
+    """The result of a ramp or a spike: "4.2 s", "312 requests/s"."""
     if course.note:
         return units.NOT_ESTIMABLE
     if course.measured is None:
@@ -184,12 +184,12 @@ def course_figure(course: CourseEntry, value: float) -> str:
 
 
 def _of_course(runs: Sequence[CourseEntry]) -> tuple[Verdict, str]:
-    """Of every run of a ramp or a spike; one that says nothing about the server decides nothing, unless all do."""
+    """The outcome of all runs of a ramp or a spike; one that shows nothing about the server decides only if all do."""
     measured = [run for run in runs if not run.note]
     if not measured:
-        hindered = _hindered([run.step for run in runs])
+        waited = _hindered([run.step for run in runs])
         partial = Verdict.PARTIAL if runs[-1].step.partial else Verdict.INCONCLUSIVE
-        return hindered or (partial, runs[-1].note)
+        return waited or (partial, runs[-1].note)
     said_of = ", ".join(dict.fromkeys(map(measured_text, measured)))
     outcomes = {course.outcome for course in measured}
     outcome = "fail" if "fail" in outcomes else "inconclusive" if "inconclusive" in outcomes else "pass"
@@ -208,37 +208,37 @@ def drift_text(drift_entry: DriftEntry) -> str:
 
 
 def _not_measured(report: LoadReport, number: int, key: str) -> Ruling:
-    """Of what is required, but has no answer."""
-    target, wanted = report.targets[number], report.required[key]
-    id_, _, asked = key.rpartition(".")
-    kind: Kind = "rate" if asked == "rate" else "clients"
+    """The ruling on a required capacity without a result."""
+    target, required = report.targets[number], report.required[key]
+    id_, _, kind_name = key.rpartition(".")
+    kind: Kind = "rate" if kind_name == "rate" else "clients"
     label = next((endpoint.label for endpoint in target.endpoints if endpoint.id == id_), id_)
-    reason = f"{level_text(kind, wanted)} required, but it was not measured"
+    reason = f"{level_text(kind, required)} required, but it was not measured"
     if id_ in target.skipped:
         reason += f" ({target.skipped[id_]})"
     result = Verdict.PARTIAL if target.interrupted else Verdict.INCONCLUSIVE
-    return Ruling(number, target.name, id_, label, kind, wanted, result, reason)
+    return Ruling(number, target.name, id_, label, kind, required, result, reason)
 
 
 def _rule(capacity_entry: CapacityEntry, required: float | None, steps: Sequence[StepEntry]) -> tuple[Verdict, str]:
-    """Against what is required, or else against its lowest level."""
+    """The ruling on a capacity by its requirement, or else by its lowest level."""
     if required is None:
         return _lowest(capacity_entry, steps)
-    wanted = f"{level_text(capacity_entry.kind, required)} required"
+    requirement = f"{level_text(capacity_entry.kind, required)} required"
     if capacity_entry.low >= required:
-        return Verdict.PASS, f"{wanted}, {level_text(capacity_entry.kind, capacity_entry.low)} passed clearly"
+        return Verdict.PASS, f"{requirement}, {level_text(capacity_entry.kind, capacity_entry.low)} passed clearly"
     if capacity_entry.high is not None and capacity_entry.high <= required:
         missed = f", missing {capacity_entry.condition}" if capacity_entry.condition else ""
         return (
             Verdict.FAIL,
-            f"{wanted}, but {level_text(capacity_entry.kind, capacity_entry.high)} failed clearly{missed}",
+            f"{requirement}, but {level_text(capacity_entry.kind, capacity_entry.high)} failed clearly{missed}",
         )
     passed = (
         f"{level_text(capacity_entry.kind, capacity_entry.low)} passed clearly"
         if capacity_entry.low > 0
         else "no level passed clearly"
     )
-    return _undecided(capacity_entry), f"{wanted}, but {passed} and {_why(capacity_entry, steps)}"
+    return _undecided(capacity_entry), f"{requirement}, but {passed} and {_why(capacity_entry, steps)}"
 
 
 def _lowest(capacity_entry: CapacityEntry, steps: Sequence[StepEntry]) -> tuple[Verdict, str]:
@@ -262,7 +262,7 @@ def _undecided(capacity_entry: CapacityEntry) -> Verdict:
 
 
 def _why(capacity_entry: CapacityEntry, steps: Sequence[StepEntry]) -> str:
-    """What kept the search from an answer."""
+    """Why the search has no result."""
     ends = {
         "interrupted": "the search was interrupted",
         "server gone": "the server went away",
@@ -287,13 +287,13 @@ def _why(capacity_entry: CapacityEntry, steps: Sequence[StepEntry]) -> str:
 
 
 def _what_happened(steps: Sequence[StepEntry]) -> Iterator[str]:
-    """Of levels that were measured and neither passed nor failed clearly: the lowest, in words."""
+    """Observations at the lowest of the levels that neither passed nor failed clearly."""
     if not steps:
         return
     lowest = min(step.level for step in steps)
-    here = [step for step in steps if step.level == lowest]
-    level = level_text(here[0].kind, lowest)
-    longest = max(here, key=lambda step: step.due)
+    steps_at = [step for step in steps if step.level == lowest]
+    level = level_text(steps_at[0].kind, lowest)
+    longest = max(steps_at, key=lambda step: step.due)
     wanted = next(
         (
             condition.limit
@@ -306,34 +306,34 @@ def _what_happened(steps: Sequence[StepEntry]) -> Iterator[str]:
         answers, took = units.plural(longest.due, "answer"), units.duration(longest.window_s)
         yield f"{level} gave {answers} in {took}, and {units.count(round(wanted))} are needed"
         return
-    counts = Counter(step.outcome for step in here)
+    counts = Counter(step.outcome for step in steps_at)
     yield f"{level} was measured: " + ", ".join(f"{count} × {outcome}" for outcome, count in counts.items())
 
 
 def _by_steps(endpoint: EndpointEntry) -> tuple[Verdict, str]:
-    """Of an endpoint without a search: every whole step must pass."""
-    whole = [step for step in endpoint.steps if not step.partial]
-    if not whole:
+    """The outcome of an endpoint without a search: every complete step must pass."""
+    complete = [step for step in endpoint.steps if not step.partial]
+    if not complete:
         result = Verdict.PARTIAL if endpoint.steps else Verdict.INCONCLUSIVE
         return result, "no step was measured to its end"
-    clean = [step for step in whole if step.reason != "waited"]
+    clean = [step for step in complete if step.reason != "waited"]
     if failed := _levels(step for step in clean if step.outcome == "fail"):
         return Verdict.FAIL, f"fail at {failed}"
-    if hindered := _hindered(whole):
-        return hindered
+    if waited := _hindered(complete):
+        return waited
     if open_ := _levels(step for step in clean if step.outcome == "inconclusive"):
         return Verdict.INCONCLUSIVE, f"inconclusive at {open_}"
     return Verdict.PASS, f"{units.plural(len(clean), 'step')} passed"
 
 
 def _hindered(steps: Sequence[StepEntry]) -> tuple[Verdict, str] | None:
-    """What makes a run invalid: a level without a clean measurement, or one at the generator's limit."""
-    whole = [step for step in steps if not step.partial]
-    clean = [step for step in whole if step.reason != "waited"]
+    """Why a run is invalid: a level without a clean measurement, or one at the generator's limit."""
+    complete = [step for step in steps if not step.partial]
+    clean = [step for step in complete if step.reason != "waited"]
     measured = {(step.kind, step.level) for step in clean}
-    if waited := _levels(step for step in whole if (step.kind, step.level) not in measured):
-        why = "the generator or the server waited for a processor that others had, in every step"
-        return Verdict.INVALID, f"not measured at {waited}: {why}"
+    if waited := _levels(step for step in complete if (step.kind, step.level) not in measured):
+        reason = "the generator or the server waited for a processor that others had, in every step"
+        return Verdict.INVALID, f"not measured at {waited}: {reason}"
     if limited := _levels(step for step in clean if step.outcome == "generator-limited"):
         return Verdict.GENERATOR_LIMITED, f"generator-limited at {limited}"
     return None
@@ -345,5 +345,5 @@ def _levels(steps: Iterable[StepEntry]) -> str:
 
 
 def _makes_invalid(ruling: Ruling) -> bool:
-    """Whether the run is invalid by it, whatever is required: its gates fail by what waited, or was late itself."""
+    """Whether it makes the run invalid, whatever is required: its gates fail because a process waited or was late."""
     return ruling.verdict is Verdict.INVALID or (ruling.kind is None and ruling.verdict is Verdict.GENERATOR_LIMITED)

@@ -1,4 +1,4 @@
-"""What was seen of a server while it was loaded, step by step: what the document says of it."""
+"""Observations of a server under load, step by step, for the document."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from chainmark.network.server_usage import CGROUP, MEMORY, PROCESS
 from chainmark.store.schema import Schema
 
 _NS = 1e9
-# A server needs a moment until a level's load is on it.
+# The load of a level needs a moment to reach the server.
 _SETTLED_S = 0.5
-# Of a page of metrics, series without a known limit: those that change most with the load.
+# Number of series without a known limit from a page of metrics: those that change most with the load.
 MOST_WITHOUT_LIMIT = 20
 _MOST_STATEMENTS = 3
 
@@ -28,9 +28,9 @@ WATCH_SCHEMA: Schema = {"step": pl.Int64, "second": pl.Int64, **SERVER_SCHEMA}
 
 
 def watch_frame(watched: Watched, endpoint_results: Sequence[EndpointResult]) -> pl.DataFrame:
-    """Every reading, with the step and the second of it in which it was taken; null between the steps.
+    """Every reading, with its step and the second in it; null between the steps.
 
-    Steps have the numbers that ``steps.parquet`` gives them.
+    The step numbers are those of ``steps.parquet``.
     """
     frame = watched.frame()
     step, second = pl.lit(None, dtype=pl.Int64), pl.lit(None, dtype=pl.Int64)
@@ -57,13 +57,13 @@ def _whole(step: Step) -> tuple[int, int]:
 
 
 def _loaded(step: Step) -> tuple[float, float]:
-    """When its load was on the server, wall ns: warm-up included, draining not."""
+    """When its load was on the server, wall ns: with warm-up, without draining."""
     started_ns, result = step.result.started_ns, step.result
     return started_ns + _SETTLED_S * _NS, started_ns + (result.warm_up_s + result.window_s) * _NS
 
 
 def source_entries(watched: Watched) -> list[SourceEntry]:
-    """The sources, and how often each answered."""
+    """The sources, and how often each responded."""
     return [
         SourceEntry(name=source.name, what=source.what, read=source.read, missed=source.missed, why=source.why)
         for source in watched.sources
@@ -71,11 +71,11 @@ def source_entries(watched: Watched) -> list[SourceEntry]:
 
 
 def with_watched(entry: EndpointEntry, endpoint_result: EndpointResult, watched: Watched) -> EndpointEntry:
-    """An endpoint with what the server used meanwhile, and what bent first."""
+    """An endpoint with the server's resource use meanwhile, and the bottleneck."""
     steps = endpoint_result.level_steps()
-    known = [item for resource in watched.resources if (item := _resource(resource, steps, entry)).uses]
-    limited = [resource for resource in known if _is_telling(resource)]
-    others = sorted((resource for resource in known if not _is_telling(resource)), key=_change, reverse=True)
+    used = [item for resource in watched.resources if (item := _resource(resource, steps, entry)).uses]
+    limited = [resource for resource in used if _is_telling(resource)]
+    others = sorted((resource for resource in used if not _is_telling(resource)), key=_change, reverse=True)
     resources = [*limited, *others[:MOST_WITHOUT_LIMIT]]
     return entry.model_copy(
         update={
@@ -91,7 +91,7 @@ def with_watched(entry: EndpointEntry, endpoint_result: EndpointResult, watched:
 
 
 def drifts_in(endpoint_result: EndpointResult, watched: Watched) -> list[Drift]:
-    """Of everything that is looked at over an endpoint's long steps."""
+    """The drifts over an endpoint's long steps."""
     return [
         *drifts_of(endpoint_result.level_steps(), endpoint_result.agreement),
         *_memory_drifts(endpoint_result, watched),
@@ -99,7 +99,7 @@ def drifts_in(endpoint_result: EndpointResult, watched: Watched) -> list[Drift]:
 
 
 def _memory_drifts(endpoint_result: EndpointResult, watched: Watched) -> Iterator[Drift]:
-    """Of the server's processes, or of its control group."""
+    """The drifts of the memory of the server's processes, or of its control group."""
     for reading_series in watched.series:
         if reading_series.name.source in {PROCESS, CGROUP} and reading_series.name.series == MEMORY:
             yield from memory_drifts_of(endpoint_result.level_steps(), endpoint_result.agreement, reading_series)
@@ -127,7 +127,7 @@ def _uses(resource: Resource, steps: Sequence[Step], entry: EndpointEntry) -> It
             continue
         highest = resource.used.highest(*stretch)
         limit = resource.limit_over(*stretch)
-        # Of the processors only what others left of them can be used up.
+        # Only the processor time that others leave can be used up.
         lost = reported.server_lost_share or 0.0 if resource.is_cpu else 0.0
         share = mean / (limit * (1.0 - lost)) if limit is not None and lost < 1.0 else None
         yield UseEntry(
@@ -140,7 +140,7 @@ def _uses(resource: Resource, steps: Sequence[Step], entry: EndpointEntry) -> It
 
 
 def _is_telling(resource_entry: ResourceEntry) -> bool:
-    """Whether it is always told: it has a limit, or is none of a page's many series."""
+    """Whether it is always reported: it has a limit, or is not one of a page's many series."""
     return (
         any(use.limit is not None for use in resource_entry.uses)
         or not resource_entry.label.startswith("`")
@@ -149,16 +149,16 @@ def _is_telling(resource_entry: ResourceEntry) -> bool:
 
 
 def _change(resource_entry: ResourceEntry) -> float:
-    """How much it changes over the steps, against its size."""
+    """Its change over the steps, relative to its size."""
     values = [use.mean for use in resource_entry.uses]
     size = max(map(abs, values))
     return (max(values) - min(values)) / size if size > 0.0 else 0.0
 
 
 def _statements(number: int, step: Step, statements: Sequence[Statement]) -> Iterator[StatementEntry]:
-    """The costliest of a step."""
+    """The most expensive statements of a step."""
     begin_ns, end_ns = _loaded(step)
-    known = [(item, seconds) for item in statements if (seconds := item.seconds.mean(begin_ns, end_ns))]
-    for statement, busy in sorted(known, key=lambda each: (-each[1], each[0].text))[:_MOST_STATEMENTS]:
+    active = [(item, seconds) for item in statements if (seconds := item.seconds.mean(begin_ns, end_ns))]
+    for statement, busy in sorted(active, key=lambda each: (-each[1], each[0].text))[:_MOST_STATEMENTS]:
         calls_per_s = statement.calls.mean(begin_ns, end_ns) or 0.0
         yield StatementEntry(step=number, text=statement.text, busy=busy, calls_per_s=calls_per_s)

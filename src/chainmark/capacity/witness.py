@@ -17,20 +17,20 @@ _NS = 1e9
 
 
 class Watching(Protocol):
-    """What is done while a step runs."""
+    """Observes the machine while a step runs."""
 
     def __enter__(self) -> Self:
-        """The step begins."""
+        """Start of the step."""
 
     def __exit__(self, *ended: object) -> None:
-        """It has ended."""
+        """End of the step."""
 
     def waits(self, result: StepResult) -> Waits:
-        """What was seen of it."""
+        """What was observed during it."""
 
 
 class MachineWitness:
-    """The machine that makes the load, and the server's processes if they run on it."""
+    """Observes the generating machine, and the server's processes if they run on it."""
 
     def __init__(self, url: str) -> None:
         pids = listening_processes(url)
@@ -64,7 +64,7 @@ class MachineWitness:
 
 
 def _generator_times(series: StepSeries) -> tuple[np.ndarray, np.ndarray]:
-    """The engine reads its own threads' accounts: these are exact, and NaN where the kernel does not tell."""
+    """The engine reads its threads' scheduler statistics: exact, and NaN where the kernel does not report them."""
     return np.array(series.cpu_s), np.array(series.waited_s, dtype=float)
 
 
@@ -77,7 +77,7 @@ class _Account:
     contended: np.ndarray
 
     def share(self, seconds: list[int]) -> float | None:
-        """Lost in these seconds together."""
+        """Processor time lost in these seconds together."""
         if not seconds:
             return None
         ran_s, waited_s, contended_s = (float(item[seconds].sum()) for item in (self.ran, self.waited, self.contended))

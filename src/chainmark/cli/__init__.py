@@ -4,17 +4,17 @@ import gc
 import os
 import sys
 
-# Statistics bring threads of their own. Those of BLAS wait for each other by spinning, which on a busy machine takes
-# many times as long as the products themselves.
+# Statistics use processes of their own. The threads of BLAS wait for each other by spinning, which on a busy machine
+# takes many times as long as the products themselves.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def main() -> None:
-    """Run the command line and exit with its code; what only asks for the version waits for nothing else."""
+    """Run the command line and exit with its code; a request for the version loads nothing else."""
     from chainmark.cli.pipes import survive_closed_pipes
 
     survive_closed_pipes()
-    # A report is a million small objects that live until it is written: looking for circles among them after every 700
+    # A report consists of a million small objects that live until it is written: garbage collection after every 700
     # new ones takes a twentieth of its time.
     gc.set_threshold(100_000, 50, 100)
     try:
@@ -30,7 +30,7 @@ def main() -> None:
         if "_CHAINMARK_COMPLETE" not in os.environ:
             raise
         sys.stdout.flush()
-        # A shell waits for this at every Tab, and a seventh of the time is Python taking down its modules.
+        # A shell waits for this at every Tab, and Python's finalisation takes a seventh of the time.
         os._exit(int(ended.code or 0))
     finally:
-        sys.stdout.flush()  # now, while a closed pipe can still decide the exit code
+        sys.stdout.flush()  # now, while a closed pipe can still determine the exit code

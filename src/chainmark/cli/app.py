@@ -16,7 +16,7 @@ from chainmark.cli.interrupts import handle_interrupts
 from chainmark.cli.quick import Quick, QuickGroup
 from chainmark.core.errors import ExitCode
 
-# Every command: where it is, and the first line of its help. Only the module of the one that is chosen is loaded.
+# Every command: its location, and the first line of its help. Only the module of the chosen one is loaded.
 COMMANDS = {
     "run": ("run:run", "Run a profile on a real network of one version and store the measurements."),
     "experiment": (
@@ -113,7 +113,7 @@ def _load(name: str, place: str) -> Any:
     """A command, or a group of them.
 
     Args:
-        name: what it is called.
+        name: its name.
         place: ``module:attribute`` of its function, or of the app of a group; a function's ``command_class`` parses it.
     """
     module, _, attribute = place.partition(":")
@@ -130,7 +130,7 @@ def _load(name: str, place: str) -> Any:
 
 
 class Commands(QuickGroup):
-    """Shows the commands by their lines in the table, and loads the one that is chosen."""
+    """Shows the commands by their lines in the table, and loads the chosen one."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -142,7 +142,7 @@ class Commands(QuickGroup):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The chosen command itself, and the arguments behind its name."""
+        """The chosen command, and the arguments after its name."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, command if name is None else _load(name, COMMANDS[name][0]), rest
 
@@ -152,7 +152,7 @@ app = typer.Typer(
     cls=Commands,
     invoke_without_command=True,
     pretty_exceptions_enable=False,
-    # Plain: laying out this page in panels takes longer than everything else that is needed to show it.
+    # Plain: laying out this page in panels takes longer than everything else.
     rich_markup_mode=None,
     context_settings={"max_content_width": 120},
     help="Measure a release of a blockchain node on a real network and compare it with the previous release.",
@@ -163,7 +163,7 @@ app = typer.Typer(
 
 
 def all_commands() -> TyperGroup:
-    """The whole command line with every command loaded, for those who describe it."""
+    """The whole command line with every command loaded, for documentation."""
     group = typer.main.get_group(app)
     group.commands = {name: _load(name, place) for name, (place, _) in COMMANDS.items()}
     return group
@@ -207,7 +207,7 @@ def main() -> None:
     last_step.is_awaited = True
     try:
         code = int(app(standalone_mode=False) or 0)
-    except SystemExit as ended:  # nobody reads what is printed
+    except SystemExit as ended:  # the output's reader has gone
         code = int(ended.code or 0)
     except (KeyboardInterrupt, typer.Abort) as error:
         sys.exit(report_failure(error))

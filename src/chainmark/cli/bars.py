@@ -1,4 +1,4 @@
-"""Progress of work: bars on a terminal, a line per stage elsewhere, and the state that Prometheus scrapes."""
+"""Progress of work: bars on a terminal, a line per stage elsewhere, and the state for Prometheus."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from chainmark.network.openmetrics import ExperimentState
 
 _MINUTE_S = 60.0
-_QUIET_S = 30.0  # between the steps that a log hears of
+_QUIET_S = 30.0  # between the steps in a log
 
 
 class TerminalProgress:
-    """Progress as a bar on stderr; where stderr is no terminal, one line per stage."""
+    """Progress as a bar on stderr; one line per stage if stderr is not a terminal."""
 
     def __init__(self, bars: Progress | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._bars = bars
@@ -36,12 +36,12 @@ class TerminalProgress:
         self._printed_s = -math.inf
         self._task: TaskID | None = None
         self._heading = ""
-        self._headings: dict[tuple[str, str, int, int], str] = {}  # a run may end after the next one has begun
+        self._headings: dict[tuple[str, str, int, int], str] = {}  # a run may end after the next one has started
 
     def begin(
         self, step: PlannedRun, number: int, total: Total, left_s: float | None = None, heading: str = ""
     ) -> None:
-        """Announce a run, by a heading of its own where there is one."""
+        """Announce a run, by its own heading if there is one."""
         side = "" if step.side == LONE_SIDE else f" ({step.side})"
         self._heading = heading or f"{_which(number, total)} · {step.version}{side}"
         self._headings[name_of(step.profile), step.side, step.repetition, step.position] = self._heading
@@ -49,15 +49,15 @@ class TerminalProgress:
             err().print(self._heading, markup=False)
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """A permanent line."""
         self._printed_s = self._clock()
         (self._bars.console if self._bars else err()).print(text, markup=False, highlight=False)
 
     def end(self, run: SealedRun) -> None:
-        """Say how a run ended."""
+        """Report the status of a run."""
         failed = run.manifest.deciding_gates
-        how = run.manifest.status.value
-        reported = how if not failed else f"{how}: {failed[0].label}: {failed[0].measured} ({failed[0].limit})"
+        status = run.manifest.status.value
+        reported = status if not failed else f"{status}: {failed[0].label}: {failed[0].measured} ({failed[0].limit})"
         name, place = run.manifest.profile_name, run.manifest.experiment
         heading = self._headings.pop((name, place.side, place.repetition, place.position), "") if place else ""
         mark = (" ✓ " if not failed else " ✗ ", "green" if not failed else "red")
@@ -65,7 +65,7 @@ class TerminalProgress:
         (self._bars.console if self._bars else err()).print(line + Text(f"{run.run_id}  {reported}", "dim"))
 
     def stage(self, name: str) -> None:
-        """A new stage begins."""
+        """Start of a stage."""
         if self._bars is None:
             self._print(name)
             return
@@ -74,14 +74,14 @@ class TerminalProgress:
         self._task = self._bars.add_task(f"{self._heading} · {name}".strip(" ·"), total=1.0, detail="")
 
     def step(self, name: str) -> None:
-        """One of many steps begins; a log hears of one now and then."""
+        """Start of one of many steps; a log gets one occasionally."""
         if self._bars is not None:
             self.stage(name)
         elif self._clock() - self._printed_s >= _QUIET_S:
             self._print(name)
 
     def tell(self, text: str) -> None:
-        """What the steps so far have found."""
+        """The result of the steps so far."""
         self.say(f"  {text}")
 
     def _print(self, name: str) -> None:
@@ -95,7 +95,7 @@ class TerminalProgress:
 
 
 class ExposedProgress:
-    """Tells a listener everything, and the state that is scraped."""
+    """Forwards everything to a listener, and to the state for Prometheus."""
 
     def __init__(self, shown: TerminalProgress, state: ExperimentState) -> None:
         self._shown = shown
@@ -109,7 +109,7 @@ class ExposedProgress:
         self._shown.begin(step, number, total, left_s, heading)
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """A permanent line."""
         self._shown.say(text)
 
     def end(self, run: SealedRun) -> None:
@@ -119,38 +119,38 @@ class ExposedProgress:
         self._shown.end(run)
 
     def stage(self, name: str) -> None:
-        """A new stage begins."""
+        """Start of a stage."""
         self._state.stage(name)
         self._shown.stage(name)
 
     def update(self, fraction: float, detail: str = "") -> None:
-        """Move on."""
+        """Progress of the stage."""
         self._state.update(fraction)
         self._shown.update(fraction, detail)
 
     def step(self, name: str) -> None:
-        """One of many steps begins."""
+        """Start of one of many steps."""
         self._state.stage(name)
         self._shown.step(name)
 
     def tell(self, text: str) -> None:
-        """What the steps so far have found."""
+        """The result of the steps so far."""
         self._shown.tell(text)
 
     def live(self, source: LiveSource) -> AbstractContextManager[None]:
-        """Whoever scrapes sees these figures."""
+        """The figures for Prometheus."""
         return self._state.live(source)
 
 
 class QaProgress:
-    """A qualification's progress on stderr: where it is, of how many runs, and about how long it still takes."""
+    """A qualification's progress on stderr: the current run, the number of runs, and the estimated remaining time."""
 
     def __init__(self, bars: TerminalProgress | ExposedProgress) -> None:
         self._bars = bars
         self._title = ""
 
     def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None:
-        """Name a scenario; say what it lacks."""
+        """Name a scenario, or its missing requirements."""
         self._title = scenario.title
         reported = f": not run; it requires {'; '.join(lacking)}" if lacking else ""
         self._bars.say(f"{scenario.title}{reported}")
@@ -158,24 +158,24 @@ class QaProgress:
     def begin(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> None:
         """Announce a run."""
         side = step.side.partition("/")[2] or step.side
-        left = " ".join(filter(None, (_left(left_s or 0.0), total.bound)))
-        heading = f"{_which(number, total)} · {self._title} · {step.version} ({side}) · {left}"
+        remaining = " ".join(filter(None, (_left(left_s or 0.0), total.bound)))
+        heading = f"{_which(number, total)} · {self._title} · {step.version} ({side}) · {remaining}"
         self._bars.begin(step, number, total, left_s, heading)
 
     def again(self, step: PlannedRun, because: str) -> None:
-        """Say why a run is made once more."""
+        """Report why a run is repeated."""
         self._bars.say(f"{step.version} ({step.side}) is repeated: {because}")
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """A permanent line."""
         self._bars.say(text)
 
     def end(self, run: SealedRun) -> None:
-        """Say how a run ended."""
+        """Report the status of a run."""
         self._bars.end(run)
 
     def stage(self, name: str) -> None:
-        """A new stage begins."""
+        """Start of a stage."""
         self._bars.stage(name)
 
     def update(self, fraction: float, detail: str = "") -> None:
@@ -184,7 +184,7 @@ class QaProgress:
 
 
 def _which(number: int, total: Total) -> str:
-    """Which run it is: "run 3 of 6", "run 3 of at most 16", "run 7 of 8, for profiles, not judged"."""
+    """The index of a run: "run 3 of 6", "run 3 of at most 16", "run 7 of 8, for profiles, not judged"."""
     which = " ".join(filter(None, (f"run {number} of", total.bound, str(total.runs))))
     return f"{which}, {total.purpose}" if total.purpose else which
 
@@ -200,7 +200,7 @@ Bars = TerminalProgress | ExposedProgress | QaProgress
 
 @contextmanager
 def shown(expose: str | None, *, scenarios: bool) -> Iterator[Bars]:
-    """A listener, and where it can be scraped; ``scenarios``: for the runs of a qualification."""
+    """A listener, and its address for Prometheus; ``scenarios``: for the runs of a qualification."""
     with _drawn() as bars:
         if expose is None:
             yield QaProgress(bars) if scenarios else bars

@@ -1,4 +1,4 @@
-"""`chainmark block`, `transaction`, `request` and `trail`: from a sample to what happened to it."""
+"""`chainmark block`, `transaction`, `request` and `trail`: from a sample to its timeline."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ app = typer.Typer(
     epilog="Example: `chainmark cluster check --on tcp://10.0.0.1:8786`",
 )
 
-# Unlike where logs are read, there is nothing to do without one.
+# Unlike for logs, it is required here.
 On = Annotated[str | None, cluster_option("the Dask cluster")]
 
 

@@ -1,4 +1,4 @@
-"""What several commands need: options of one meaning, and how results are shown."""
+"""Common parts of several commands: shared options, and the output of results."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ Expose = Annotated[
 
 @dataclass(frozen=True)
 class Output:
-    """How a result is shown: where its renderings go, and whether stdout is for machines."""
+    """How to show a result: the files of its renderings, and whether stdout is for machines."""
 
     html: Path | None = None
     pdf: Path | None = None
@@ -210,7 +210,7 @@ class Output:
         raise typer.Exit(document.verdict.exit_code)
 
     def finish_experiment(self, made: cm.Experiment) -> NoReturn:
-        """The same for what many runs made; where it was interrupted, say how to go on."""
+        """The same for the result of many runs; if it was interrupted, print how to continue."""
         if made.id:
             say(f"experiment {made.id}")
         if made.document:
@@ -223,9 +223,9 @@ class Output:
     def present_all(self, documents: Sequence[cm.Document]) -> None:
         """Write several results, each into files of its own, and print them.
 
-        For machines several are one list.
+        Machine-readable output of several results is one list.
         """
-        written = []  # first: a reader who has seen enough may close the pipe
+        written = []  # first: the reader may close the pipe early
         for number, document in enumerate(documents, start=1):
             written += self.numbered(number)._write(document)
         if not self.as_json:
@@ -248,10 +248,10 @@ class Output:
         )
 
     def _write(self, document: cm.Document) -> list[Path]:
-        """Write what was asked for, a PDF when everything else is done; the paths written."""
-        wanted = {".html": self.html, ".pdf": self.pdf, ".md": self.markdown, ".xml": self.junit}
-        wanted[".json"] = self.json_file
-        paths = {suffix: path for suffix, path in wanted.items() if path is not None}
+        """Write the requested files, a PDF after everything else; the written paths."""
+        outputs = {".html": self.html, ".pdf": self.pdf, ".md": self.markdown, ".xml": self.junit}
+        outputs[".json"] = self.json_file
+        paths = {suffix: path for suffix, path in outputs.items() if path is not None}
         document.write_all({suffix: path for suffix, path in paths.items() if suffix != ".pdf"})
         if self.pdf:
             last_step.set(document.paper(), self.pdf)
@@ -265,14 +265,14 @@ def numbered(path: Path, number: int) -> Path:
 
 @dataclass(frozen=True)
 class Launch:
-    """How networks are made and measured.
+    """How to make and measure networks.
 
     Attributes:
         settings: changes of the profile, with the application that the nodes run before them.
-        seed: of everything drawn at random.
+        seed: of all random draws.
         keep_homes: whether the nodes' homes are kept in their run.
-        no_wait: be refused by a machine on which somebody measures.
-        expose: where the state can be scraped meanwhile; None: nowhere.
+        no_wait: fail if another measurement runs on the machine.
+        expose: address for Prometheus meanwhile; None: none.
     """
 
     settings: list[str] | None
@@ -282,7 +282,7 @@ class Launch:
     expose: str | None
 
     def arguments(self) -> dict[str, Any]:
-        """As the library's functions take them."""
+        """As arguments of the library's functions."""
         return {"settings": self.settings, "seed": self.seed, "keep_homes": self.keep_homes}
 
     def progress(self, *, scenarios: bool = False) -> AbstractContextManager[Bars]:
@@ -292,11 +292,11 @@ class Launch:
 
 @dataclass(frozen=True)
 class Connection:
-    """How servers are asked.
+    """How to connect to servers.
 
     Attributes:
         ca_file, insecure: whose certificate is trusted.
-        access: what lets the requests in.
+        access: the credentials of the requests.
     """
 
     ca_file: Path | None
@@ -304,7 +304,7 @@ class Connection:
     access: cm.Access
 
     def arguments(self) -> dict[str, Any]:
-        """As the library's functions take them."""
+        """As arguments of the library's functions."""
         return {"ca_file": self.ca_file, "insecure": self.insecure, "access": self.access}
 
 
@@ -330,8 +330,8 @@ def _launch(
     no_wait: NoWait = False,
     expose: Expose = None,
 ) -> Launch:
-    own = [] if application is None else [f"application={{ adapter = {{ extends = {json.dumps(application)} }} }}"]
-    return Launch([*own, *(settings or [])] or None, seed, keep_homes, no_wait, expose)
+    adapter = [] if application is None else [f"application={{ adapter = {{ extends = {json.dumps(application)} }} }}"]
+    return Launch([*adapter, *(settings or [])] or None, seed, keep_homes, no_wait, expose)
 
 
 def _sources(
@@ -356,20 +356,20 @@ def _output(
 
 
 def _with_options(command: Callable[..., None], keyword: str, made: Callable[..., object]) -> Callable[..., None]:
-    """Give a command the options that ``made`` takes behind its own ones, and what it makes of them as a keyword."""
-    own = inspect.signature(command, eval_str=True).parameters.values()
+    """Add the options that ``made`` has to those of a command, which receives its result as a keyword."""
+    own_parameters = inspect.signature(command, eval_str=True).parameters.values()
     options = inspect.signature(made, eval_str=True).parameters
 
     @functools.wraps(command)
     def with_options(**given: Any) -> None:
         command(**{keyword: made(**{name: given.pop(name) for name in options})}, **given)
 
-    parameters = [*(parameter for parameter in own if parameter.name != keyword), *options.values()]
+    parameters = [*(parameter for parameter in own_parameters if parameter.name != keyword), *options.values()]
     return declared(with_options, parameters)
 
 
 def declared(command: Callable[..., None], parameters: Iterable[inspect.Parameter]) -> Callable[..., None]:
-    """Have typer read these parameters of a command instead of its own."""
+    """Make typer read these parameters of a command instead of its own."""
     ordered = sorted(parameters, key=lambda parameter: parameter.kind)
     command.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in ordered}
@@ -377,27 +377,27 @@ def declared(command: Callable[..., None], parameters: Iterable[inspect.Paramete
 
 
 def shows_result(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `Output`; it gets them as its keyword `output`."""
+    """Add the options of `Output` to a command, which receives it as its keyword `output`."""
     return _with_options(command, "output", _output)
 
 
 def launches(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `Launch`; it gets them as its keyword `launch`."""
+    """Add the options of `Launch` to a command, which receives it as its keyword `launch`."""
     return _with_options(command, "launch", _launch)
 
 
 def connects(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `Connection`; it gets them as its keyword `connection`."""
+    """Add the options of `Connection` to a command, which receives it as its keyword `connection`."""
     return _with_options(command, "connection", _connection)
 
 
 def watches_server(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `ServerSources`; it gets them as its keyword `sources`."""
+    """Add the options of `ServerSources` to a command, which receives it as its keyword `sources`."""
     return _with_options(command, "sources", _sources)
 
 
 def exit_if_not_valid(runs: Sequence[cm.Run], hint: str) -> None:
-    """Say which gates runs failed, and exit accordingly: what its subject failed outweighs what was not measured."""
+    """Print the failed gates of runs, and exit accordingly: the subject's failures outweigh the measurement's."""
     reported = [run for run in runs if not run.is_valid]
     for run in reported:
         for gate in run.manifest.failed_gates:

@@ -1,4 +1,4 @@
-"""`chainmark compare`: versions that were already run, or that a published report shows."""
+"""`chainmark compare`: versions with existing runs, or in a published report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chainmark.core.asked import BaselineKind, Question
 
 
 class Style(StrEnum):
-    """How a comparison is shown."""
+    """How to show a comparison."""
 
     OWN = "own"
     PUBLISHED = "published"

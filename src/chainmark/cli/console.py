@@ -1,4 +1,4 @@
-"""What commands print: results on stdout, messages on stderr, JSON for machines on request."""
+"""Output of commands: results on stdout, messages on stderr, JSON for machines on request."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from chainmark.core.errors import ChainmarkError
 
-# Completing a word prints nothing by it, and loading it takes a quarter of the time.
+# Completing a word prints nothing with it, and loading it takes a quarter of the time.
 if TYPE_CHECKING:
     from pydantic import BaseModel
     from rich.console import Console
 
-# Where nobody looks at a screen, nothing need be cut to its width: ids and paths must stay whole in a pipe.
+# Without a screen, nothing is cut to its width: ids and paths must stay whole in a pipe.
 PIPE_WIDTH = 200
 
 
@@ -52,5 +52,5 @@ def print_error(error: ChainmarkError) -> None:
 
 
 def say(text: str) -> None:
-    """A message on stderr, letter by letter."""
+    """A literal message on stderr."""
     err().print(text, markup=False)

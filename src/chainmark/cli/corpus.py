@@ -1,4 +1,4 @@
-"""`chainmark corpus`: requests that a server answers rightly, kept in a file for load tests to come."""
+"""`chainmark corpus`: requests that a server answers correctly, stored in a file for future load tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`chainmark explain`: whether the parts of a run explain the whole of it."""
+"""`chainmark explain`: whether the model reproduces a run."""
 
 from __future__ import annotations
 

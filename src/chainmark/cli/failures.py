@@ -1,4 +1,4 @@
-"""What ended a command, in a sentence and as an exit code."""
+"""The failure of a command, as a sentence and as an exit code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OPTIONS_WITH_SECRETS = frozenset({"--header", "--header-command", "--user", "--
 
 
 def report_failure(error: BaseException) -> int:
-    """Print what ended a command; its exit code."""
+    """Print the failure of a command; its exit code."""
     from chainmark.cli.console import print_error
 
     if isinstance(error, KeyboardInterrupt | typer.Abort):

@@ -1,4 +1,4 @@
-"""Who listens to work that takes a while; what draws the bars is loaded only then."""
+"""Listeners for long work; the module that draws the bars is loaded only then."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress(expose: str | None = None, *, no_wait: bool = False, scenarios: bool = False) -> Iterator[Bars]:
-    """A progress listener for as long as the context lasts.
+    """A progress listener for the lifetime of the context.
 
     Args:
-        expose: where the state can be scraped meanwhile, as ``--expose`` takes it; None: nowhere.
-        no_wait: be refused by a machine on which somebody measures.
-        scenarios: whether runs are those of a qualification's scenarios.
+        expose: address for Prometheus meanwhile, in the form of ``--expose``; None: none.
+        no_wait: fail if another measurement runs on the machine.
+        scenarios: whether the runs belong to a qualification's scenarios.
     """
     from chainmark.cli.bars import shown
     from chainmark.lab.machine import USE, MachineUse

@@ -1,4 +1,4 @@
-"""`chainmark history`: every figure over the releases, and what is noted beside the runs."""
+"""`chainmark history`: every figure over the releases, and the notes on runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`chainmark host`: what one relay's or pool's log tells its operator, on one page."""
+"""`chainmark host`: one relay's or pool's log for its operator, on one page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an import made, for people."""
+"""Output about an import."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from chainmark.core.accounts import in_short
 from chainmark.core.caveats import caveats_of
 from chainmark.report.wording import gate_word
 
-if TYPE_CHECKING:  # only a log that is followed has such rows
+if TYPE_CHECKING:  # only a followed log has such rows
     from chainmark.report.blocks import Table as Rows
 
 _NOTES_SHOWN = 12
 _FACTS_SHOWN = 3  # of each run in a list; `chainmark runs show` has the others
-# Of a log that is followed: a column, and blocks that it held before.
+# For a followed log: a column, and the number of blocks that it contained before.
 _WIDTH, _FIRST_SHOWN = 14, 10
 _COLOURS = {"pass": "green", "warn": "yellow", "fail": "red", "unknown": "bright_black"}
 
 
 class FollowedRows:
-    """The rows of a log that is followed, each once: as lines, so that they can be piped."""
+    """The rows of a followed log, each once: as lines, so that they can be piped."""
 
     def __init__(self, on_stderr: bool) -> None:
         self._console = err() if on_stderr else out()
         self._shown: set[str] | None = None
 
     def show(self, rows: Rows) -> None:
-        """Print what was not shown before; of all that a log held before it was followed, the last few."""
+        """Print new rows; of all that a log contained before, only the last few."""
         known = self._shown
         if known is None:
             self._line([column.heading for column in rows.columns])
@@ -46,7 +46,7 @@ class FollowedRows:
 
 
 def print_imported(made: Sequence[cm.Run]) -> None:
-    """What was imported: one run with what became of its lines, or a list of several."""
+    """The result of an import: one run with the counts of its lines, or a list of several."""
     if len(made) == 1:
         _print_summary(made[0])
     else:
@@ -54,7 +54,7 @@ def print_imported(made: Sequence[cm.Run]) -> None:
 
 
 def _print_list(made: Sequence[cm.Run]) -> None:
-    """What was imported where the source held several runs, for people."""
+    """The result of an import of several runs."""
     table = Table("run", "version", "what", box=None, padding=(0, 2, 0, 0))
     for run in made:
         facts = [fact.value for fact in run.manifest.facts[:_FACTS_SHOWN]]
@@ -65,7 +65,7 @@ def _print_list(made: Sequence[cm.Run]) -> None:
 
 
 def _print_summary(made: cm.Run) -> None:
-    """What was imported, for people."""
+    """The result of an import."""
     manifest = made.manifest
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column()

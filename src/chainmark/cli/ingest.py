@@ -1,4 +1,4 @@
-"""`chainmark ingest`: the logs of a cluster that somebody ran, or its published report, as sealed runs."""
+"""`chainmark ingest`: existing logs of a cluster, or its published report, as sealed runs."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def ingest(
                 "`--follow` does not accept other import options", "import the log afterwards with those options"
             )
         shown = FollowedRows(as_json)
-        made = cm.follow(
+        imports = cm.follow(
             system,
             source,
             lasts=lasts,
@@ -120,7 +120,7 @@ def ingest(
             genesis=genesis,
             keep_events=keep_events,
         )
-        finish(made, as_json)
+        finish(imports, as_json)
         return
     if lasts is not None:
         raise UsageError("`--for` requires `--follow`", "add `--follow`")
@@ -128,7 +128,7 @@ def ingest(
         # Polars reads them when it is loaded, which no import above does: its workers, and those that read files.
         os.environ["POLARS_MAX_THREADS"] = os.environ["POLARS_ASYNC_THREAD_COUNT"] = str(threads)
     with progress() as listener:
-        made = cm.ingest(
+        imports = cm.ingest(
             system,
             source,
             version=version,
@@ -147,11 +147,11 @@ def ingest(
             on=on,
             progress=listener,
         )
-    finish(made, as_json)
+    finish(imports, as_json)
 
 
 def finish(made: Sequence[cm.Run], as_json: bool) -> None:
-    """Show what was imported, and exit by it."""
+    """Print the result of the import, and exit accordingly."""
     if as_json:
         entries = [{"is_new": run.is_new, **run.manifest.model_dump(mode="json")} for run in made]
         print_json(entries[0] if len(entries) == 1 else entries)

@@ -1,4 +1,4 @@
-"""Ctrl-C and its like end a command in order: by KeyboardInterrupt, where that can be raised."""
+"""Ctrl-C and similar signals end a command cleanly: by KeyboardInterrupt, where that can be raised."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ RETRY_S = 0.005
 
 
 def handle_interrupts() -> None:
-    """Make SIGTERM and SIGHUP end a command as SIGINT does; SIGALRM asks again when none could."""
+    """Make SIGTERM and SIGHUP end a command as SIGINT does; SIGALRM repeats it if it could not be raised."""
     signals = [signal.SIGTERM, signal.SIGHUP, signal.SIGALRM]
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where the shell had it ignored
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not if the shell ignores it
         signals.append(signal.SIGINT)
     for number in signals:
         signal.signal(number, _interrupt)

@@ -1,7 +1,7 @@
 """The last step of a command: its PDFs are set when nothing else of the command is left in memory.
 
-What draws charts and what sets them hold some 200 MB, as a comparison of two large clusters does. So the process that
-has printed its result becomes another one, with the same identity, which holds nothing but what is to be set.
+The engines that draw charts and set PDFs need some 200 MB, as does a comparison of two large clusters. So the process
+that has printed its result is replaced by another one, with the same identity, which holds only the input of the PDFs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from chainmark.cli.interrupts import handle_interrupts
 
-# Most commands leave no PDF: what sets one is loaded where there is one to set.
+# Most commands write no PDF: its module is loaded only when needed.
 if TYPE_CHECKING:
     from chainmark.report.typeset import Paper
 
@@ -24,11 +24,11 @@ _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from chainmar
 
 @dataclass
 class LastStep:
-    """What is left to be done.
+    """The remaining work.
 
     Attributes:
-        papers: and where their PDFs go.
-        written: all reports of the command, told when they are there.
+        papers: inputs and paths of the PDFs.
+        written: all reports of the command, reported when they are complete.
         is_awaited: the command ends with `end_with`.
     """
 
@@ -37,19 +37,19 @@ class LastStep:
     is_awaited: bool = False
 
     def set(self, paper: Paper, path: Path) -> None:
-        """Leave a PDF for the end of the command, or set it now where nobody sees to the end."""
+        """Schedule a PDF for the end of the command, or set it now if the command has no such end."""
         self.papers.append((str(path), paper))
         if not self.is_awaited:
             self.do()
 
     def tell(self, written: Sequence[Path]) -> None:
-        """Say what was written, as soon as all of it is there."""
+        """Report the written files as soon as all of them are complete."""
         self.written += [str(path) for path in written]
         if not self.papers:
             self.do()
 
     def do(self) -> None:
-        """Do what is left."""
+        """Do the remaining work."""
         if self.papers:
             from chainmark.report.typeset import typeset
             from chainmark.store.files import write_bytes
@@ -61,12 +61,12 @@ class LastStep:
         self.papers, self.written = [], []
 
     def end_with(self, code: int) -> NoReturn:
-        """Do what is left, where that is a PDF in another process that takes this one's place, and exit."""
+        """Do the remaining work, in a process that replaces this one if there is a PDF to set, and exit."""
         if not self.papers:
             sys.exit(code)
         try:
             sys.stdout.flush()
-        except SystemExit as ended:  # nobody reads what was printed
+        except SystemExit as ended:  # the output's reader has gone
             code = int(ended.code or 0)
         _become(self, code)
 
@@ -79,15 +79,15 @@ def _become(step: LastStep, code: int) -> NoReturn:
     import tempfile
 
     with tempfile.TemporaryFile() as order:
-        left = {"code": code, "written": step.written, "papers": [(path, vars(paper)) for path, paper in step.papers]}
-        order.write(json.dumps(left).encode())
+        task = {"code": code, "written": step.written, "papers": [(path, vars(paper)) for path, paper in step.papers]}
+        order.write(json.dumps(task).encode())
         order.seek(0)
         os.dup2(order.fileno(), 0)
     os.execv(sys.executable, [sys.executable, "-P", "-c", _START, json.dumps(sys.path)])
 
 
 def main() -> NoReturn:
-    """Do what another command left, which standard input says."""
+    """Do the work that another command left, described on standard input."""
     import json
 
     from chainmark.cli.pipes import survive_closed_pipes

@@ -1,4 +1,4 @@
-"""`chainmark load`: how much an API takes, and whether that is enough."""
+"""`chainmark load`: how much load an API sustains, and whether that is enough."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def load(
         if wrong:
             raise UsageError(f"`{wrong}` applies to a single load test, not to a plan", "omit it")
         with progress(expose, no_wait=no_wait) as listener:
-            whole = cm.load_plan(
+            planned = cm.load_plan(
                 plan,
                 targets or [],
                 resume=resume,
@@ -148,12 +148,12 @@ def load(
                 seed=seed,
                 progress=listener,
             )
-        output.finish_experiment(whole)
+        output.finish_experiment(planned)
     if not profile or not targets:
         missing = "PROFILE" if not profile else "--target"
         raise UsageError(f"`{missing}` is missing", "as in `chainmark load PROFILE --target http://127.0.0.1:8082`")
     with progress(expose, no_wait=no_wait) as listener:
-        made = cm.load(
+        result = cm.load(
             profile,
             targets,
             version=version,
@@ -170,32 +170,32 @@ def load(
             seed=seed,
             progress=listener,
         )
-    output.present_all([*made.documents, *made.comparisons])
-    for run in made.runs:
+    output.present_all([*result.documents, *result.comparisons])
+    for run in result.runs:
         say(f"run     {run.id}")
         for warning in run.manifest.warnings:
             say(f"warning {warning}")
     if write_require is not None:
-        _write_requirements(made, write_require)
-    if made.gone:
-        say(f"error: {made.gone}")
+        _write_requirements(result, write_require)
+    if result.gone:
+        say(f"error: {result.gone}")
         say("hint: the run is stored as a partial run and is never compared; check the server's log")
         raise typer.Exit(ExitCode.ENVIRONMENT)
-    if made.is_interrupted:
+    if result.is_interrupted:
         say("interrupted: the measurements are stored as a partial run, which is never compared")
         raise typer.Exit(ExitCode.INCONCLUSIVE)
-    raise typer.Exit(made.verdict.exit_code)
+    raise typer.Exit(result.verdict.exit_code)
 
 
 def _as_settings(settings: list[str] | None, *, http2: bool, generators: int | None) -> list[str] | None:
-    """What is set of a profile, with what options of their own set."""
-    own = ['steps.http_version="2"'] if http2 else []
-    own += [f"steps.generators={generators}"] if generators is not None else []
-    return [*own, *(settings or [])] or None
+    """The settings of a profile, including those with options of their own."""
+    option_settings = ['steps.http_version="2"'] if http2 else []
+    option_settings += [f"steps.generators={generators}"] if generators is not None else []
+    return [*option_settings, *(settings or [])] or None
 
 
 def _write_requirements(made: cm.LoadResult, path: Path) -> None:
-    """A test that did not pass writes none, and says so: its exit code is of what it found."""
+    """A test that did not pass writes none, and reports it: its exit code is that of the result."""
     try:
         made.write_requirements(path)
         say(f"require {path}")

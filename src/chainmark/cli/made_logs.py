@@ -1,4 +1,4 @@
-"""Logs that were made, and what can go wrong in them, for people."""
+"""Output about generated logs and their faults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def print_fault_kinds(kinds: Sequence[FaultKind]) -> None:
-    """What can go wrong on request, each with an example."""
+    """The possible faults, each with an example."""
     table = Table("kind", Column("meaning", overflow="fold"), Column("example", overflow="fold"), box=None)
     for kind in kinds:
         table.add_row(kind.name, kind.meaning, kind.example)
@@ -23,7 +23,7 @@ def print_fault_kinds(kinds: Sequence[FaultKind]) -> None:
 
 
 def print_made(made: SyntheticLogs) -> None:
-    """What was made."""
+    """The generated logs."""
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(justify="left")
     table.add_column(justify="right")

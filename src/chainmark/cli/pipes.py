@@ -1,4 +1,4 @@
-"""A reader that closes the pipe: the command ends as others do then, and never with the code of a verdict."""
+"""A reader that closes the pipe: the command ends as usual then, and never with the code of a verdict."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-# What a shell reports of a command that SIGPIPE ended. The signal itself would end Python without any clearing up.
+# A shell reports this for a command that SIGPIPE ended. The signal itself would end Python without any cleanup.
 NOBODY_READS = 128 + signal.SIGPIPE
 
 
 class _Pipe(io.FileIO):
-    """A descriptor whose reader may go away; what is written afterwards goes nowhere.
+    """A descriptor whose reader may go away; later output is discarded.
 
-    The libraries that print (typer, rich) make exit code 1 of `BrokenPipeError`, so it must not reach them.
+    The libraries for output (typer, rich) turn `BrokenPipeError` into exit code 1, so it must not reach them.
     """
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write; the first time that nobody reads, stdout ends the command, and stderr falls silent."""
+        """Write; on the first failure, stdout ends the command, and stderr becomes silent."""
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -35,7 +35,7 @@ class _Pipe(io.FileIO):
 
 
 def survive_closed_pipes() -> None:
-    """Let stdout and stderr of this process be pipes that nobody reads, or not be there at all."""
+    """Prepare stdout and stderr of this process for pipes without a reader, or for being closed."""
     if sys.stdout is sys.__stdout__:
         sys.stdout = _guarded(sys.stdout, 1)
     if sys.stderr is sys.__stderr__:

@@ -1,4 +1,4 @@
-"""`chainmark predict`: what a model says of a network, as it is and as it might be."""
+"""`chainmark predict`: a model's prediction for a network, with and without changes."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _PANEL = "What-ifs (each value adds a scenario, in the given order)"
 
 
 class OptionsInOrder(Quick):
-    """A command that remembers in which order its options were written, across all of them."""
+    """A command that records the order of its options, across all of them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse as ever, and note the names of the options, one for every time that each was given."""
+        """Parse as usual, and record the names of the options, one per occurrence."""
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         ctx.meta[_WRITTEN] = [parameter.name for parameter in order]
         return super().parse_args(ctx, args)
 
 
 def takes_changes(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the what-ifs of all systems as options behind its first two parameters.
+    """Add the what-ifs of all systems to a command as options after its first two parameters.
 
-    It gets them as its keyword `changes`: each a key and an amount, in the order in which they were written.
+    It receives them as its keyword `changes`: each a key and an amount, in the order of the command line.
     """
-    own = list(inspect.signature(command, eval_str=True).parameters.values())
+    parameters = list(inspect.signature(command, eval_str=True).parameters.values())
     names = {change.name.replace("-", "_"): change for offer in offers() for change in offer.changes}
 
     @functools.wraps(command)
@@ -44,8 +44,8 @@ def takes_changes(command: Callable[..., None]) -> Callable[..., None]:
         command(ctx=ctx, changes=in_written_order(ctx.meta.get(_WRITTEN, []), written), **given)
 
     options = [_option(name, change) for name, change in names.items()]
-    rest = (parameter for parameter in own[2:] if parameter.name != "changes")
-    return declared(with_changes, [*own[:2], *options, *rest])
+    rest = (parameter for parameter in parameters[2:] if parameter.name != "changes")
+    return declared(with_changes, [*parameters[:2], *options, *rest])
 
 
 def _option(name: str, change: ChangeOption) -> inspect.Parameter:
@@ -119,11 +119,11 @@ predict.command_class = OptionsInOrder  # type: ignore[attr-defined]
 
 
 def in_written_order(written: Sequence[str], given: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
-    """The changes as they stood on the command line: each a key and an amount.
+    """The changes in the order of the command line: each a key and an amount.
 
     Args:
-        written: the names of the options, one for every time that each was given.
-        given: each option's values, in their order.
+        written: the names of the options, one per occurrence.
+        given: each option's values, in order.
     """
     waiting = {name: list(values) for name, values in given.items()}
     return [(name.replace("_", "-"), waiting[name].pop(0)) for name in written if waiting.get(name)]

@@ -1,4 +1,4 @@
-"""`chainmark publish`: the page on which a team publishes its load tests."""
+"""`chainmark publish`: a team's page of load tests."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def publish(
     The folder `page-stages` next to the page gets one CSV file per run with every step of its load. Tables of imported
     published pages (`chainmark ingest mesh PAGE`) appear next to the measured ones and are marked.
     """
-    beside = next((path for path in (output.markdown, output.html, output.pdf) if path is not None), None)
-    stages = beside.with_name(f"{beside.stem}-stages") if beside else None
+    page = next((path for path in (output.markdown, output.html, output.pdf) if path is not None), None)
+    stages = page.with_name(f"{page.stem}-stages") if page else None
     document = cm.publish(system, runs or [], stages=stages)
     if stages is not None and stages.is_dir():
         say(f"steps   {stages}")

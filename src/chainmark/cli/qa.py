@@ -1,4 +1,4 @@
-"""`chainmark qa`: a release qualified against the one before, by a whole plan of scenarios."""
+"""`chainmark qa`: a release qualified against the previous one, by a plan of scenarios."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def qa(
     signature = cm.Signature.read(page) if page else cm.Signature()
     signature = replace(signature, **{name: text for name, text in given.items() if text})
     with launch.progress(scenarios=True) as listener:
-        made = cm.qualify(
+        result = cm.qualify(
             system,
             baseline=baseline,
             candidate=candidate,
@@ -98,4 +98,4 @@ def qa(
             signature=signature if signature != cm.Signature() else None,
             progress=listener,
         )
-    output.finish_experiment(made)
+    output.finish_experiment(result)

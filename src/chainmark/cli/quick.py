@@ -1,4 +1,4 @@
-"""Commands that are completed at once: checking values, for which typer loads pydantic, takes longer than all else."""
+"""Commands with fast completion: validating values, for which typer loads pydantic, takes longer than all else."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typer.core import TyperCommand, TyperGroup
 
 
 class Quick(TyperCommand):
-    """A command that only looks at the words where it is to be completed."""
+    """A command that only examines the words when they are completed."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse as ever; what is to be completed without checking it."""
+        """Parse as usual, or without validation for completion."""
         if not ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         ctx.args = _words(self, ctx, args)
@@ -23,7 +23,7 @@ class QuickGroup(TyperGroup):
     """The same for a group."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse as ever; what is to be completed without checking it."""
+        """Parse as usual, or without validation for completion."""
         if not ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         rest = _words(self, ctx, args)
@@ -32,7 +32,7 @@ class QuickGroup(TyperGroup):
 
 
 def _words(command: Any, ctx: Any, args: list[str]) -> list[str]:
-    """The words behind the options; the options' own go to the context by their names."""
+    """The words after the options; the options' own go to the context by their names."""
     parser = command.make_parser(ctx)
     given, rest, _ = parser.parse_args(args=list(args))
     ctx._opt_prefixes.update(parser._opt_prefixes)

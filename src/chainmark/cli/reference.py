@@ -87,7 +87,7 @@ def api_page() -> str:
 
 
 def _signature(name: str, function: Any) -> str:
-    """How it is called, an argument a line."""
+    """Its signature, one argument per line."""
     signature = inspect.signature(function)
     lines: list[str] = []
     starred = False
@@ -122,7 +122,7 @@ def _described(text: str) -> list[str]:
 
 
 def _members(result: type) -> list[str]:
-    """What an object of a class offers, a line each."""
+    """The public members of a class, one per line."""
     if not result.__module__.startswith(("chainmark.api", "chainmark.report")):
         return []
     public = {name: member for name, member in vars(result).items() if not name.startswith("_")}

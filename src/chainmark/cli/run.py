@@ -47,20 +47,20 @@ def run(
         if attach is not None:
             _refuse_what_is_not_ours(keep_homes=common.pop("keep_homes"), profiles=profiles)
             pages = _listed(metrics or "")
-            made = cm.attach(profile, _listed(attach), metrics=pages, label=version, **common)
+            runs = cm.attach(profile, _listed(attach), metrics=pages, label=version, **common)
         elif version is None or metrics is not None:
             raise UsageError(
                 "`--metrics` requires `--attach`" if metrics else "there is no version to run",
                 "give a version, `--version v1.0.1`, or running nodes, `--attach HOST:26657`",
             )
         else:
-            made = cm.run(profile, version, profiles=profiles, **common)
+            runs = cm.run(profile, version, profiles=profiles, **common)
     if as_json:
-        print_json([entry.manifest.model_dump(mode="json") for entry in made])
+        print_json([entry.manifest.model_dump(mode="json") for entry in runs])
     else:
-        for item in made:
+        for item in runs:
             out().print(item.id, markup=False)
-    exit_if_not_valid(made, "`chainmark runs show RUN` shows the measurements")
+    exit_if_not_valid(runs, "`chainmark runs show RUN` shows the measurements")
 
 
 def _listed(text: str) -> list[str]:
@@ -68,7 +68,7 @@ def _listed(text: str) -> list[str]:
 
 
 def _refuse_what_is_not_ours(*, keep_homes: bool, profiles: str) -> None:
-    """Raise UsageError for options that need nodes of ours."""
+    """Raise UsageError for options that need nodes run by chainmark."""
     if keep_homes or profiles != "none":
         option = "--keep-homes" if keep_homes else "--profile"
         raise UsageError(f"`{option}` cannot be combined with `--attach`", "it needs nodes that chainmark starts")

@@ -1,4 +1,4 @@
-"""`chainmark runs`: what the store holds."""
+"""`chainmark runs`: the contents of the store."""
 
 from __future__ import annotations
 

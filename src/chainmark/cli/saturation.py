@@ -1,4 +1,4 @@
-"""`chainmark saturation`: up to which load a release keeps up."""
+"""`chainmark saturation`: the highest load that a release sustains."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def saturation(
     Every load is a sealed run on a fresh network. The profile's `saturation` section lists the connections and rates.
     """
     with launch.progress() as listener:
-        made = cm.saturation(
+        result = cm.saturation(
             profile,
             versions or [],
             repeat=repeat,
@@ -62,4 +62,4 @@ def saturation(
             **launch.arguments(),
             progress=listener,
         )
-    output.finish_experiment(made)
+    output.finish_experiment(result)

@@ -28,7 +28,7 @@ class _Metrics(BaseModel):
 
 
 def profile_models() -> dict[str, type[BaseModel]]:
-    """By system, the model that its profiles are checked against; of systems that ship a profile."""
+    """By system, the model that validates its profiles; for systems that ship a profile."""
     shipped = shipped_profiles()
     result = {}
     for system in system_names():
@@ -56,7 +56,7 @@ def profiles_page() -> str:
 
 
 def schemas() -> dict[str, str]:
-    """JSON Schemas of what is written as JSON or TOML, by file name."""
+    """JSON Schemas of the JSON and TOML files, by file name."""
     models: dict[str, type[BaseModel]] = {"manifest": Manifest, "catalogue": Catalogue, "metrics": _Metrics}
     models |= {f"profile-{system}": model for system, model in profile_models().items()}
     return {
@@ -72,7 +72,7 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 def _rows(
     model: type[BaseModel], schema: Mapping[str, Any], prefix: str = "", around: tuple[type[BaseModel], ...] = ()
 ) -> Iterator[tuple[str, str, str, str]]:
-    """Key, value, default and meaning of every field; a section that may hold itself is listed once."""
+    """Key, value, default and meaning of every field; a recursive section is listed once."""
     meanings = _meanings(model)
     for name, field in model.model_fields.items():
         key = f"{prefix}{field.alias or name}"
@@ -95,7 +95,7 @@ def _section(annotation: Any) -> type[BaseModel] | None:
 
 
 def _meanings(model: type[BaseModel]) -> dict[str, str]:
-    """What the docstrings of a model and of its bases say of each attribute."""
+    """The descriptions of each attribute in the docstrings of a model and of its bases."""
     results: dict[str, str] = {}
     for each in reversed(model.__mro__):
         _, _, attributes = (inspect.cleandoc(each.__doc__ or "")).partition("Attributes:\n")

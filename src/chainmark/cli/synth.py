@@ -1,4 +1,4 @@
-"""`chainmark synth`: logs of a cluster that never ran, with the truth beside them."""
+"""`chainmark synth`: logs of a simulated cluster, with the ground truth."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def synth(
     if folder is None:
         raise UsageError("`--out` is missing", "for example `--out cluster-logs`")
     with progress() as listener:
-        made = cm.synth(
+        result = cm.synth(
             system,
             folder,
             slots=slots,
@@ -111,6 +111,6 @@ def synth(
             progress=listener,
         )
     if as_json:
-        print_json(made)
+        print_json(result)
     else:
-        print_made(made)
+        print_made(result)

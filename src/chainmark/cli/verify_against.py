@@ -1,4 +1,4 @@
-"""`chainmark verify-against`: what another analysis computed, beside the run's own figures."""
+"""`chainmark verify-against`: a run's figures compared with those of another analysis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One build against itself: the noise between its runs, and what the verdict makes of it."""
+"""One build against itself: the noise between its runs, and the verdicts on it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from chainmark.stats.special import binomial_at_least, poisson_mean_at_least
 
 LEAST_RUNS = 4
 MOST_SPLITS = 40
-# Independent comparisons that so many halves are worth at most.
+# The largest number of independent comparisons that the halves amount to.
 MOST_TRIALS = 15
 _ROUNDING = 1e-9
 
@@ -33,7 +33,7 @@ def aa_report(runs: Sequence[RunData], history: Sequence[RunData], tool_version:
 
     Args:
         runs: of one version under one profile.
-        history: archived runs, which a verdict would use, too.
+        history: archived runs, which a verdict would use as well.
         tool_version: recorded in the result.
 
     Raises:
@@ -56,7 +56,7 @@ def aa_report(runs: Sequence[RunData], history: Sequence[RunData], tool_version:
     judged = [(metric, name) for metric in side.included[0].catalogue.ordered() for name in metric.judged_by]
     rows = [row for metric, name in judged if metric.gating and (row := _noise(metric, name, side.included))]
     manifest, total = side.first, sum(splits.values())
-    known = {run.manifest.run_id for run in runs}
+    run_ids = {run.manifest.run_id for run in runs}
     return AAReport(
         tool_version=tool_version,
         title=f"{manifest.subject.name} {manifest.subject.version} against itself",
@@ -69,19 +69,19 @@ def aa_report(runs: Sequence[RunData], history: Sequence[RunData], tool_version:
         noise=rows,
         splits=splits,
         runs_a_side=len(valid) // 2,
-        archive_runs=sum(run.manifest.run_id not in known for run in history),
+        archive_runs=sum(run.manifest.run_id not in run_ids for run in history),
         caveats=caveats_of(run.manifest for run in side.runs),
     )
 
 
 def _halves(runs: Sequence[RunData]) -> Iterator[tuple[list[RunData], list[RunData]]]:
-    """Ways of taking half of the runs for the candidate's, evenly chosen; an odd last run is left out."""
+    """Evenly chosen halves of the runs as the candidate's; an odd last run is omitted."""
     even = runs[: len(runs) // 2 * 2]
-    places = range(len(even))
-    ways = [set(chosen) for chosen in combinations(places, len(even) // 2)]
+    indices = range(len(even))
+    ways = [set(chosen) for chosen in combinations(indices, len(even) // 2)]
     for number in range(min(MOST_SPLITS, len(ways))):
         chosen = ways[number * len(ways) // min(MOST_SPLITS, len(ways))]
-        yield [even[place] for place in places if place not in chosen], [even[place] for place in sorted(chosen)]
+        yield [even[index] for index in indices if index not in chosen], [even[index] for index in sorted(chosen)]
 
 
 def _noise(metric: Metric, statistic: str, runs: Sequence[LoadedRun]) -> NoiseRow | None:
@@ -111,15 +111,15 @@ def _noise(metric: Metric, statistic: str, runs: Sequence[LoadedRun]) -> NoiseRo
 
 
 def false_alarms_exceed(share: float, runs: int) -> bool:
-    """Whether so many halves were called worse that the verdict's promise of 5 % is hardly kept.
+    """Whether the share of halves judged worse contradicts the verdict's error rate of 5 %.
 
-    The halves share their runs: they say no more than as many independent comparisons as the runs have degrees of
-    freedom, and, since at most 40 ways are judged, no more than 15. Of runs with nothing to be found, margins of 0 and
-    a known or an unknown noise at most 1.2 % exceed it (4,000 simulated cases each of 4, 6, 8, 12 and 16 runs).
+    The halves share their runs. They amount to as many independent comparisons as the runs have degrees of
+    freedom, and, because at most 40 halves are judged, to at most 15. With runs without a change, margins of 0 and
+    a known or an unknown noise, at most 1.2 % exceed it (4,000 simulated cases each of 4, 6, 8, 12 and 16 runs).
 
     Args:
-        share: of the ways to halve the runs, those called worse.
-        runs: that were halved.
+        share: of the halves, those judged worse.
+        runs: number of runs.
 
     Source: the binomial distribution, one-sided at 5 %.
     """
@@ -128,7 +128,7 @@ def false_alarms_exceed(share: float, runs: int) -> bool:
 
 
 def _verdict(splits: dict[Verdict, int], total: int, runs: int) -> Verdict:
-    """What was measured is a result, however small the sample: only too many false alarms are a failure."""
+    """A measurement is a result, however small the sample: only too many false alarms are a failure."""
     if splits.get(Verdict.INVALID) == total:
         return Verdict.INVALID
     return Verdict.FAIL if false_alarms_exceed(splits[Verdict.FAIL] / total, runs) else Verdict.PASS

@@ -1,4 +1,4 @@
-"""Means of runs at equal conditions, where the catalogue names covariates that no two runs share."""
+"""Means of runs under equal conditions, if the catalogue names covariates that differ between all runs."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from chainmark.core.wording import enumerated
 from chainmark.stats.centiles import FloatArray, IntArray
 from chainmark.stats.covariates import adjusted_means, day_waves
 
-# Samples so near in time may depend on each other; of a short run a twentieth.
+# Samples this close in time may depend on each other; at most a twentieth of a short run.
 _CLUSTER_S = 3600.0
 _CLUSTERS = 20
-# Of the hours of the day that either side has, the share that both must have.
+# Share of the hours of the day on either side that both must have.
 _COMMON_HOURS = 0.5
 
 
 @dataclass(frozen=True)
 class Sides:
-    """What is judged of a metric: both sides, a note on how they were made alike, and why they cannot be."""
+    """The values of a metric for the judgement: both sides, a note on the adjustment, and why it is not possible."""
 
     baseline: SideEstimates
     candidate: SideEstimates
@@ -37,7 +37,7 @@ class Sides:
 def sides_of(
     catalogue: Catalogue, metric: Metric, statistic: str, baseline: Sequence[LoadedRun], candidate: Sequence[LoadedRun]
 ) -> Sides:
-    """Both sides of one statistic; a mean with covariates is that at equal covariates, with its own error."""
+    """Both sides of one statistic; a mean with covariates is adjusted to equal covariates, with its own error."""
     plain = Sides(collect(baseline, metric, statistic), collect(candidate, metric, statistic))
     if statistic != "mean" or not metric.adjusted_for or plain.baseline.absence or plain.candidate.absence:
         return plain
@@ -54,16 +54,16 @@ def sides_of(
     unlike = _unlike_hours(frames, is_candidate, covariates)
     if unlike:
         return replace(plain, unlike=unlike)
-    made = _adjusted(plain, frames, is_candidate, metric, population)
-    if made is None:
+    adjusted = _adjusted(plain, frames, is_candidate, metric, population)
+    if adjusted is None:
         return replace(plain, unlike=f"too few samples to tell the version from {labels}")
     before, after = combined(metric, plain.baseline), combined(metric, plain.candidate)
     raw = f", as measured {units.percent(after / before - 1.0)}" if before and after is not None else ""
-    return replace(made, note=f"at equal {labels}{raw}")
+    return replace(adjusted, note=f"at equal {labels}{raw}")
 
 
 def covariates_of(metric: Metric, population: Population) -> list[Covariate]:
-    """What a metric is adjusted for."""
+    """The covariates of a metric."""
     return [covariate for covariate in population.covariates if covariate.column in metric.adjusted_for]
 
 
@@ -73,7 +73,7 @@ def _samples(run: LoadedRun, metric: Metric, columns: Sequence[str]) -> pl.DataF
 
 
 def _unlike_hours(frames: Sequence[pl.DataFrame], is_candidate: np.ndarray, covariates: Sequence[Covariate]) -> str:
-    """Why the sides' times of day cannot be made alike; "" where they can."""
+    """Why the sides' times of day cannot be adjusted; "" if they can."""
     for covariate in covariates:
         if covariate.kind is CovariateKind.DAY:
             hours: list[set[int]] = [set(), set()]
@@ -103,12 +103,13 @@ def _adjusted(
     weights = np.where(is_candidate, 1.0 / is_candidate.sum(), -1.0 / (~is_candidate).sum())
     exact = float(weights @ result.covariance @ weights)
     apart = float(np.square(weights) @ np.diag(result.covariance))
-    # Sides are joined as if their errors were independent; where unlike conditions make them opposite, that is too few.
+    # Sides are combined as if their errors were independent; if different conditions correlate them negatively, that is
+    # too low.
     factor = np.sqrt(max(1.0, exact / apart)) if apart > 0.0 else 1.0
     errors = np.sqrt(np.diag(result.covariance)) * factor
     sides = [
-        _side(side, metric, result.means[is_candidate == place], errors[is_candidate == place])
-        for place, side in enumerate((plain.baseline, plain.candidate))
+        _side(side, metric, result.means[is_candidate == index], errors[is_candidate == index])
+        for index, side in enumerate((plain.baseline, plain.candidate))
     ]
     return Sides(sides[0], sides[1])
 
@@ -136,15 +137,15 @@ def _design(frame: pl.DataFrame, covariates: Sequence[Covariate]) -> FloatArray:
 
 
 def _clusters(frames: Sequence[pl.DataFrame], time_key: str | None) -> IntArray:
-    """Stretches of time, numbered over all runs."""
+    """Blocks of time, numbered over all runs."""
     result, before = [], 0
     for frame in frames:
         if time_key is None:
-            own = np.arange(frame.height)
+            blocks = np.arange(frame.height)
         else:
             times = frame[time_key].to_numpy()
             span = float(times.max() - times.min())
-            own = ((times - times.min()) // max(min(_CLUSTER_S, span / _CLUSTERS), 1e-9)).astype(np.int64)
-        result.append(own + before)
-        before += int(own.max()) + 1
+            blocks = ((times - times.min()) // max(min(_CLUSTER_S, span / _CLUSTERS), 1e-9)).astype(np.int64)
+        result.append(blocks + before)
+        before += int(blocks.max()) + 1
     return np.concatenate(result)

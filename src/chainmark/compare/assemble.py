@@ -68,8 +68,8 @@ def _deviation(samples: SideSamples) -> float | None:
     n = sum(item for item, _, _ in results)
     if n < 2:
         return None
-    mean = math.fsum(item * own for item, own, _ in results) / n
-    apart = math.fsum(item * (own - mean) ** 2 for item, own, _ in results) if len(results) > 1 else 0.0
+    mean = math.fsum(item * mean_of_run for item, mean_of_run, _ in results) / n
+    apart = math.fsum(item * (mean_of_run - mean) ** 2 for item, mean_of_run, _ in results) if len(results) > 1 else 0.0
     return math.sqrt((math.fsum(squares for _, _, squares in results) + apart) / (n - 1))
 
 
@@ -115,7 +115,7 @@ def _effect_size(metric: Metric, population: Population, sides: Sequence[ChartSi
 
 @dataclass
 class _Described:
-    """What is said of the samples of all metrics, in the report's order."""
+    """Distributions of the samples of all metrics, in the report's order."""
 
     distributions: list[DistributionRow] = field(default_factory=list)
     effect_sizes: list[EffectSize] = field(default_factory=list)
@@ -124,7 +124,7 @@ class _Described:
 
 
 def _describe_samples(catalogue: Catalogue, sides: Sequence[ChartSide], seed: int) -> _Described:
-    """Metric by metric, from what each run keeps of its samples."""
+    """Distributions metric by metric, from the descriptions that the runs store."""
     result = _Described()
     for metric in catalogue.ordered():
         population = catalogue.population(metric.population)
@@ -147,14 +147,14 @@ def _subtitle(baseline: SelectedRuns, candidate: SelectedRuns, date: str) -> str
 def _beside_anchor(
     anchor: Sequence[RunData], candidate: Sequence[RunData], history: Sequence[RunData], past: Past | None
 ) -> AnchorView:
-    """The gating metrics of the candidate against a release of long ago, by that release's own runs."""
+    """The gating metrics of the candidate against an older release, by that release's own runs."""
     decided = decide(anchor, candidate, history, Past(past.epochs, widest=past.widest) if past else None)
     gating = [item for item in decided.judgements if item.gating]
     return AnchorView(side=describe(decided.baseline, decided.labels[0]), judgements=gating)
 
 
 def _alarms(decided: Decided, history: Sequence[RunData], past: Past | None) -> FalseAlarms | None:
-    """How often the history that the verdict used calls something moved where nothing was changed."""
+    """How often the history used for the verdict reports a change where nothing was changed."""
     if decided.releases is None:
         return None
     like = (decided.candidate.included or decided.candidate.runs)[0]
@@ -181,23 +181,23 @@ def compare(
     Args:
         baseline: one or more runs of one version.
         candidate: likewise, of the same system.
-        history: archived runs; where a side has one run, those of equal builds and of many releases show the noise
+        history: archived runs; if a side has one run, those of equal builds and of many releases show the noise
             between runs.
         past: how the releases among them are used.
-        anchor: runs of a release that the candidate is also held against; the verdict does not rest on that.
-        follow: of the runs' system, where it can follow samples to what happened.
-        parts: likewise, where it knows what metrics consist of.
-        why: what profiles of both sides say, where there are any.
-        margins: those to judge by instead of the catalogue's.
-        question: whether the candidate is judged, or what it costs is told.
+        anchor: runs of a release that the candidate is also compared with, without effect on the verdict.
+        follow: from the runs' system, if it can link samples to events.
+        parts: likewise, if it knows the parts of metrics.
+        why: the results of both sides' profiles, if there are any.
+        margins: margins that replace the catalogue's.
+        question: whether the candidate is judged, or its costs are reported.
         tool_version: recorded in the result.
 
     Returns:
-        Everything that a report shows. The same runs give the same bytes, in whatever order they are given.
+        The content of a report. The same runs give the same bytes, in any order.
 
     Raises:
-        UsageError: a side is empty or mixes versions, the sides are of different systems, or a margin is of no metric
-            that is judged.
+        UsageError: a side is empty or mixes versions, the sides are of different systems, or a margin is of a metric
+            that is not judged.
 
     Source: docs/concepts/verdict.md.
     """

@@ -1,4 +1,4 @@
-"""Where a change happened: on every host alike, or on some of them, which are then named."""
+"""Where a change happened: on all hosts, or on some of them, which are then named."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ MOST_NAMED = 4
 
 
 def located(judgements: Sequence[Judgement], breakdowns: Sequence[Breakdown], catalogue: Catalogue) -> dict[str, str]:
-    """Where the gating metrics changed that did so by more than their margins.
+    """The hosts on which gating metrics changed by more than their margins.
 
     Args:
-        judgements: of all metrics. One counts if its interval is clear of no change; where a side has a single run,
-            only if it is worse or better: of noise nobody should look for the place.
-        breakdowns: of the same comparison; of each metric the first counts that is by a fixed set of hosts, measured
-            all the time: blocks by their forger are other blocks in every run.
-        catalogue: for the names of the metrics, and for what is fixed.
+        judgements: of all metrics. One counts if its interval excludes zero; if a side has a single run,
+            only if it is worse or better, because noise has no location.
+        breakdowns: of the same comparison; for each metric, the first one by a fixed set of hosts with continuous
+            measurements counts: blocks by their forger are other blocks in every run.
+        catalogue: for the names of the metrics, and for the fixed sets.
 
     Returns:
         By metric a sentence: "RSS per node, host by host and by means alone: seed0 (+142 %) changed by more than the
-        margin of 10 %, the other 5 by −4.2 … +1.1 %". The means have no interval, so this decides nothing.
+        margin of 10 %, the other 5 by −4.2 … +1.1 %". The means have no interval, so this is not used for decisions.
     """
     results: dict[str, str] = {}
     for judgement, item in _changed(judgements, breakdowns, catalogue):
@@ -35,7 +35,7 @@ def located(judgements: Sequence[Judgement], breakdowns: Sequence[Breakdown], ca
 
 
 def apart(judgement: Judgement, breakdowns: Sequence[Breakdown], catalogue: Catalogue) -> str:
-    """The few hosts that alone changed by more than the margin: "seed0, unlike the other 5 hosts"; "" without such."""
+    """The few hosts that alone changed by more than the margin: "seed0, unlike the other 5 hosts"; "" without any."""
     for _, item in _changed([judgement], breakdowns, catalogue):
         changes = _changes(item)
         beyond = [name for name in changes if _is_beyond(changes[name], judgement)]
@@ -49,7 +49,7 @@ def apart(judgement: Judgement, breakdowns: Sequence[Breakdown], catalogue: Cata
 def _changed(
     judgements: Sequence[Judgement], breakdowns: Sequence[Breakdown], catalogue: Catalogue
 ) -> Iterator[tuple[Judgement, Breakdown]]:
-    """The gating metrics that surely changed by more than their margins, each with its breakdown."""
+    """The gating metrics that changed significantly by more than their margins, each with its breakdown."""
     first = {item.metric_id: item for item in reversed(breakdowns) if _is_fixed(item, catalogue)}
     for judgement in judgements:
         item = first.get(judgement.metric_id)
@@ -69,7 +69,7 @@ def _is_fixed(item: Breakdown, catalogue: Catalogue) -> bool:
 
 
 def _is_sure(judgement: Judgement) -> bool:
-    """Whether there is a change at all, by more than one run per side or by the metric's outcome."""
+    """Whether there is a change, shown by several runs per side or by the metric's outcome."""
     low, high = judgement.low, judgement.high
     if low is None or high is None or low <= 0.0 <= high:
         return False
@@ -78,11 +78,11 @@ def _is_sure(judgement: Judgement) -> bool:
 
 
 def _is_beyond(change: float | None, judgement: Judgement) -> bool:
-    """Whether a change leaves the margin on the side on which the whole metric's change lies."""
-    low, high, whole = judgement.margin_low, judgement.margin_high, judgement.change
-    if change is None or whole is None or low is None or high is None:
+    """Whether a change exceeds the margin in the direction of the whole metric's change."""
+    low, high, total_change = judgement.margin_low, judgement.margin_high, judgement.change
+    if change is None or total_change is None or low is None or high is None:
         return False
-    return change > high if whole > 0.0 else change < low
+    return change > high if total_change > 0.0 else change < low
 
 
 def _sentence(judgement: Judgement, item: Breakdown, catalogue: Catalogue) -> str:
@@ -98,15 +98,15 @@ def _sentence(judgement: Judgement, item: Breakdown, catalogue: Catalogue) -> st
         return f"{start}all {len(changes)} {by_more}, {_range(list(changes.values()), judgement, metric)}"
     beyond.sort(key=lambda name: (-abs(changes[name]), name))
     named = [f"{name} ({_range([changes[name]], judgement, metric)})" for name in beyond[:MOST_NAMED]]
-    who = enumerated(named)
+    hosts = enumerated(named)
     if len(beyond) > MOST_NAMED:
-        who = f"{len(beyond)} of {len(changes)}, most of all {who},"
+        hosts = f"{len(beyond)} of {len(changes)}, most of all {hosts},"
     listed = f" of the {len(changes)} listed" if item.left_out else ""
-    return f"{start}{who} {by_more}, the other {len(others)}{listed} by {_range(others, judgement, metric)}"
+    return f"{start}{hosts} {by_more}, the other {len(others)}{listed} by {_range(others, judgement, metric)}"
 
 
 def _range(changes: Sequence[float], judgement: Judgement, metric: Metric) -> str:
-    """From the least to the greatest change; one of them alone."""
+    """From the least to the greatest change; or the only one."""
     low, high = min(changes), max(changes)
     if judgement.scale is Scale.RELATIVE:
         return units.percent(low) if low == high else units.percent_interval(low, high)

@@ -1,8 +1,8 @@
-"""How far a side's quantiles could have come out otherwise: runs resampled first, then blocks of time within each.
+"""The uncertainty of a side's quantiles: runs are resampled first, then blocks of time within each.
 
-The blocks are resampled when a run is described (`chainmark.stats.replicates`); here its resamples are put together
-with those of the side's other runs. Of every resample it is known how many values are at or below some values, from
-which all its quantiles are read.
+The blocks are resampled when a run is described (`chainmark.stats.replicates`); here its resamples are combined
+with those of the side's other runs. Every resample consists of the number of values at or below some values, from
+which all its quantiles are computed.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from chainmark.stats.replicates import BAND_RESAMPLES, Replicates, resampled_ran
 
 
 def band(replicates: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The pointwise 90 % band of replicates; resamples without a value tell nothing.
+    """The pointwise 90 % band of replicates; resamples without a value are ignored.
 
     Args:
         replicates: shape (resamples, points).
     """
-    points = replicates.T  # a row is sorted sooner than a column
+    points = replicates.T  # sorting rows is faster than sorting columns
     ordered = np.sort(points[:, np.isfinite(points).all(axis=0)])
     last = ordered.shape[1] - 1
     return ordered[:, round(0.05 * last)], ordered[:, round(0.95 * last)]
@@ -33,9 +33,9 @@ class Resampler:
     """Quantiles of a side's pooled samples, resampled.
 
     Args:
-        samples: of the runs; quantiles exist where at least one has some.
-        side: its name, which with the metric's id and the seed decides which runs and which of their resamples meet.
-        metric_id: whose samples.
+        samples: of the runs; quantiles exist if at least one has some.
+        side: its name, which together with the metric's id and the seed selects the runs and their resamples.
+        metric_id: the metric.
         seed: of the comparison.
     """
 
@@ -48,11 +48,11 @@ class Resampler:
 
     @property
     def in_bundles(self) -> bool:
-        """Whether a resampled bundle holds more than one unit."""
+        """Whether a resample consists of more than one unit."""
         return any(replicates.coarse for _, replicates in self._drawn)
 
     def quantiles(self, fractions: FloatArray) -> FloatArray:
-        """Replicates, shape (resamples, fractions), in the metric's unit; NaN where a resample holds no value."""
+        """Replicates, shape (resamples, fractions), in the metric's unit; NaN if a resample has no value."""
         ranks = resampled_ranks(*self._counts, fractions)
         values = self._samples.pooled.at_ranks(np.maximum(ranks, 0).ravel()).reshape(ranks.shape)
         return np.where(ranks < 0, np.nan, values)
@@ -66,13 +66,13 @@ class Resampler:
 
     @cached_property
     def _counts(self) -> tuple[IntArray, IntArray]:
-        """Values at or below some, of the sample (points,) and of its resamples (resamples, points)."""
+        """The count of values at or below each point, in the sample (points,) and its resamples (resamples, points)."""
         rng = generator(*self._purpose)
         values = np.unique(np.concatenate([np.empty(0), *(_known(*item) for item in self._drawn)]))
         times = _times_drawn(rng, len(self._drawn))
         sums = np.zeros((BAND_RESAMPLES, len(values)), dtype=np.int64)
         for index, (run, replicates) in enumerate(self._drawn):
-            # Runs with one seed draw the same blocks: in an order of their own, resamples meet by chance.
+            # Runs with one seed draw the same blocks: a separate order combines their resamples randomly.
             order = rng.permutation(BAND_RESAMPLES)
             sums += replicates.at(run.knots, values)[order] * times[:, index, None]
         pooled = self._samples.pooled
@@ -85,6 +85,6 @@ def _known(run: RunSamples, replicates: Replicates) -> FloatArray:
 
 
 def _times_drawn(rng: np.random.Generator, runs: int) -> IntArray:
-    """How often each run is drawn, shape (resamples, runs)."""
+    """The count of each run in every resample, shape (resamples, runs)."""
     drawn = rng.integers(0, runs, size=(BAND_RESAMPLES, runs))
     return np.stack([(drawn == index).sum(axis=1, dtype=np.int64) for index in range(runs)], axis=1)

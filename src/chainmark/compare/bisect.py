@@ -1,4 +1,4 @@
-"""A search among revisions as figures: what is followed, what the runs so far say, and the result."""
+"""The statistics of a search among revisions: the tracked quantity, the evidence of the runs so far, and the result."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ FAILING = "failing runs"
 
 @dataclass(frozen=True)
 class SearchTarget:
-    """What a search follows from revision to revision.
+    """The quantity that a search tracks from revision to revision.
 
     Attributes:
-        metric: None where it is whether runs fail.
+        metric: None if it is whether runs fail.
         statistic: of the metric.
         working: LOG or DIFFERENCE: the scale on which runs are compared.
-        sign: +1 where the bad side's values are larger, -1 where they are smaller.
+        sign: +1 if the bad side's values are larger, -1 if they are smaller.
     """
 
     metric: Metric | None = None
@@ -47,16 +47,16 @@ class SearchTarget:
 
     @property
     def name(self) -> str:
-        """What it is called in a sentence."""
+        """Its name in a sentence."""
         return judged_name(self.metric, self.statistic) if self.metric else FAILING
 
     @property
     def scale(self) -> Scale:
-        """Of the changes that are told."""
+        """The unit of reported changes."""
         return Scale.RELATIVE if self.working is Working.LOG else Scale.ABSOLUTE
 
     def value(self, run: RunData) -> float | None:
-        """A run's value with the bad side up; None where it has none."""
+        """A run's value with worse up; None if it has none."""
         status = run.manifest.status
         if self.metric is None:
             return None if status is Status.INVALID else float(status is Status.FAILED)
@@ -66,21 +66,21 @@ class SearchTarget:
         return self.sign * scaled([result], self.working)[0]
 
     def told(self, value: float) -> float:
-        """A change on the working scale as it is told: a share of the good side's value, or in the unit."""
+        """A change on the working scale in its reported form: a share of the good side's value, or in the unit."""
         change = self.sign * value
         return math.expm1(change) if self.working is Working.LOG else change
 
 
 def followed_of(decided: Decided, asked: str | None) -> SearchTarget | None:
-    """What to follow, if the runs of both ends establish that it changed.
+    """Select the quantity to track, if the runs of both ends establish that it changed.
 
     Args:
         decided: the bad side against the good one.
         asked: a metric, or one of its statistics (``tx_latency_s.p99``), which must differ; None: the verdict must be
-            fail, and of the metrics that make it so the one that stands out most from the noise is followed.
+            fail, and of the metrics that cause it, the one with the largest change over noise is tracked.
 
     Raises:
-        UsageError: no such metric is judged.
+        UsageError: there is no such judged metric.
     """
     if asked is not None:
         judgement = judgement_of(decided, asked)
@@ -90,7 +90,7 @@ def followed_of(decided: Decided, asked: str | None) -> SearchTarget | None:
     gating = [item for item in decided.judgements if item.gating]
     worse = [item for item in gating if is_failure(item)] or [gating[place] for place in decided.family.together]
     if not worse:
-        return SearchTarget()  # it is its runs that fail
+        return SearchTarget()  # the failure of its runs
     return _followed(decided, max(worse, key=lambda item: _clearness(decided, item)))
 
 
@@ -109,12 +109,12 @@ def judgement_of(decided: Decided, asked: str) -> Judgement:
 
 
 def differs(judgement: Judgement) -> bool:
-    """Whether the interval, which holds over all looks, leaves out no change."""
+    """Whether the interval, which is valid over all looks, excludes zero."""
     return judgement.low is not None and judgement.high is not None and (judgement.low > 0.0 or judgement.high < 0.0)
 
 
 def is_equal(judgement: Judgement) -> bool:
-    """Whether it is shown to be within its margin, and not known to differ."""
+    """Whether it is shown to be within its margin and no change is established."""
     return judgement.outcome is Outcome.EQUAL and judgement.equivalent and not differs(judgement)
 
 
@@ -128,7 +128,7 @@ def _sides(decided: Decided, metric: Metric, statistic: str) -> tuple[SideEstima
 def _followed(decided: Decided, judgement: Judgement) -> SearchTarget:
     metric = decided.catalogue.metric(judgement.metric_id)
     working = working_scale(metric, *_sides(decided, metric, judgement.statistic))
-    # None is a growth so large that no ratio can be told.
+    # None is a growth too large for a ratio.
     is_lower = judgement.change is not None and judgement.change < 0.0
     return SearchTarget(
         metric,
@@ -148,12 +148,12 @@ def _clearness(decided: Decided, judgement: Judgement) -> float:
 
 
 def archived(made: Bisection, followed: SearchTarget, history: Sequence[RunData]) -> Spread | None:
-    """The noise that runs outside the search show; None where they show none, or these differ more.
+    """The noise of runs outside the search; None if they show none, or the search's runs differ more.
 
     Args:
         made: the search.
-        followed: what it follows.
-        history: runs of the store that may be alike.
+        followed: the tracked quantity.
+        history: archived runs, some of which may be comparable.
     """
     if followed.metric is None or not made.runs:
         return None
@@ -168,7 +168,7 @@ def archived(made: Bisection, followed: SearchTarget, history: Sequence[RunData]
 
 @dataclass(frozen=True)
 class Known:
-    """What the runs of a search say."""
+    """The evidence of the runs of a search."""
 
     row: SearchedRevisions
     seen: SearchedRuns
@@ -177,11 +177,11 @@ class Known:
 
     @classmethod
     def of(cls, made: Bisection, followed: SearchTarget, archive: Spread | None, visits: int | None = None) -> Known:
-        """What is known by all runs, or by those of the first visits.
+        """The evidence of all runs, or of those of the first visits.
 
         Args:
             made: the search.
-            followed: what it follows.
+            followed: the tracked quantity.
             archive: from `archived`.
             visits: None: all.
         """
@@ -200,27 +200,27 @@ class Known:
 
     @property
     def current(self) -> int | None:
-        """The revision that was measured last; None before the first."""
+        """The last measured revision; None before the first."""
         between = [place for place in self.seen.places.tolist() if 0 < place < self.row.last]
         return between[-1] if between else None
 
     def turn(self) -> int | None:
-        """The revision to measure next; None: nothing is left to be asked."""
+        """The revision to measure next; None: the search is complete."""
         return self.row.turn(self.found, self.seen.places.tolist(), self.current)
 
     def chance_at(self, place: int) -> float:
-        """That a revision has the change."""
+        """The probability that a revision has the change."""
         return float(until_each(self.found)[place])
 
     def side_of(self, place: int) -> SideFound:
-        """What is known of a revision."""
+        """The state of a revision."""
         chance = self.chance_at(place)
         if DOUBT < chance < 1.0 - DOUBT:
             return SideFound.DOUBTFUL
         return SideFound.GOOD if chance <= DOUBT else SideFound.BAD
 
     def levels(self) -> dict[int, RevisionLevel]:
-        """Of every measured revision but the good one its change against it."""
+        """The change of every measured revision relative to the good one."""
         if self.row.fails:
             return {}
         result = changes(self.seen, self.row.archive)
@@ -233,7 +233,7 @@ class Known:
 
 
 def steps_of(made: Bisection, followed: SearchTarget, archive: Spread | None) -> list[BisectStep]:
-    """The path of a search: what was known at the end of every visit after the first."""
+    """The path of a search: the state after every visit except the first."""
     steps = []
     for number, visit in enumerate(made.record.visits[1:], start=1):
         pairs = [run for run in made.of(visit.place, number) if followed.value(run) is not None]

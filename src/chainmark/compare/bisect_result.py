@@ -1,4 +1,4 @@
-"""The result of a search among revisions, with its sentence, its reasons and what to do next."""
+"""The result of a search among revisions, with its sentence, its reasons and the next step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chainmark.lab.bisecting import GOOD, Bisection
 from chainmark.stats.change_place import ERROR, Stretch
 
 _VERDICTS = {Way.FOUND: Verdict.PASS, Way.RANGE: Verdict.PASS}
-# Of the whole change, what the revision found must bring for nothing to be said of another one.
+# Minimum share of the whole change that the found revision must account for; below it, another one is mentioned.
 _WHOLE = 0.75
 _SUREST = 0.999
 
@@ -25,9 +25,9 @@ class Searched:
 
     Attributes:
         ends: the comparison of both ends.
-        known: what all runs say; None where no change was established.
-        step_across: the comparison of the revisions around the answer.
-        stat: what the commit changed.
+        known: the evidence of all runs; None if no change was established.
+        step_across: the comparison of the revisions around the result.
+        stat: the commit's changes to files.
     """
 
     made: Bisection
@@ -40,11 +40,11 @@ class Searched:
 
 
 def bisect_report(searched: Searched, tool: str) -> BisectReport:
-    """What a search found.
+    """The result of a search.
 
     Args:
         searched: the search.
-        tool: the version of the tool, which is recorded in the result.
+        tool: the version of the tool, for the result.
     """
     record, known = searched.made.record, searched.known
     words = _Words(searched)
@@ -98,7 +98,7 @@ def bisect_report(searched: Searched, tool: str) -> BisectReport:
 
 
 def _figures_alone(comparison: Comparison) -> Comparison:
-    """Without what is drawn: the runs are kept, and can be compared by themselves."""
+    """The comparison without charts: the runs are kept and can be compared separately."""
     left_out: dict[str, object] = {"charts": [], "breakdowns": [], "distributions": [], "effect_sizes": []}
     return comparison.model_copy(update={**left_out, "followed": None, "splits": None})
 
@@ -123,7 +123,7 @@ class _Words:
 
     @property
     def stretch(self) -> Stretch:
-        """Of the answer, or of what is likely."""
+        """The label of the result, or of the likely revisions."""
         known = self.searched.known
         if known is None:
             return Stretch(GOOD, len(self.revisions) - 1, 1.0)
@@ -141,50 +141,52 @@ class _Words:
         return " · ".join(parts)
 
     def sentence(self) -> str:
-        """The answer."""
+        """The sentence."""
         way, known = self.searched.way, self.searched.known
         if known is None:
-            asked = self.searched.made.record.order.metric
-            what = f"`{asked}` of {self.bad.label}" if asked else self.bad.label
+            metric = self.searched.made.record.order.metric
+            subject = f"`{metric}` of {self.bad.label}" if metric else self.bad.label
             if way is Way.NO_CHANGE:
-                compared = "does not differ from that of" if asked else "is not worse than"
-                return f"there is no change to look for: {what} {compared} {self.good.label}"
-            compared = "differs from that of" if asked else "is worse than"
-            return f"whether {what} {compared} {self.good.label} is not decided, so there is nothing to look for yet"
+                compared = "does not differ from that of" if metric else "is not worse than"
+                return f"there is no change to look for: {subject} {compared} {self.good.label}"
+            compared = "differs from that of" if metric else "is worse than"
+            return f"whether {subject} {compared} {self.good.label} is not decided, so there is nothing to look for yet"
         stretch, sure = self.stretch, _sure(self.stretch.chance)
         if way is Way.FOUND:
             return f"the change came with {self.revisions[stretch.at].title}: {self._changed(known)}; {sure}"
         first, last = self.revisions[stretch.before + 1], self.revisions[stretch.at]
         many = units.plural(stretch.at - stretch.before, "revision")
-        where = f"the change came with one of {many}, {first.label} to {last.label}"
+        range_text = f"the change came with one of {many}, {first.label} to {last.label}"
         if way is Way.RANGE:
-            return f"{where}, {sure}: {self._changed(known)}"
-        return f"after {units.plural(len(self.searched.made.runs), 'run')} {where}, {sure}"
+            return f"{range_text}, {sure}: {self._changed(known)}"
+        return f"after {units.plural(len(self.searched.made.runs), 'run')} {range_text}, {sure}"
 
     def _changed(self, known: Known) -> str:
-        """The change of what is followed, at the revision found against the good side."""
+        """The change of the tracked quantity, from the good side to the found revision."""
         levels = known.levels()
         level = levels.get(self.stretch.at) or levels.get(self.searched.made.last)
         return known.followed.name if level is None else f"{known.followed.name} {_said(level, known)}"
 
     def reasons(self) -> list[str]:
-        """How it is known."""
-        made, known = self.searched.made, self.searched.known
-        if known is None:
+        """The evidence."""
+        made, state = self.searched.made, self.searched.known
+        if state is None:
             return [f"{self.searched.ends.sentence}", *self.searched.ends.reasons]
         messages = [self.searched.ends.sentence]
-        level = known.levels().get(made.last)
-        how = f"{known.followed.name}, {_said(level, known)} on the bad side" if level else known.followed.name
+        level = state.levels().get(made.last)
+        change_text = f"{state.followed.name}, {_said(level, state)} on the bad side" if level else state.followed.name
         chosen = "as asked for" if made.record.order.metric else "the gating metric that is worse most clearly"
-        messages.append(f"followed is {how}; {chosen if known.followed.metric else 'the bad side fails its runs'}")
+        messages.append(
+            f"followed is {change_text}; {chosen if state.followed.metric else 'the bad side fails its runs'}"
+        )
         if made.record.skipped:
             messages.append(
                 f"left out, because it cannot be measured: {units.plural(len(made.record.skipped), 'revision')}"
             )
-        return [*messages, *self._rest(known)]
+        return [*messages, *self._rest(state)]
 
     def _rest(self, known: Known) -> list[str]:
-        """That the revision found brings only a part of the change, where that is so."""
+        """A note if the found revision accounts for only a part of the change."""
         levels, stretch = known.levels(), self.stretch
         effect, at, before = (levels.get(place) for place in (self.searched.made.last, stretch.at, stretch.before))
         if self.searched.way is not Way.FOUND or effect is None or at is None or not effect.change:
@@ -196,7 +198,7 @@ class _Words:
         return [f"of the whole change it brings about {share}: another revision seems to have a part in it"]
 
     def advice(self) -> list[str]:
-        """What to do next."""
+        """The next step."""
         made, way, stretch = self.searched.made, self.searched.way, self.stretch
         if way is Way.UNCLEAR:
             longer = "load longer (`--set load.duration_s=…`), or follow the metric that you mean: `--metric M`"
@@ -215,7 +217,7 @@ class _Words:
 
 
 def _sure(chance: float) -> str:
-    """How sure an answer is; nothing is sure wholly."""
+    """A probability as a percentage; never 100 %."""
     if chance >= _SUREST:
         return f"more than {units.plain_percent(_SUREST, decimals=1)} sure"
     return f"{units.plain_percent(chance, decimals=1)} sure"

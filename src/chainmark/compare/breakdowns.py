@@ -1,10 +1,10 @@
-"""A metric host by host: the mean of every value of a key on both sides, and which of them stand out."""
+"""A metric by host: the mean of every value of a key on both sides, and the outliers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median as median_of  # of few values many times as fast as numpy's
+from statistics import median as median_of  # for few values many times as fast as numpy's
 
 import numpy as np
 
@@ -15,22 +15,22 @@ from chainmark.core.manifest import Grouping
 from chainmark.core.metric import Kind, Metric, Population
 from chainmark.stats.keyed_means import Means
 
-MOST_VALUES = 60  # of a key: more than a reader goes through
+MOST_VALUES = 60  # of a key: more than a reader reads
 OUTLYING = 3.0  # robust z-scores
-_FEWEST = 5  # values that a spread can be told from
-_FEWEST_IN_GROUP = 3  # of two, nobody can say which one is unusual
-_MAD_TO_SD = 1.4826  # of a normal distribution
-_MEAN_TO_SD = 1.2533  # the same for the mean distance, where more than half of the values are alike
+_FEWEST = 5  # values needed to estimate a spread
+_FEWEST_IN_GROUP = 3  # of two values, either may be the outlier
+_MAD_TO_SD = 1.4826  # for a normal distribution
+_MEAN_TO_SD = 1.2533  # the same for the mean distance, if more than half of the values are equal
 _DIGITS = 6
 
 
 def breakdowns_of(sides: Sequence[ChartSide], metric: Metric, population: Population) -> list[Breakdown]:
-    """A metric by every key of its population, if it decides or its distribution is drawn.
+    """The breakdowns of a metric by every key of its population, if it decides or its distribution is drawn.
 
     Args:
         sides: baseline and candidate.
-        metric: whose means.
-        population: of the metric; it says by which keys.
+        metric: the metric.
+        population: of the metric, which defines the keys.
     """
     if not population.breakdowns or not metric.is_shown_closely:
         return []
@@ -40,7 +40,7 @@ def breakdowns_of(sides: Sequence[ChartSide], metric: Metric, population: Popula
 
 
 def _side_means(side: ChartSide, metric: Metric, population: Population) -> dict[str, Means]:
-    """Per key, the means of a side: runs count alike."""
+    """Per key, the means of a side, with equal weight for each run."""
     runs = side.samples(metric, population).runs
     return {
         key: _joined([run.described.means[key] for run in runs if key in run.described.means])
@@ -51,15 +51,15 @@ def _side_means(side: ChartSide, metric: Metric, population: Population) -> dict
 def _joined(runs: Sequence[Means]) -> Means:
     joined: dict[str, tuple[float, int]] = {}
     for name in sorted({name for run in runs for name in run.of}):
-        own = [run.of[name] for run in runs if name in run.of]
-        joined[name] = (sum(mean for mean, _ in own) / len(own), sum(count for _, count in own))
+        run_means = [run.of[name] for run in runs if name in run.of]
+        joined[name] = (sum(mean for mean, _ in run_means) / len(run_means), sum(count for _, count in run_means))
     squares = {name: sum(run.squares.get(name, 0.0) for run in runs) for name in joined}
     return Means(joined, squares, sum(run.freedom for run in runs))
 
 
 @dataclass(frozen=True)
 class _Spread:
-    """How the values of one side lie about the medians of their groups; of all values without groups."""
+    """The distribution of one side's values about the medians of their groups; about that of all without groups."""
 
     median: float | None
     scores: dict[str, float]
@@ -68,9 +68,9 @@ class _Spread:
 
 
 def _spread(means: Means, metric: Metric, group_of: Mapping[str, str] | None = None) -> _Spread:
-    """Robust z-scores within each group, by its own spread where that can be told, else by that within all groups.
+    """Robust z-scores within each group, by its own spread if that can be estimated, else by that within all groups.
 
-    A value in a group of fewer than three has nothing that it could be held against.
+    A value in a group of fewer than three has no reference.
     """
     if not means.of:
         return _Spread(None, {}, set())
@@ -106,7 +106,7 @@ def _scale(distances: Sequence[float]) -> float:
 
 
 def _grouping(side: ChartSide, key: str) -> Grouping | None:
-    """By which groups a key's values are held against each other: those of the side's first run that tells."""
+    """The groups within which a key's values are compared: those of the side's first run that defines them."""
     return next((grouping for run in side.runs if (grouping := run.manifest.groups.get(key))), None)
 
 

@@ -1,4 +1,4 @@
-"""What differs between the builds of two sides, from what their runs keep: compiler, settings, modules, commits."""
+"""Differences between the builds of two sides, from the data in their runs: compiler, settings, modules, commits."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _SHORT = 12
 
 
 def build_differences(baseline: RunData, candidate: RunData) -> BuildDifferences | None:
-    """How two runs' builds differ; None where one of them keeps nothing of its own.
+    """The differences between two runs' builds; None if one of them has no build data.
 
     Args:
-        baseline: a run that speaks for its side.
+        baseline: a run that represents its side.
         candidate: likewise.
     """
     left, right = _build(baseline), _build(candidate)
@@ -32,8 +32,8 @@ def build_differences(baseline: RunData, candidate: RunData) -> BuildDifferences
 
 
 def _build(run: RunData) -> Build | None:
-    retained = run.document(DOCUMENT) if isinstance(run, KeepsDocuments) else None
-    return None if retained is None else Build.model_validate(retained)
+    stored = run.document(DOCUMENT) if isinstance(run, KeepsDocuments) else None
+    return None if stored is None else Build.model_validate(stored)
 
 
 def _facts(left: Build, right: Build) -> list[tuple[str, str, str]]:
@@ -60,16 +60,16 @@ def _pairs(replacements: Mapping[str, str]) -> str:
 
 
 def _commits(left: Build, right: Build) -> dict[str, object]:
-    """The commits of one side alone, as far as the histories that the runs keep reach."""
+    """The commits of one side alone, as far as the histories in the runs reach."""
     if not left.commits or not right.commits or left.commit == right.commit:
         return {}
-    known = {commit.id: commit for commit in [*left.commits, *right.commits]}
-    ours, theirs = (_reached(build.commits[0].id, known) for build in (left, right))
-    if not ours & theirs:
-        retained = max(len(left.commits), len(right.commits))
-        return {"untold": f"The commits between the two are not known: none of the last {retained} of each is common."}
-    added, removed = _only(right.commits, ours), _only(left.commits, theirs)
-    # Every commit but those of one side alone is counted on both.
+    by_id = {commit.id: commit for commit in [*left.commits, *right.commits]}
+    baseline_ids, candidate_ids = (_reached(build.commits[0].id, by_id) for build in (left, right))
+    if not baseline_ids & candidate_ids:
+        stored = max(len(left.commits), len(right.commits))
+        return {"untold": f"The commits between the two are not known: none of the last {stored} of each is common."}
+    added, removed = _only(right.commits, baseline_ids), _only(left.commits, candidate_ids)
+    # All other commits are counted on both sides.
     is_sure = len(added) - len(removed) == right.ancestry - left.ancestry
     return {
         "added": added[:COMMITS_SHOWN],
@@ -87,7 +87,7 @@ _UNSURE = (
 
 
 def _reached(commit: str, known: Mapping[str, Commit]) -> set[str]:
-    """All commits that lead to one, itself among them."""
+    """All ancestors of a commit, itself included."""
     result, waiting = set[str](), [commit]
     while waiting:
         item = waiting.pop()

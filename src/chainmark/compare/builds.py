@@ -1,4 +1,4 @@
-"""Whether both sides are one build: then what differs between them is noise, and the report is an A/A."""
+"""Whether both sides are one build: then their differences are noise, and the report is an A/A."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ SAME_LOGS = "both sides are made of the same logs, called by two names"
 
 
 def is_one_build(manifests: Iterable[Manifest]) -> bool:
-    """Whether all runs are of one build, as far as they tell: by the binaries, else by revisions, else by versions.
+    """Whether all runs are of one build: by the binaries, else by revisions, else by versions.
 
-    A version alone is what somebody calls it, so one that the logs contradict says nothing, and neither does one that
-    many builds have, or a revision of zeros, as builds outside of a repository tell it.
+    A version alone is only a label, so it does not count if the logs contradict it or many builds share it. Nor does
+    a revision of zeros, which builds outside of a repository report.
 
     Args:
         manifests: of the runs.
@@ -39,9 +39,9 @@ def is_one_build(manifests: Iterable[Manifest]) -> bool:
 
 
 def common_version(runs: Iterable[Manifest]) -> str | None:
-    """The version that all runs are of, by what their logs tell where they tell it, else by what they are called.
+    """The version that all runs are of, from their logs if possible, else from their labels.
 
-    None where there are several, or nothing tells it.
+    None if there are several, or it is unknown.
     """
     versions: set[str] = set()
     for run in runs:
@@ -52,30 +52,30 @@ def common_version(runs: Iterable[Manifest]) -> str | None:
 
 
 def may_be_one_build(manifests: Iterable[Manifest]) -> bool:
-    """Whether nothing but what the runs are called tells their builds apart.
+    """Whether only the runs' labels distinguish their builds.
 
     Args:
         manifests: of the runs.
     """
     runs = list(manifests)
     subjects = [run.subject for run in runs]
-    known = [
+    builds = [
         {subject.binary_sha256 for subject in subjects},
         {(subject.revision or "").strip("0") or None for subject in subjects},
     ]
-    is_alike = all(len(result - {None}) < 2 for result in known) and len({subject.build for subject in subjects}) == 1
+    is_alike = all(len(result - {None}) < 2 for result in builds) and len({subject.build for subject in subjects}) == 1
     return is_alike and common_version(runs) is not None
 
 
 def _logs(runs: Iterable[Manifest]) -> set[str]:
-    """The hashes of all logs that runs were made of, those without a line aside."""
+    """The hashes of all logs of the runs, except for logs without a line."""
     return {source.blake3 for run in runs for source in run.sources if source.place is not None and source.size_bytes}
 
 
 def build_caveats(
     baseline: SelectedRuns, candidate: SelectedRuns, differences: Sequence[ConfigurationDifference]
 ) -> Caveats:
-    """That both sides are one build, and whether they are also configured alike; or that they may be one.
+    """A caveat that both sides are one build, and whether their configurations are equal; or that they may be one.
 
     Args:
         baseline: one side.
@@ -99,7 +99,7 @@ def _one_version(version: str) -> str:
 
 
 def title_of(name: str, labels: tuple[str, str], caveats: Caveats) -> str:
-    """The title of a comparison: what was compared, and whether it is one build with itself.
+    """The title of a comparison: what is compared, and whether it is one build with itself.
 
     Args:
         name: of the subject.
@@ -111,6 +111,6 @@ def title_of(name: str, labels: tuple[str, str], caveats: Caveats) -> str:
 
 
 def all_one_build(comparisons: Sequence[Comparison]) -> Caveats:
-    """That every one of the comparisons is an A/A."""
+    """A caveat that every one of the comparisons is an A/A."""
     are = bool(comparisons) and all(A_A in comparison.caveats.badges for comparison in comparisons)
     return Caveats(badges=(A_A,)) if are else Caveats()

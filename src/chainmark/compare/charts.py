@@ -1,4 +1,4 @@
-"""Chart data: computed here once, drawn the same way by every renderer."""
+"""Chart data, computed once and drawn the same way by every renderer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chainmark.stats.replicates import BAND_RESAMPLES
 
 
 def _rounded(values: FloatArray | Sequence[float]) -> list[float]:
-    plain = values.tolist() if isinstance(values, np.ndarray) else values  # formatted sooner than those of an array
+    plain = values.tolist() if isinstance(values, np.ndarray) else values  # formats faster than values of an array
     return units.all_rounded(plain, DIGITS)
 
 
@@ -42,7 +42,7 @@ def _pooled_line(side: ChartSide, knots: Knots, resampler: Resampler) -> ChartLi
     fractions = curve_fractions(min(POOLED_POINTS, max(2, knots.n)))
     low, high = resampler.band(fractions)
     points = knots.centiles(fractions)
-    # Replicates of an extreme never pass it: the band is widened to hold its own line.
+    # Replicates of an extreme never exceed it: the band is widened to contain its own line.
     return ChartLine(
         side=side.name,
         run_id=None,
@@ -68,11 +68,11 @@ def _run_line(side: ChartSide, number: int, own: RunSamples) -> ChartLine:
 def cdf_chart(
     sides: Sequence[ChartSide], metric: Metric, population: Population, resamplers: Sequence[Resampler]
 ) -> ChartData | None:
-    """Both sides' distributions with a band, and one thin line a run; None without samples.
+    """Both sides' distributions with a band, and one thin line per run; None without samples.
 
     Args:
         sides: baseline and candidate.
-        metric: whose samples.
+        metric: the metric.
         population: of the metric.
         resamplers: of the sides.
     """
@@ -86,7 +86,7 @@ def cdf_chart(
         lines.append(_pooled_line(side, samples.pooled, resampler))
         if len(side.runs) > 1:
             each = enumerate(samples.runs, start=1)
-            lines += [_run_line(side, number, own) for number, own in each if own.knots.n]
+            lines += [_run_line(side, number, run_samples) for number, run_samples in each if run_samples.knots.n]
     if not lines:
         return None
     thinned = f"; reduced to {POOLED_POINTS + 2} quantiles a line at most" if longest > POOLED_POINTS else ""
@@ -118,7 +118,7 @@ def _shift_by_runs(left: list[float], right: list[float], *, ratio: bool) -> Shi
     result = (contrast.change, contrast.low, contrast.high)
     if not ratio:
         return result
-    # Two runs per side can have an interval that no axis can hold; beyond e^20 it says "anything".
+    # Two runs per side can have an interval that exceeds any axis; beyond e^20 it is cut.
     change, low, high = (math.expm1(min(max(value, -20.0), 20.0)) for value in result)
     return change, low, high
 
@@ -141,13 +141,13 @@ def _shift_by_bootstrap(
 def shift_chart(
     sides: Sequence[ChartSide], metric: Metric, population: Population, resamplers: Sequence[Resampler]
 ) -> ChartData | None:
-    """The change of every quantile from p1 to p99 that each run can estimate; None when there is none.
+    """The change of every quantile from p1 to p99 that each run can estimate; None if there is none.
 
     Args:
         sides: baseline and candidate.
-        metric: whose samples.
+        metric: the metric.
         population: of the metric.
-        resamplers: of the sides, for intervals where a side has one run.
+        resamplers: of the sides, for intervals if a side has one run.
     """
     samples = [side.samples(metric, population) for side in sides]
     runs = [[run.knots for run in side.present] for side in samples]
@@ -160,12 +160,12 @@ def shift_chart(
     ratio = metric.kind is Kind.POSITIVE and min(float(knots.values[0]) for side in runs for knots in side) > 0.0
     if min(len(side) for side in runs) > 1:
         shifts = _shifts_by_runs(runs[0], runs[1], fractions, ratio=ratio)
-        how = f"90 % interval between {len(runs[0])} + {len(runs[1])} runs (Welch), quantile by quantile"
+        note = f"90 % interval between {len(runs[0])} + {len(runs[1])} runs (Welch), quantile by quantile"
     else:
         drawn = [resampler.quantiles(fractions) for resampler in resamplers]
         both = (samples[0].pooled, samples[1].pooled)
         shifts = _shift_by_bootstrap((drawn[0], drawn[1]), both, fractions, ratio=ratio)
-        how = _band_note(resamplers)
+        note = _band_note(resamplers)
     line = ChartLine(
         side="",
         run_id=None,
@@ -183,7 +183,7 @@ def shift_chart(
         x_label="quantile",
         y_label="relative change" if ratio else f"change, {metric.unit}",
         lines=[line],
-        note=how,
+        note=note,
     )
 
 
@@ -192,13 +192,13 @@ def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Populat
 
     Args:
         sides: baseline and candidate.
-        metric: whose samples.
+        metric: the metric.
         population: of the metric.
     """
     lines, widest = [], 1
     for side in sides:
-        for number, own in enumerate(side.samples(metric, population).runs, start=1):
-            track = own.described.track
+        for number, samples in enumerate(side.samples(metric, population).runs, start=1):
+            track = samples.described.track
             if track is None:
                 continue
             widest = max(widest, track.step)
@@ -206,7 +206,7 @@ def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Populat
             lines.append(
                 ChartLine(
                     side=side.name,
-                    run_id=own.run.run_id,
+                    run_id=samples.run.run_id,
                     label=f"{side.label} run {number}" if len(side.runs) > 1 else side.label,
                     x=track.time.tolist(),
                     y=track.value.tolist(),
@@ -234,25 +234,25 @@ def series_chart(sides: Sequence[ChartSide], metric: Metric, population: Populat
 
 
 def scatter_chart(sides: Sequence[ChartSide], metric: Metric, population: Population) -> ChartData | None:
-    """One dot a sample over time; None without a time key or samples.
+    """One dot per sample over time; None without a time key or samples.
 
     Args:
         sides: baseline and candidate.
-        metric: whose samples.
+        metric: the metric.
         population: of the metric.
     """
     if population.time_key is None:
         return None
     lines, widest = [], 1
     for side in sides:
-        for number, own in enumerate(side.samples(metric, population).runs, start=1):
-            dots = own.described.dots
+        for number, samples in enumerate(side.samples(metric, population).runs, start=1):
+            dots = samples.described.dots
             if dots is None or len(dots.time) == 0:
                 continue
             widest = max(widest, dots.step)
             label = f"{side.label} run {number}" if len(side.runs) > 1 else side.label
             x, y = dots.time.tolist(), dots.value.tolist()
-            lines.append(ChartLine(side=side.name, run_id=own.run.run_id, label=label, x=x, y=y))
+            lines.append(ChartLine(side=side.name, run_id=samples.run.run_id, label=label, x=x, y=y))
     if not lines:
         return None
     thinned = f"thinned to one sample in {widest} at least, and the extremes" if widest > 1 else ""
@@ -269,21 +269,21 @@ def scatter_chart(sides: Sequence[ChartSide], metric: Metric, population: Popula
 
 
 def charts_of(sides: Sequence[ChartSide], metric: Metric, population: Population, seed: int) -> list[ChartData]:
-    """All charts that a metric asks for; a CDF brings the shift of its quantiles.
+    """All charts of a metric; a CDF comes with the shift of its quantiles.
 
     Args:
         sides: baseline and candidate.
-        metric: says which charts.
+        metric: the metric with its kinds of charts.
         population: of the metric.
         seed: of the bands.
     """
-    made: list[ChartData | None] = []
+    charts: list[ChartData | None] = []
     for kind in metric.charts:
         if kind is MetricChart.CDF:
             resamplers = [Resampler(side.samples(metric, population), side.name, metric.id, seed) for side in sides]
-            made += [chart(sides, metric, population, resamplers) for chart in (cdf_chart, shift_chart)]
+            charts += [chart(sides, metric, population, resamplers) for chart in (cdf_chart, shift_chart)]
         elif kind is MetricChart.SERIES:
-            made.append(series_chart(sides, metric, population))
+            charts.append(series_chart(sides, metric, population))
         else:
-            made.append(scatter_chart(sides, metric, population))
-    return [chart for chart in made if chart is not None]
+            charts.append(scatter_chart(sides, metric, population))
+    return [chart for chart in charts if chart is not None]

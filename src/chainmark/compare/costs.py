@@ -1,4 +1,4 @@
-"""What a deliberate change costs: the changes with their intervals, judged by nobody."""
+"""The cost of a deliberate change: the changes with their intervals, without a judgement."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from chainmark.core.wording import change_with_interval, enumerated, name_of
 
 
 def costs_of(decided: Decided) -> VerdictFinding:
-    """What the gating metrics cost more and less, each with its interval, instead of a verdict.
+    """Report the increases and decreases of the gating metrics, each with its interval, instead of a verdict.
 
-    Sides that must not be compared stay invalid: nothing is known of their costs.
+    Sides that must not be compared stay invalid: their costs are unknown.
 
     Args:
         decided: as for a verdict.
@@ -32,8 +32,8 @@ def costs_of(decided: Decided) -> VerdictFinding:
         for word, judgements in (("more", more), ("less", less))
         if judgements
     ]
-    left = units.plural(sum(item.beyond_noise is False for item in gating), "gating metric")
-    sentence = "; ".join([*parts, f"{left} moved by no more than re-running moves them"])
+    unclear = units.plural(sum(item.beyond_noise is False for item in gating), "gating metric")
+    sentence = "; ".join([*parts, f"{unclear} moved by no more than re-running moves them"])
     reasons = noise_notes(decided.releases, decided.judgements, decided.catalogue) if decided.releases else []
     names = decided.labels
     return VerdictFinding(

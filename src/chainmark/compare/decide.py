@@ -1,4 +1,4 @@
-"""The verdict of two sides, from their runs' summaries alone: what an experiment asks after every round."""
+"""The verdict of two sides, from their runs' summaries alone, as an experiment needs it after every round."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from chainmark.stats.intervals import Working
 
 
 def merged_catalogue(baseline: Catalogue, candidate: Catalogue) -> Catalogue:
-    """The candidate's catalogue, and what only the baseline's has, so that a metric that vanished is still listed.
+    """The candidate's catalogue, extended by metrics of the baseline's alone, so that a missing metric is still listed.
 
     Args:
         baseline: of the baseline's first judged run.
         candidate: of the candidate's.
     """
-    known = {metric.id for metric in candidate.metrics}
-    missing = [metric for metric in baseline.metrics if metric.id not in known]
+    metric_ids = {metric.id for metric in candidate.metrics}
+    missing = [metric for metric in baseline.metrics if metric.id not in metric_ids]
     if not missing:
         return candidate
     populations = {population.id for population in candidate.populations}
@@ -56,31 +56,33 @@ def merged_catalogue(baseline: Catalogue, candidate: Catalogue) -> Catalogue:
 
 
 def _as_printed(catalogue: Catalogue, runs: Sequence[LoadedRun]) -> Catalogue:
-    """The catalogue with every metric judged by what printed runs tell of it, where there are some.
+    """The catalogue in which every metric is judged by the statistics that imported reports contain, if any.
 
-    A report prints means. A run of logs that is judged by its median would have nothing to be held against.
+    A report prints means. A run with logs that is judged by its median would have no counterpart.
     """
-    known = {metric.id: metric.statistics for run in runs if run.manifest.printed for metric in run.catalogue.metrics}
+    printed_statistics = {
+        metric.id: metric.statistics for run in runs if run.manifest.printed for metric in run.catalogue.metrics
+    }
     changed = [
         metric.model_copy(update={"judged_by": judged})
-        if (judged := _shared_statistics(metric, known.get(metric.id, metric.statistics)))
+        if (judged := _shared_statistics(metric, printed_statistics.get(metric.id, metric.statistics)))
         else metric
         for metric in catalogue.metrics
     ]
-    return catalogue.model_copy(update={"metrics": changed}) if known else catalogue
+    return catalogue.model_copy(update={"metrics": changed}) if printed_statistics else catalogue
 
 
 def _shared_statistics(metric: Metric, printed: Sequence[StatisticName]) -> list[StatisticName]:
-    """What a metric is judged by where one side knows those statistics alone."""
+    """The statistics to judge a metric by if one side has only those."""
     return [name for name in metric.judged_by if name in printed] or [
         name for name in printed if name in metric.statistics
     ]
 
 
 def of_measured(margins: Margins, runs: Sequence[RunData]) -> Margins:
-    """Those margins whose metrics some of the runs measured: the scenarios of a plan do not all measure the same."""
-    known = {metric.id for run in runs for metric in run.catalogue.metrics}
-    return {metric_id: margin for metric_id, margin in margins.items() if metric_id in known}
+    """The margins whose metrics some of the runs measured: not all scenarios of a plan measure the same."""
+    measured_ids = {metric.id for run in runs for metric in run.catalogue.metrics}
+    return {metric_id: margin for metric_id, margin in margins.items() if metric_id in measured_ids}
 
 
 _SETTLED = (Outcome.EQUAL, Outcome.BETTER)
@@ -88,7 +90,7 @@ _SETTLED = (Outcome.EQUAL, Outcome.BETTER)
 
 @dataclass(frozen=True)
 class Decided:
-    """Two sides and what is found of them, before anything is described or drawn."""
+    """Two sides and their judgements, before descriptions and charts."""
 
     baseline: SelectedRuns
     candidate: SelectedRuns
@@ -106,12 +108,12 @@ class Decided:
 
     @property
     def undecided(self) -> list[str]:
-        """The gating metrics that keep the verdict open, by name."""
+        """The names of the gating metrics without a decision."""
         open_ = [item for item in self.judgements if item.gating and item.outcome not in _SETTLED]
         return [name_of(self.catalogue, item) for item in open_]
 
     def chances(self) -> dict[int, float]:
-        """By runs per side up to the last planned look, the chance that the decision has fallen by then."""
+        """By runs per side up to the last planned look, the probability that the decision has been reached."""
         table = self.family.table
         if table is None:
             return {}
@@ -126,18 +128,18 @@ def decide(
     past: Past | None = None,
     margins: Margins = NO_MARGINS,
 ) -> Decided:
-    """Judge a candidate against a baseline; reads no samples.
+    """Judge a candidate against a baseline, without reading samples.
 
     Args:
         baseline: one or more runs of one version.
         candidate: likewise, of the same system.
         history: archived runs; those of equal builds, and those of many releases, show the noise between runs.
         past: how the releases among them are used.
-        margins: those to judge by instead of the catalogue's.
+        margins: margins that replace the catalogue's.
 
     Raises:
-        UsageError: a side is empty or mixes versions, the sides are of different systems, or a margin is of no metric
-            that is judged.
+        UsageError: a side is empty or mixes versions, the sides are of different systems, or a margin is of a metric
+            that is not judged.
 
     Source: docs/concepts/verdict.md.
     """
@@ -187,12 +189,12 @@ class Past:
     """How earlier releases are used.
 
     Attributes:
-        epochs: changes of the set-up that were noted.
-        baseline: what a candidate is held against: the level of the releases up to the baseline, wherever there are
+        epochs: recorded changes of the set-up.
+        baseline: the reference of a candidate: the level of the releases up to the baseline, if there are
             enough of them, or the baseline's own run alone.
         learnt: bounds of the margins that are learnt from re-runs; None: the catalogue's margins are in force.
-        widest: where a series of releases tells the noise of single runs, the most that what is called equal may be
-            widened to for re-runs that exceed the catalogue's margin; None: nothing is widened.
+        widest: if a series of releases shows the noise of single runs, the limit to which the band of equality may
+            be widened for re-runs that exceed the catalogue's margin; None: nothing is widened.
     """
 
     epochs: Sequence[Epoch] = ()
@@ -202,17 +204,17 @@ class Past:
 
 
 def _judged_by(catalogue: Catalogue, margins: Margins, bench: Bench, past: Past) -> tuple[Catalogue, OwnMargins]:
-    """The catalogue with the margins that were set, and those that are learnt or widened where that is wanted."""
+    """The catalogue with the margins that were set, and the learnt or widened ones if requested."""
     learnt = NO_MARGINS if past.learnt is None else learnt_margins(catalogue, bench, past.learnt)
-    own = OwnMargins(frozenset(margins), frozenset(learnt) - frozenset(margins))
+    margins_used = OwnMargins(frozenset(margins), frozenset(learnt) - frozenset(margins))
     chosen = catalogue.with_margins({**learnt, **margins})
     if bench.releases is not None and past.widest is not None:
-        chosen = chosen.with_widened(widened_margins(chosen, bench, past.widest, own.all))
-    return chosen, own
+        chosen = chosen.with_widened(widened_margins(chosen, bench, past.widest, margins_used.all))
+    return chosen, margins_used
 
 
 def _releases(left: SelectedRuns, right: SelectedRuns, history: Sequence[RunData], past: Past) -> Releases | None:
-    """The series of releases, where a side has a single run and there are enough of them."""
+    """The series of releases, if a side has a single run and there are enough of them."""
     runs = [*(left.included or left.runs), *(right.included or right.runs)]
     if min(len(left.included), len(right.included)) != 1:
         return None
@@ -223,7 +225,7 @@ def _releases(left: SelectedRuns, right: SelectedRuns, history: Sequence[RunData
 def _divided(
     releases: Releases | None, catalogue: Catalogue, left: SelectedRuns, right: SelectedRuns
 ) -> dict[str, str]:
-    """Metrics that a noted change of the set-up between the sides changed, each with the reason."""
+    """Metrics affected by a recorded change of the set-up between the sides, each with the reason."""
     if releases is None:
         return {}
     runs = [*left.included, *right.included]
@@ -237,7 +239,7 @@ def _divided(
 
 @dataclass(frozen=True)
 class _Pair:
-    """What both sides are judged by."""
+    """The references for the judgement of both sides."""
 
     catalogue: Catalogue
     baseline: SelectedRuns
@@ -248,7 +250,7 @@ class _Pair:
     past: Past
 
     def gated(self) -> tuple[list[Judgement], list[Gated]]:
-        """All judgements in the report's order, and those that gate with the values that they rest on."""
+        """All judgements in the report's order, and the gating ones with the values behind them."""
         failed = [problem(gate) for gate in failed_gates(self.gates)] or _without_figures(self.baseline, self.candidate)
         judgements, gating = [], []
         for metric in self.catalogue.ordered():
@@ -260,7 +262,7 @@ class _Pair:
         return judgements, gating
 
     def _levelled(self, metric: Metric, statistic: str, left: SideEstimates, right: SideEstimates) -> SideEstimates:
-        """The baseline with the level of the releases up to it instead of its run, where that is wanted and told."""
+        """The baseline with the level of the releases up to it instead of its run, if requested and available."""
         releases = self.bench.releases
         if releases is None or self.past.baseline is BaselineKind.RUN or left.runs != 1 or not right.values:
             return left
@@ -274,7 +276,7 @@ class _Pair:
     def _sides(self, metric: Metric, statistic: str) -> Sides:
         left, right = (side.included or side.runs for side in (self.baseline, self.candidate))
         sides = sides_of(self.catalogue, metric, statistic, left, right)
-        if sides.note:  # what is known of the releases before was not made alike
+        if sides.note:  # the previous releases' data were not adjusted
             return sides
         return replace(sides, baseline=self._levelled(metric, statistic, sides.baseline, sides.candidate))
 
@@ -294,5 +296,5 @@ class _Pair:
 
 
 def _without_figures(*sides: SelectedRuns) -> list[str]:
-    """Sides that failed every run: the figures of such runs are shown and never judged."""
+    """Sides that failed every run: their figures are shown and never judged."""
     return [f"the {side.name} passed no run" for side in sides if not side.included]

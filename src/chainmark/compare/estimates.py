@@ -15,17 +15,17 @@ from chainmark.stats.level import Level
 
 @dataclass(frozen=True)
 class SideEstimates:
-    """What the judged runs of a side say.
+    """The values of the judged runs of a side.
 
     Attributes:
-        per_run: one value a run, in the metric's unit; None where it is not estimable.
-        values: those that are.
-        standard_errors, log_standard_errors: within-run, one per value; 0 where they cannot be estimated, because
+        per_run: one value per run, in the metric's unit; None if it is not estimable.
+        values: the estimable ones.
+        standard_errors, log_standard_errors: within-run, one per value; 0 if they cannot be estimated, because
             they only ever widen an interval.
         total: events or successes of all runs.
         exposure: samples of all runs.
-        absence: why there is no value; empty when there is one.
-        level: what stands for the one run's value, where the releases before it have a part in the baseline.
+        absence: why there is no value; empty if there is one.
+        level: replaces the value of the single run if previous releases contribute to the baseline.
     """
 
     per_run: list[float | None]
@@ -47,10 +47,10 @@ def collect(runs: Sequence[LoadedRun], metric: Metric, statistic: str) -> SideEs
     """Read one statistic of one metric from the judged runs of a side."""
     per_run: list[float | None] = []
     errors: list[tuple[float, float]] = []
-    total, exposure, known = 0.0, 0, False
+    total, exposure, is_defined = 0.0, 0, False
     for run in runs:
         summary = run.summary(metric.id)
-        known = known or any(item.id == metric.id for item in run.catalogue.metrics)
+        is_defined = is_defined or any(item.id == metric.id for item in run.catalogue.metrics)
         estimate = summary.estimates.get(statistic) if summary else None
         value = estimate.value if estimate and estimate.value is not None and math.isfinite(estimate.value) else None
         per_run.append(value)
@@ -63,7 +63,7 @@ def collect(runs: Sequence[LoadedRun], metric: Metric, statistic: str) -> SideEs
     absence = ""
     if not values:
         missing = f"{statistic} is not estimable from {exposure} samples" if exposure else "no samples"
-        absence = missing if known or not runs else "not in the catalogue"
+        absence = missing if is_defined or not runs else "not in the catalogue"
     return SideEstimates(
         per_run, values, [raw for raw, _ in errors], [log for _, log in errors], total, exposure, absence
     )
@@ -78,7 +78,7 @@ def mean_of(summary: MetricSummary) -> float | None:
 
 
 def _total(run: LoadedRun, metric: Metric, summary: MetricSummary) -> float:
-    """Events or successes of a run; weighted by keys, as many as its samples would hold at the rate of its mean."""
+    """Events or successes of a run; with weights by key, the number that its samples would contain at its mean rate."""
     weighting = run.catalogue.population(metric.population).weighting
     mean = mean_of(summary)
     if weighting is Weighting.KEYS and mean is not None and summary.distribution and summary.total is not None:

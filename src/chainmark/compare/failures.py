@@ -1,4 +1,4 @@
-"""Runs that the subject failed: what they say of a candidate, whatever the other runs' figures are."""
+"""Runs that the subject failed, and their effect on the verdict, independent of the other runs' figures."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from chainmark.core.verdict import Verdict
 from chainmark.stats.exact import fisher_more
 from chainmark.stats.intervals import LEVEL
 
-_TOLD = 2  # failed runs of a side that a sentence tells; the reasons tell all
+_TOLD = 2  # failed runs per side in a sentence; the reasons list all
 
 
 @dataclass(frozen=True)
 class RunFailures:
-    """The failed runs of both sides, and what follows from them.
+    """The failed runs of both sides, and the conclusion.
 
     Attributes:
-        verdict: FAIL, or INCONCLUSIVE, which forbids a PASS; None where the metrics alone decide.
-        sentence: who failed how often, and by what; "" where no run failed.
-        reasons: a sentence for every failed run, and what can be concluded.
+        verdict: FAIL, or INCONCLUSIVE, which forbids a PASS; None if the metrics alone decide.
+        sentence: which side failed how often, and why; "" if no run failed.
+        reasons: a sentence for every failed run, and the conclusion.
     """
 
     verdict: Verdict | None
@@ -29,15 +29,15 @@ class RunFailures:
 
 
 def judge_failures(sides: tuple[SelectedRuns, SelectedRuns], labels: tuple[str, str]) -> RunFailures:
-    """What the failed runs say.
+    """Judge the failed runs.
 
-    A candidate that failed a run while the baseline passed all of its own fails. Where both failed, it fails if it
-    failed significantly more often (Fisher's exact test, 5 %), and passes in no case. Where only the baseline failed,
-    the metrics decide, as far as the baseline has a run that it passed.
+    A candidate that failed a run while the baseline passed all of its own fails. If both failed, it fails if it
+    failed significantly more often (Fisher's exact test, 5 %), and does not pass in any case. If only the baseline
+    failed, the metrics decide, provided that the baseline passed a run.
 
     Args:
         sides: baseline and candidate; each has a run that is valid or failed.
-        labels: what they are called.
+        labels: their names.
 
     Source: docs/concepts/verdict.md, "Runs that the subject failed".
     """
@@ -73,7 +73,7 @@ def _named(side: SelectedRuns, label: str) -> str:
 
 
 def _cause(side: SelectedRuns, run_id: str) -> str:
-    """What was found, without what was required: of several gates the first, which tells most."""
+    """The measured value without the requirement; of several gates the first, which is the most informative."""
     manifest = next(run.manifest for run in side.runs if run.run_id == run_id)
     for gate in manifest.deciding_gates:
         return gate.measured if gate.conclusive else f"{gate.label}: {gate.measured}"

@@ -1,4 +1,4 @@
-"""The false alarms of a history: re-runs of one build, judged as two releases by the noise that the others show."""
+"""The false alarms of a history: re-runs of one build, judged as two releases by the noise of the others."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from chainmark.stats.samples import FrameSamples
 from chainmark.stats.special import binomial_at_least, normal_quantile
 from chainmark.stats.summarise import summarise
 
-MOST_PAIRS = 12  # the newest; more take longer than they tell
+MOST_PAIRS = 12  # the newest; more take too long
 MOST_SPLITS = 4
-_BLOCKS = 20  # of time, in turn to one half and the other, so that a drift within the run is in both
-_LEAST_SAMPLES = 100  # of a half
+_BLOCKS = 20  # of time, alternating between the halves, so that both contain a drift within the run
+_LEAST_SAMPLES = 100  # per half
 _EXAMPLES = 6
 
 
@@ -60,15 +60,15 @@ class _Read:
 
 
 def re_run_alarms(like: RunData, history: Sequence[RunData], past: Past) -> FalseAlarms:
-    """Judge every run of a build against the one before it, without either in the noise (leave-one-out).
+    """Judge every run of a build against its previous run, without either in the noise (leave-one-out).
 
     Args:
-        like: a run that says which workload and machine are meant.
+        like: a run of the workload and machine in question.
         history: any runs.
-        past: as for the verdict that this stands beside.
+        past: as for the verdict that this accompanies.
 
     Returns:
-        Nothing judged where no build was run again.
+        An empty result if no build was run again.
     """
     runs = [_Read(run) for run in history]
     series = Releases([LoadedRun(like)], runs, past.epochs, leave_out=False)
@@ -84,7 +84,7 @@ def re_run_alarms(like: RunData, history: Sequence[RunData], past: Past) -> Fals
 
 
 def _re_runs(series: Sequence[LoadedRun]) -> Iterator[tuple[LoadedRun, LoadedRun]]:
-    """Runs of one build that follow each other, the oldest first."""
+    """Consecutive runs of one build, the oldest first."""
     groups: dict[str, list[LoadedRun]] = {}
     for run in series:
         groups.setdefault(build_of(run), []).append(run)
@@ -98,7 +98,7 @@ def _named(item: LoadedRun, other: LoadedRun) -> str:
 
 
 def _counted(so_far: FalseAlarms, name: str, decided: Decided, changed: Collection[str]) -> FalseAlarms:
-    """The counts with one pair more; what shows a changed set-up counts as neither right nor wrong."""
+    """The counts with one more pair; a pair that shows a changed set-up counts as neither correct nor wrong."""
     judgements, catalogue = decided.judgements, decided.catalogue
     aside = [item for item in judgements if item.outcome is Outcome.NOT_COMPARABLE or item.metric_id in changed]
     judged = [item for item in judgements if item not in aside and item.beyond_noise is not None]
@@ -123,8 +123,8 @@ def _counted(so_far: FalseAlarms, name: str, decided: Decided, changed: Collecti
 def split_alarms(runs: Sequence[RunData]) -> SplitAlarms:
     """Split the newest runs that have samples into halves, and judge one against the other by their errors alone.
 
-    The halves differ by nothing but chance, so of independent figures one in twenty lies beyond 1.96 standard errors;
-    many more would mean that the error within a run is estimated too small.
+    The halves differ only by chance, so of independent figures one in twenty is beyond 1.96 standard errors;
+    many more indicate that the error within a run is underestimated.
 
     Args:
         runs: the oldest first.
@@ -147,18 +147,20 @@ def split_alarms(runs: Sequence[RunData]) -> SplitAlarms:
 
 
 def _distances(run: RunData) -> Iterator[float]:
-    """The difference of the halves over its standard error, of every figure that is judged."""
+    """The difference of the halves over its standard error, for every judged figure."""
     timed = {
         population.id: population.time_key
         for population in run.catalogue.populations
         if population.time_key is not None
     }
     frames = {name: frame for name in timed if not (frame := run.samples(name)).is_empty()}
-    halves = [{name: _half(frame, timed[name], place) for name, frame in frames.items()} for place in (0, 1)]
-    retained = {name: frame.columns for name, frame in halves[0].items() if len(frame) >= _LEAST_SAMPLES}
-    if not retained:
+    halves = [
+        {name: _half(frame, timed[name], half_number) for name, frame in frames.items()} for half_number in (0, 1)
+    ]
+    columns = {name: frame.columns for name, frame in halves[0].items() if len(frame) >= _LEAST_SAMPLES}
+    if not columns:
         return
-    catalogue = run.catalogue.sampled(retained)
+    catalogue = run.catalogue.sampled(columns)
     messages = [
         {
             metric_summary.metric_id: metric_summary
@@ -192,8 +194,8 @@ def _distance(left: Estimate, right: Estimate) -> float | None:
 def history_check(like: RunData, history: Sequence[RunData], past: Past, tool_version: str) -> HistoryCheck:
     """The false alarms of a history as a result: over re-runs of its builds, and over splits of its runs.
 
-    It fails if significantly more pairs than 5 % had a gating figure called moved: the figures of a pair move
-    together, so a pair is what counts once.
+    It fails if significantly more than 5 % of the pairs have a gating figure reported as moved. A pair counts once,
+    because its figures move together.
 
     Args:
         like, history, past: as for `re_run_alarms`.
@@ -204,8 +206,8 @@ def history_check(like: RunData, history: Sequence[RunData], past: Past, tool_ve
     """
     false_alarms = re_run_alarms(like, history, past)
     series = Releases([LoadedRun(like)], history, leave_out=False).runs
-    known = {run.run_id for run in series}
-    splits = split_alarms([run for run in history if run.manifest.run_id in known])
+    series_ids = {run.run_id for run in series}
+    splits = split_alarms([run for run in history if run.manifest.run_id in series_ids])
     if not false_alarms.figures and not splits.figures:
         raise UsageError(
             "no build in this history has re-runs, and no run has samples to split",

@@ -1,4 +1,4 @@
-"""All gating metrics as one family: whether the candidate is worse in any of them, and what would decide it."""
+"""All gating metrics as one family: whether the candidate is worse in any of them, and how to decide it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SMALLEST_P = 1e-300
 
 @dataclass(frozen=True)
 class Gated:
-    """A gating metric's judgement, and the values that it rests on."""
+    """A gating metric's judgement, and the values behind it."""
 
     metric: Metric
     statistic: str
@@ -43,7 +43,7 @@ class Gated:
 
     @cached_property
     def column(self) -> _Column:
-        """Its values with worse up and the margin taken off the candidate's."""
+        """Its values with worse up and the margin subtracted from the candidate's."""
         working = working_scale(self.metric, self.baseline, self.candidate)
         working = Working.DIFFERENCE if working is Working.RATIO else working
         band = accepted_band(self.metric, combined(self.metric, self.baseline) or 0.0, working)
@@ -63,14 +63,14 @@ class _Column:
 
 @dataclass(frozen=True)
 class Family:
-    """What the gating metrics say together.
+    """The joint result of the gating metrics.
 
     Attributes:
         adjusted: per gating metric, the p-value of "not worse" that accounts for all others; None without data.
-        level: what these are compared with, at this look.
+        level: the threshold of these, at this look.
         is_worse: whether some metric is worse than its margin.
-        together: where none is worse alone, the places of the metrics that are as one.
-        table: what further runs can be forecast from; None where nothing shows the noise between runs.
+        together: if none is worse alone, the indices of the metrics that are as one.
+        table: for forecasts of further runs; None if nothing shows the noise between runs.
     """
 
     adjusted: tuple[float | None, ...]
@@ -83,32 +83,33 @@ class Family:
 def family_of(gated: Sequence[Gated], bench: Bench) -> Family:
     """Test all gating metrics together.
 
-    Those that have a value in every run are tested by rotating the table of all runs; what cannot stand in that table
-    enters by Holm's method. A metric without data counts with p = 1, so that losing a metric never makes a failure
-    easier.
+    Those that have a value in every run are tested by rotating the table of all runs; the others enter by Holm's
+    method. A metric without data counts with p = 1, so that losing a metric never makes a failure easier.
 
     Args:
         gated: all gating judgements.
-        bench: the archive, and when the experiment was looked at.
+        bench: the archive, and the looks at the experiment.
     """
     before, level = [0.0, *spent(bench.looks, worse=True)][-2:]
     alone = [1.0 if item.judgement.p_worse is None else item.judgement.p_worse for item in gated]
-    places = [place for place, item in enumerate(gated) if item.has_every_value]
-    # Of a series of releases only the variances are known, and not how the metrics of one run deviate together.
-    is_told = bench.releases is not None and bench.releases.tell
-    table = RunTable.of([gated[place] for place in places], bench) if places and not is_told else None
+    indices = [gated_index for gated_index, item in enumerate(gated) if item.has_every_value]
+    # A series of releases gives only the variances, not the joint deviations of the metrics of one run.
+    is_by_releases = bench.releases is not None and bench.releases.tell
+    table = (
+        RunTable.of([gated[gated_index] for gated_index in indices], bench) if indices and not is_by_releases else None
+    )
     if table is None:
         adjusted = holm(alone)
         return Family(_known(adjusted, gated), level - before, any(p <= level - before for p in adjusted))
-    test = table.test([alone[place] for place in places])
-    others = [place for place in range(len(gated)) if place not in places]
-    weight = len(gated) / len(places)
+    test = table.test([alone[gated_index] for gated_index in indices])
+    others = [gated_index for gated_index in range(len(gated)) if gated_index not in indices]
+    weight = len(gated) / len(indices)
     adjusted = [min(1.0, len(gated) * p) for p in alone]
-    for place, p in zip(places, test.adjusted, strict=True):
-        adjusted[place] = min(1.0, weight * max(p, test.p_value))  # no metric is worse in a family that is not
-    is_worse = weight * test.p_value <= test.level or any(adjusted[place] <= test.level for place in others)
+    for gated_index, p in zip(indices, test.adjusted, strict=True):
+        adjusted[gated_index] = min(1.0, weight * max(p, test.p_value))  # no metric is worse in a family that is not
+    is_worse = weight * test.p_value <= test.level or any(adjusted[gated_index] <= test.level for gated_index in others)
     named = any(p <= test.level for p in adjusted)
-    together = () if named or not is_worse else tuple(places[index] for index in test.together)
+    together = () if named or not is_worse else tuple(indices[index] for index in test.together)
     return Family(_known(adjusted, gated), test.level, is_worse, together, table)
 
 
@@ -128,11 +129,13 @@ class RunTable:
 
     @classmethod
     def of(cls, gated: Sequence[Gated], bench: Bench) -> RunTable | None:
-        """None where nothing shows the noise between runs."""
+        """None if nothing shows the noise between runs."""
         columns = [item.column for item in gated]
         names = [(item.metric.id, item.statistic, column.working) for item, column in zip(gated, columns, strict=True)]
-        known = bench.archive.deviations(names) if bench.archive else np.empty((0, len(names)))
-        archive = known * np.array([column.sign * _widened(known[:, i], column) for i, column in enumerate(columns)])
+        deviations = bench.archive.deviations(names) if bench.archive else np.empty((0, len(names)))
+        archive = deviations * np.array(
+            [column.sign * _widened(deviations[:, i], column) for i, column in enumerate(columns)]
+        )
         baseline, candidate = (
             np.array([getattr(column, side) for column in columns]).T for side in ("baseline", "candidate")
         )
@@ -141,17 +144,17 @@ class RunTable:
         return None if looks.degrees_of_freedom[0] < 1.0 else cls(baseline, candidate, archive, looks, margins)
 
     def test(self, alone: Sequence[float]) -> FamilyTest:
-        """Test the family; no metric counts for more than its own p-value says."""
+        """Test the family; no metric is more significant than its own p-value."""
         freedom = float(self.looks.degrees_of_freedom[-1])
         limits = [t_quantile(1.0 - max(p, _SMALLEST_P), freedom) for p in alone]
         return family_test(self.baseline, self.candidate, self.archive, self.looks, limits=np.array(limits))
 
     def forecast(self, further: Sequence[int]) -> Forecast:
-        """How likely further runs are to decide; ``further`` are the runs per side at each look to come."""
+        """The probability that further runs decide; ``further`` are the runs per side at each future look."""
         return forecast(self.baseline, self.candidate, self.archive, self.looks, further)
 
     def runs_to_decide(self) -> int | None:
-        """Runs a side by which the decision falls with a chance of 80 %; None if 50 do not suffice."""
+        """Runs per side at which the probability of a decision is 80 %; None if 50 do not suffice."""
         now, planned = max(self.looks.runs[-1]), self.looks.planned
         if now < planned and (result := self.forecast(range(now + 1, planned + 1)).enough(CHANCE)) is not None:
             return result
@@ -163,9 +166,9 @@ class RunTable:
         return None
 
     def runs_for_equal(self) -> int | None:
-        """Runs a side with which a new experiment passes an equal release with a chance of 80 %, at this noise.
+        """Runs per side with which a new experiment passes an equal release with a probability of 80 %, at this noise.
 
-        None if 200 do not suffice. The true changes do not matter to it: where one lies at its margin, no number does.
+        None if 200 do not suffice. It assumes no changes: for a true change at its margin, no number suffices.
         """
         too_few, enough = 1, 2
         while self._chance_for_equal(enough) < CHANCE:
@@ -182,9 +185,9 @@ class RunTable:
 
 
 def _widened(known: FloatArray, column: _Column) -> float:
-    """By how much the archive's deviations are widened: not at all, unless these runs differ more than they do."""
-    own = own_spread(column.baseline.tolist(), column.candidate.tolist())
+    """The factor that widens the archive's deviations: 1 unless these runs differ more than those."""
+    spread = own_spread(column.baseline.tolist(), column.candidate.tolist())
     archive = Spread(float(np.square(known).sum()), float(len(known)))
-    if archive.squares <= 0.0 or not differs_more(own, archive):
+    if archive.squares <= 0.0 or not differs_more(spread, archive):
         return 1.0
-    return math.sqrt(own.variance / archive.variance)
+    return math.sqrt(spread.variance / archive.variance)

@@ -1,4 +1,4 @@
-"""Gates of the pair: what both sides must share before any number is compared."""
+"""Gates of the pair: conditions that both sides must share before any number is compared."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chainmark.core.comparison import ConditionDifference, ConfigurationDifferen
 from chainmark.core.manifest import Configuration, Gate, GateStatus, Manifest, Scalar
 from chainmark.core.metric import Population, Weighting
 
-NOT_STATED = "not stated"  # by those who ran what was imported
+NOT_STATED = "not stated"  # by the publisher of imported runs
 Setting = Scalar | list[Scalar]
 _WINDOW = "window"
 _RUNS_VALID = "_runs_valid"
@@ -20,12 +20,12 @@ def _is_window(key: str) -> bool:
 
 
 def workload_differences(baseline: SelectedRuns, candidate: SelectedRuns) -> dict[str, list[Setting]]:
-    """Workload keys on which the judged runs do not all agree, with the baseline's and the candidate's value.
+    """Workload keys on which the judged runs disagree, with the baseline's and the candidate's value.
 
     Args:
         baseline: its judged runs.
-        candidate: likewise. A key that a run lacks has the value None; what a published report does not state of a
-            workload is no difference.
+        candidate: likewise. A key that a run lacks has the value None; a workload setting that a published report does
+            not state is not a difference.
     """
     left = [run.manifest for run in baseline.included or baseline.runs]
     right = [run.manifest for run in candidate.included or candidate.runs]
@@ -44,7 +44,7 @@ def workload_differences(baseline: SelectedRuns, candidate: SelectedRuns) -> dic
 
 
 def same_workload(left: Manifest, right: Manifest) -> bool:
-    """Whether two runs' workloads are equal; with a printed run among them, whether nothing that both state differs."""
+    """Whether two runs' workloads are equal; with an imported run among them, whether the stated values are equal."""
     if not (left.printed or right.printed):
         return left.workload == right.workload
     shared = left.workload.keys() & right.workload.keys()
@@ -63,7 +63,7 @@ def _equality(gate_id: str, label: str, differences: dict[str, list[Setting]]) -
 
 
 def _hardware(baseline: SelectedRuns, candidate: SelectedRuns) -> Gate:
-    """Whether machines that nobody stated, as of imported logs, are alike is not known, and fails nothing."""
+    """It is unknown whether unstated machines, as of imported logs, are alike; this fails nothing."""
     runs = [*(baseline.included or baseline.runs), *(candidate.included or candidate.runs)]
     classes = list(dict.fromkeys(run.manifest.host.hardware_class or NOT_STATED for run in runs))
     stated = [name for name in classes if name != NOT_STATED]
@@ -99,7 +99,7 @@ def _builds(baseline: SelectedRuns, candidate: SelectedRuns) -> Gate:
 
 
 def rules(catalogue: Catalogue) -> dict[str, str]:
-    """Per population with keys to average over, in a few words, the rule by which its means are taken.
+    """The rule for means of each population with keys to average over, in a few words.
 
     Args:
         catalogue: of a run.
@@ -139,29 +139,29 @@ def _same_rules(baseline: SelectedRuns, candidate: SelectedRuns) -> Gate:
 
 
 def more_runs_may_pass(gate: Gate) -> bool:
-    """Whether a failed gate may pass with more runs: the share of runs that say something, and no other, grows."""
+    """Whether more runs may pass a failed gate: only the one about the share of usable runs can change."""
     return gate.id.endswith(_RUNS_VALID)
 
 
 def _remaining(side: SelectedRuns) -> Gate:
-    """Whether enough runs say something of the subject; one that it failed does."""
-    telling, total = side.telling, len(side.runs)
-    # A side has at least one run, so half of them are at least one.
-    status = GateStatus.PASS if telling == total else GateStatus.WARN if 2 * telling >= total else GateStatus.FAIL
+    """Whether enough runs are evidence about the subject, including those that it failed."""
+    usable, total = side.telling, len(side.runs)
+    # A side has at least one run, so half of them is at least one.
+    status = GateStatus.PASS if usable == total else GateStatus.WARN if 2 * usable >= total else GateStatus.FAIL
     failed = {run.run_id for run in side.failed}
     lost = {run_id: reason for run_id, reason in side.excluded.items() if run_id not in failed}
     return Gate(
         id=side.name + _RUNS_VALID,
         label=f"valid runs of the {side.name}",
         status=status,
-        measured=f"{telling} of {total} runs" + (f", {len(failed)} of them failed" if failed else ""),
+        measured=f"{usable} of {total} runs" + (f", {len(failed)} of them failed" if failed else ""),
         limit="at least half of the runs, and one",
         detail="; ".join(f"{run_id}: {reason}" for run_id, reason in lost.items()),
     )
 
 
 def _at_one_time(baseline: SelectedRuns, candidate: SelectedRuns) -> list[Gate]:
-    """A machine drifts, and runs of one experiment do not show by how much; nothing is known of imported runs."""
+    """A machine drifts, and runs of one experiment do not show by how much; the drift of imported runs is unknown."""
     experiments = experiments_of(baseline, candidate)
     if not experiments:
         return []
@@ -211,7 +211,7 @@ def pair_gates(
 def condition_differences(
     catalogue: Catalogue, baseline: SelectedRuns, candidate: SelectedRuns
 ) -> list[ConditionDifference]:
-    """Conditions that differ, in the catalogue's order; one that the catalogue does not explain comes last."""
+    """Conditions that differ, in the catalogue's order; ones unknown to the catalogue come last."""
     left, right = joined_conditions(baseline), joined_conditions(candidate)
     explained = {condition.id: condition for condition in catalogue.conditions}
     result = []
@@ -231,10 +231,10 @@ def condition_differences(
 
 
 def incomparable(catalogue: Catalogue, differences: list[ConditionDifference]) -> dict[str, str]:
-    """Metrics that mean different things on the two sides, by id, each with the conditions that make it so.
+    """Metrics with different meanings on the two sides, by id, each with the conditions that cause it.
 
     Args:
-        catalogue: says which condition makes which metrics incomparable.
+        catalogue: defines which condition makes which metrics incomparable.
         differences: from `condition_differences`.
     """
     named = {condition.id: condition.makes_incomparable for condition in catalogue.conditions}
@@ -267,7 +267,7 @@ def _file_differences(file: str, left: Configuration, right: Configuration) -> l
 
 
 def _same(left: Setting, right: Setting) -> bool:
-    """Equal values; true is not 1, although Python says so."""
+    """Equal values; true is not 1, although they are equal in Python."""
     return isinstance(left, bool) == isinstance(right, bool) and left == right
 
 

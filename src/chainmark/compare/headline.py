@@ -1,4 +1,4 @@
-"""The first sentence of a verdict: who notices what, how much, how sure that is, and what to do next."""
+"""The first sentence of a verdict: which users notice what, how much, how certain that is, and the next step."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _DECIDED = frozenset({Outcome.EQUAL, Outcome.BETTER})
 
 
 def effect(item: Judgement, catalogue: Catalogue) -> str:
-    """A change in the words of whoever notices it: "blocks reach half of the hosts 20 % later (90 % interval 9–32 %)".
+    """A change in the words of affected users: "blocks reach half of the hosts 20 % later (90 % interval 9–32 %)".
 
-    Of a metric whose catalogue has no such words: its name, the change and the interval.
+    For a metric whose catalogue has no such words: its name, the change and the interval.
     """
     metric = catalogue.metric(item.metric_id)
     if item.change is None or item.low is None or item.high is None:
@@ -45,14 +45,14 @@ def noticed(words: str, name: str, text: ChangeText, statistic: str, interval: t
         words: "blocks reach half of the hosts {} later", or "".
         name: of the figure.
         text: the change and the ends of its interval.
-        statistic: which the words do not say; "mean" is not said.
+        statistic: named if the words do not include it, except for "mean".
         interval: its ends.
     """
     if not words:
         return f"{name} {with_interval(text.change, text.low, text.high, text.unit)}"
     low, high = interval
     ends = [text.low, text.high]
-    if low * high > 0.0:  # the words say the direction
+    if low * high > 0.0:  # the words include the direction
         ends = [end.lstrip(f"+{units.MINUS}") for end in (ends if low > 0.0 else ends[::-1])]
         between = "–".join(ends)
     else:
@@ -63,19 +63,19 @@ def noticed(words: str, name: str, text: ChangeText, statistic: str, interval: t
 
 
 def effects(items: Sequence[Judgement], catalogue: Catalogue) -> str:
-    """The clearest changes, against their noise."""
+    """The clearest changes, relative to their noise."""
     ordered = sorted(items, key=lambda item: item.clearness, reverse=True)
     return some_of([effect(item, catalogue) for item in ordered], _NAMED)
 
 
 def undecided(gating: Sequence[Judgement], catalogue: Catalogue, labels: tuple[str, str], next_step: str) -> str:
-    """What is known of a candidate that is neither passed nor failed: the likely change, what is open, what decides it.
+    """The state of an undecided candidate: the likely change, the open metrics, the next step.
 
     Args:
         gating: all gating metrics, of which some are not decided.
         catalogue: for their names and words.
         labels: of the baseline and the candidate.
-        next_step: what would decide; "" where nothing is known to.
+        next_step: what would decide; "" if nothing is known to.
     """
     candidate, baseline = labels[1], labels[0]
     if not gating:
@@ -94,27 +94,27 @@ def undecided(gating: Sequence[Judgement], catalogue: Catalogue, labels: tuple[s
         parts += [rest] if unclear else []
     else:
         parts = [f"{candidate} against {baseline} is not decided: {rest}"]
-        if known := [item for item in unclear if item.outcome is Outcome.INCONCLUSIVE and item.clearness]:
-            clearest = max(known, key=lambda item: item.clearness)
+        if likely_changes := [item for item in unclear if item.outcome is Outcome.INCONCLUSIVE and item.clearness]:
+            clearest = max(likely_changes, key=lambda item: item.clearness)
             parts.append(f"the clearest change, within noise, is {effect(clearest, catalogue)}")
     return "; ".join([*parts, *filter(None, [next_step])])
 
 
 def most_telling(parts: Sequence[tuple[str, Verdict, str]]) -> str:
-    """What a verdict over several parts rests on: the sentence of the first of the worst; "" of a pass.
+    """The sentence of the first of the worst parts of a verdict; "" for a pass.
 
     Args:
-        parts: of each its title, "" where its sentence names it, its verdict and its sentence.
+        parts: each with its title, "" if its sentence names it, its verdict and its sentence.
     """
     for verdict in (Verdict.FAIL, Verdict.INVALID, Verdict.INCONCLUSIVE):
-        for title, own, sentence in parts:
-            if own is verdict and sentence:
+        for title, part_verdict, sentence in parts:
+            if part_verdict is verdict and sentence:
                 return f" {capitalised(title)}: {sentence_of(sentence)}" if title else f" {sentence_of(sentence)}"
     return ""
 
 
 def _is_likely(item: Judgement, catalogue: Catalogue) -> bool:
-    """Whether the whole interval is on the side of worse."""
+    """Whether the whole interval is worse."""
     if item.outcome not in {Outcome.WORSE, Outcome.INCONCLUSIVE} or item.low is None or item.high is None:
         return False
     is_lower_better = catalogue.metric(item.metric_id).better is Better.LOWER

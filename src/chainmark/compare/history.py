@@ -1,7 +1,7 @@
-"""The releases of one workload one after the other: where the level of each figure changed.
+"""The releases of one workload in sequence, and where the level of each figure changed.
 
-A figure's values are compared release by release, so that a drift is found that no two neighbours show. What changes
-where the set-up changed is the set-up's. Of all figures together no more than the stated share of changes may be none.
+A figure's values are compared over all releases, which finds a drift that no two neighbours show. Changes at a change
+of the set-up are attributed to the set-up. Over all figures, at most the stated share of the changes is false.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LEAST_RELEASES = 4
 
 @dataclass(frozen=True)
 class _Release:
-    """Runs of one build under one set-up, in the order in which they were made."""
+    """Runs of one build under one set-up, in order of execution."""
 
     runs: list[LoadedRun]
 
@@ -42,7 +42,7 @@ class _Release:
         return self.runs[0].manifest.started_at
 
     def value(self, metric: Metric, statistic: str) -> float | None:
-        """The mean of its runs; the geometric one of what is compared by ratios."""
+        """The mean of its runs; the geometric mean for values that are compared by ratios."""
         results = [value for run in self.runs if (value := run.value(metric.id, statistic)) is not None]
         if not results:
             return None
@@ -57,17 +57,20 @@ def history_report(newest: RunData, history: Sequence[RunData], epochs: Sequence
     Args:
         newest: a run of the workload.
         history: any runs; those of the same workload, hardware and rules make the series.
-        epochs: changes of the set-up that were noted.
-        tool: the version of the tool, which is recorded in the result.
+        epochs: recorded changes of the set-up.
+        tool: the version of the tool, for the result.
 
     Raises:
         UsageError: there are fewer than four releases.
     """
     like = LoadedRun(newest)
-    known = Releases([like], history, epochs)
-    runs = sorted([*known.runs, like], key=lambda run: (run.manifest.started_at, run.run_id))
-    own = [epoch for epoch in epochs if epoch.system == like.manifest.subject.system]
-    setups = {*(epoch.since for epoch in own), *(change.started for change in known.setup_changes)}
+    releases_of_workload = Releases([like], history, epochs)
+    runs = sorted([*releases_of_workload.runs, like], key=lambda run: (run.manifest.started_at, run.run_id))
+    changes = [epoch for epoch in epochs if epoch.system == like.manifest.subject.system]
+    setups = {
+        *(epoch.since for epoch in changes),
+        *(change.started for change in releases_of_workload.setup_changes),
+    }
     releases = _releases(runs, setups)
     if len(releases) < LEAST_RELEASES:
         raise UsageError(
@@ -75,7 +78,7 @@ def history_report(newest: RunData, history: Sequence[RunData], epochs: Sequence
             "`chainmark ingest` imports logs and published reports of earlier releases",
         )
     labels = _labels(releases)
-    series = _corrected([_series(item, releases, known, own, labels) for item in _judged(like)])
+    series = _corrected([_series(item, releases, releases_of_workload, changes, labels) for item in _judged(like)])
     first, last = releases[0].started_at[:10], releases[-1].started_at[:10]
     return HistoryReport(
         tool_version=tool,
@@ -84,7 +87,7 @@ def history_report(newest: RunData, history: Sequence[RunData], epochs: Sequence
         subtitle=f"profile {like.manifest.profile_name} · {units.plural(len(releases), 'release')} · {first} to {last}",
         date=last,
         sentence=_sentence(series, releases, labels, like.catalogue),
-        releases=_described(releases, labels, own),
+        releases=_described(releases, labels, changes),
         series=series,
         false_discoveries=FALSE_DISCOVERIES,
         caveats=caveats_of(run.manifest for run in runs),
@@ -94,7 +97,7 @@ def history_report(newest: RunData, history: Sequence[RunData], epochs: Sequence
 def _sentence(
     series: Sequence[HistorySeries], releases: Sequence[_Release], labels: Sequence[str], catalogue: Catalogue
 ) -> str:
-    """The newest change for the worse, or else the newest; how many others there are; how to look at it."""
+    """The newest change for the worse, or else the newest; the number of the others; the command to examine it."""
     changes = [(entry, change) for entry in series for change in entry.changes]
     over = units.plural(len(releases), "release")
     changed = units.count(sum(bool(entry.changes) for entry in series))
@@ -110,12 +113,12 @@ def _sentence(
         changes, key=lambda pair: (_is_worse(*pair), pair[0].gating, pair[1].release, abs(pair[1].change))
     )
     shown = _noticed(item, change, catalogue.metric(item.metric_id))
-    place = change.release
+    index = change.release
     since = f"Gradually, most of all around {change.label}" if change.is_gradual else f"Since {change.label}"
-    pair = (0, len(releases) - 1) if change.is_gradual else (place - 1, place)
-    how = "how both ends differ" if change.is_gradual else "what else changed then"
+    pair = (0, len(releases) - 1) if change.is_gradual else (index - 1, index)
+    purpose = "how both ends differ" if change.is_gradual else "what else changed then"
     counted = f"{moved} changed over {over}"
-    return first_sentence(f"{since}, {shown}", counted, next_step=f"see {how} with {_compared(releases, *pair)}")
+    return first_sentence(f"{since}, {shown}", counted, next_step=f"see {purpose} with {_compared(releases, *pair)}")
 
 
 def _is_worse(series: HistorySeries, change: LevelChange) -> bool:
@@ -142,11 +145,11 @@ def _noticed(series: HistorySeries, change: LevelChange, metric: Metric) -> str:
 
 
 def _compared(releases: Sequence[_Release], before: int, after: int) -> str:
-    """The command that compares two of them, by version where that names one of them alone."""
+    """The command that compares two of them, by version if that identifies one of them."""
     versions = [release.runs[0].manifest.subject.version for release in releases]
     chosen = [
-        versions[place] if versions.count(versions[place]) == 1 else releases[place].runs[0].run_id
-        for place in (before, after)
+        versions[index] if versions.count(versions[index]) == 1 else releases[index].runs[0].run_id
+        for index in (before, after)
     ]
     return command("compare", *chosen)
 
@@ -156,10 +159,10 @@ def _judged(like: LoadedRun) -> Iterator[tuple[Metric, str]]:
 
 
 def _releases(runs: Sequence[LoadedRun], setups: Collection[str]) -> list[_Release]:
-    """Runs by build and set-up, each where its first run stands.
+    """Runs by build and set-up, each in the position of its first run.
 
     Args:
-        runs: in the order in which they were made.
+        runs: in order of execution.
         setups: the moments at which the set-up changed.
     """
     groups: dict[tuple[str, int], list[LoadedRun]] = {}
@@ -170,7 +173,7 @@ def _releases(runs: Sequence[LoadedRun], setups: Collection[str]) -> list[_Relea
 
 
 def _labels(releases: Sequence[_Release]) -> list[str]:
-    """Versions; with the day where one is there more than once."""
+    """Versions; with the day if one occurs more than once."""
     versions = [release.runs[0].manifest.subject.version for release in releases]
     return [
         version if versions.count(version) == 1 else f"{version} of {release.started_at[:10]}"
@@ -179,9 +182,9 @@ def _labels(releases: Sequence[_Release]) -> list[str]:
 
 
 def _described(releases: Sequence[_Release], labels: Sequence[str], epochs: Sequence[Epoch]) -> list[MeasuredRelease]:
-    """The releases as they are shown; a change of the set-up is told of the first release after it."""
+    """The releases in their displayed form; a change of the set-up is shown with the first release after it."""
     made, before = [], ""
-    for place, (release, label) in enumerate(zip(releases, labels, strict=True)):
+    for index, (release, label) in enumerate(zip(releases, labels, strict=True)):
         manifests = [run.manifest for run in release.runs]
         made.append(
             MeasuredRelease(
@@ -191,7 +194,7 @@ def _described(releases: Sequence[_Release], labels: Sequence[str], epochs: Sequ
                 run_ids=[run.run_id for run in release.runs],
                 is_printed=any(manifest.printed for manifest in manifests),
                 notes=[epoch.text for epoch in epochs if before < epoch.since <= release.started_at],
-                changed=differences(releases[place - 1].runs[-1], release.runs[-1]) if place else [],
+                changed=differences(releases[index - 1].runs[-1], release.runs[-1]) if index else [],
             )
         )
         before = release.started_at
@@ -208,17 +211,17 @@ def _series(
     metric, statistic = judged
     values = [release.value(metric, statistic) for release in releases]
     setups = [
-        place
-        for place in range(1, len(releases))
-        if any(epoch.divides(metric.id, *_moments(releases, place)) for epoch in epochs)
-        or any(_is_between(change.started, *_moments(releases, place)) for change in known.setup_changes
+        index
+        for index in range(1, len(releases))
+        if any(epoch.divides(metric.id, *_moments(releases, index)) for epoch in epochs)
+        or any(_is_between(change.started, *_moments(releases, index)) for change in known.setup_changes
                if change.metric_id == metric.id)
     ]  # fmt: skip
-    present = [place for place, value in enumerate(values) if value is not None]
+    present = [index for index, value in enumerate(values) if value is not None]
     messages = [value for value in values if value is not None]
     is_relative = metric.kind is Kind.POSITIVE and min(messages, default=0.0) > 0.0
     working = Working.LOG if is_relative else Working.DIFFERENCE
-    bounds = [next((at for at, place in enumerate(present) if place >= setup), len(present)) for setup in setups]
+    bounds = [next((at for at, index in enumerate(present) if index >= setup), len(present)) for setup in setups]
     result = change_points(
         scaled(messages, working),
         epochs=bounds,
@@ -244,7 +247,7 @@ def _series(
 
 
 def _error_within(releases: Sequence[_Release], metric: Metric, statistic: str, *, is_relative: bool) -> float:
-    """The root mean square of the errors within runs, of their rounding at least, on the scale of the series."""
+    """The root mean square of the errors within runs, at least that of their rounding, on the scale of the series."""
     squares = []
     for run in (run for release in releases for run in release.runs):
         summary = run.summary(metric.id)
@@ -279,13 +282,13 @@ def _change(point: ChangePoint, place: int, labels: Sequence[str], *, is_relativ
 
 
 def _corrected(series: Sequence[HistorySeries]) -> list[HistorySeries]:
-    """Only changes that are none in at most the stated share; a series without any has the p-value 1."""
+    """Changes with at most the stated share of false ones; a series without any has the p-value 1."""
     p_values = [change.p_value for entry in series for change in entry.changes]
     p_values += [1.0 for entry in series if not entry.changes]
     adjusted = iter(benjamini_hochberg(p_values))
-    made = []
+    corrected = []
     for item in series:
         changes = [change.model_copy(update={"q_value": next(adjusted)}) for change in item.changes]
         level_changes = [change for change in changes if change.q_value <= FALSE_DISCOVERIES]
-        made.append(item.model_copy(update={"changes": level_changes}))
-    return made
+        corrected.append(item.model_copy(update={"changes": level_changes}))
+    return corrected

@@ -1,4 +1,4 @@
-"""What a comparison needs of a run, and a run with its reads kept."""
+"""The interface of a run for comparisons, and a run with cached reads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RunData(Protocol):
 
     @property
     def manifest(self) -> Manifest:
-        """Who was measured, how and where."""
+        """The manifest: subject, method and environment."""
 
     @property
     def catalogue(self) -> Catalogue:
@@ -41,50 +41,50 @@ class RunData(Protocol):
         """Per metric id, its distribution and estimates."""
 
     def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """Those of the columns (None: of all) that a population has; asked only when some metric has a value."""
+        """The given columns (None: all) that a population has; called only if some metric has a value."""
 
 
 @runtime_checkable
 class HasEvents(Protocol):
-    """A run whose samples can be followed; runs in memory need not be."""
+    """A run whose samples can be linked to events; runs in memory need not support it."""
 
     def scan_events(self, name: str) -> pl.LazyFrame:
-        """The typed events of one kind, of which only what is asked for is read."""
+        """The typed events of one kind, of which only the requested columns are read."""
 
 
 @runtime_checkable
 class KeepsDocuments(Protocol):
-    """A run that may keep documents beside its figures; runs in memory do not."""
+    """A run that may contain further documents; runs in memory do not."""
 
     def document(self, name: str) -> dict[str, Any] | None:
-        """What it keeps under a name; None where nothing is."""
+        """The document with this name; None if there is none."""
 
 
 @runtime_checkable
 class KeepsFigures(Protocol):
-    """A run that may keep figures by other rules than its own; runs in memory do not."""
+    """A run that may contain figures by other rules than its own; runs in memory do not."""
 
     def figures(self, name: str) -> pl.DataFrame | None:
-        """A table of them; None where the run has none of that name."""
+        """A table of them; None if the run has none of that name."""
 
 
 @runtime_checkable
 class KeepsDescription(Protocol):
-    """A run that keeps what was once found out about its samples; runs in memory do not."""
+    """A run that caches descriptions of its samples; runs in memory do not."""
 
     def description(self, layout: int) -> pl.DataFrame | None:
-        """What is kept in this layout; None where nothing is."""
+        """The cached description in this layout; None if there is none."""
 
     def keep_description(self, frame: pl.DataFrame, layout: int) -> None:
-        """Keep it for the next time, where that is possible."""
+        """Cache it for the next time, if possible."""
 
 
 @runtime_checkable
 class KeepsValues(Protocol):
-    """A run that is asked for a few values, and knows them without its summaries; runs in memory do not."""
+    """A run that can return single values without its summaries; runs in memory cannot."""
 
     def value(self, metric_id: str, statistic: str) -> float | None:
-        """The value of one statistic of one metric; None where the run has none."""
+        """The value of one statistic of one metric; None if the run has none."""
 
 
 class LoadedRun:
@@ -110,7 +110,7 @@ class LoadedRun:
 
     @cached_property
     def catalogue(self) -> Catalogue:
-        """Its metrics; of the runs of an archive nobody asks."""
+        """Its metrics; not needed for the runs of an archive."""
         return self._run.catalogue
 
     @property
@@ -119,11 +119,11 @@ class LoadedRun:
         return self._run
 
     def summary(self, metric_id: str) -> MetricSummary | None:
-        """One metric's summary; None when the run does not have it."""
+        """One metric's summary; None if the run does not have it."""
         return self._known().get(metric_id)
 
     def value(self, metric_id: str, statistic: str) -> float | None:
-        """One statistic of one metric; None where the run has none."""
+        """One statistic of one metric; None if the run has none."""
         if self._values is not None:
             return self._values.value(metric_id, statistic)
         return value_in(self._known(), metric_id, statistic)
@@ -134,15 +134,15 @@ class LoadedRun:
         return self._summaries
 
     def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """Those of the columns that a population has, as stored; an empty frame when none of its metrics has a value.
+        """The given columns that a population has, as stored; an empty frame if none of its metrics has a value.
 
         Args:
             population_id: of the population.
-            columns: None reads all of them, which a large population has too many of.
+            columns: None reads all of them, too many in a large population.
         """
-        retained = self._kept.get(population_id)
-        if retained is not None:
-            return FrameSamples({population_id: retained}).samples(population_id, columns)
+        cached = self._kept.get(population_id)
+        if cached is not None:
+            return FrameSamples({population_id: cached}).samples(population_id, columns)
         metrics = self.catalogue.metrics_of(population_id)
         summaries = [self.summary(metric.id) for metric in metrics]
         if not any(summary and summary.distribution for summary in summaries):
@@ -150,33 +150,33 @@ class LoadedRun:
         frame = self._run.samples(population_id, columns)
         population = self.catalogue.population(population_id)
         if frame.height * (len(metrics) + len(population.keys) + 1) <= _CACHED_CELLS:
-            self._kept[population_id] = self._run.samples(population_id)  # small: one reading serves every column
+            self._kept[population_id] = self._run.samples(population_id)  # small: one read serves every column
         return frame
 
     def ordered(self, population_id: str) -> OrderedSamples | None:
-        """A population's columns in total order; None when the run's catalogue has no such population."""
+        """A population's columns in total order; None if the run's catalogue has no such population."""
         if population_id not in self._ordered:
-            known = any(population.id == population_id for population in self.catalogue.populations)
+            is_defined = any(population.id == population_id for population in self.catalogue.populations)
             metric_ids = [metric.id for metric in self.catalogue.metrics_of(population_id)]
             self._ordered[population_id] = (
-                OrderedSamples(self, self.catalogue.population(population_id), metric_ids) if known else None
+                OrderedSamples(self, self.catalogue.population(population_id), metric_ids) if is_defined else None
             )
         return self._ordered[population_id]
 
     def scan_events(self, name: str) -> pl.LazyFrame | None:
-        """The typed events of one kind; None where the run keeps none."""
+        """The typed events of one kind; None if the run contains none."""
         return self._run.scan_events(name) if isinstance(self._run, HasEvents) else None
 
     def figures(self, name: str) -> pl.DataFrame | None:
-        """Figures by other rules than the run's own; None where it keeps none of that name."""
+        """Figures by other rules than the run's own; None if it contains none of that name."""
         return self._run.figures(name) if isinstance(self._run, KeepsFigures) else None
 
     def described(self, metric: Metric, population: Population) -> MetricDescription:
-        """What comparing and drawing need of a metric's samples.
+        """The description of a metric's samples for comparisons and charts.
 
         Args:
             metric: of the comparison.
-            population: of the comparison. Where either is defined otherwise than in the run, the samples are read.
+            population: of the comparison. If either is defined differently in the run, the samples are read.
         """
         if self._defines(metric, population):
             return self._descriptions().of(metric.id)
@@ -185,15 +185,19 @@ class LoadedRun:
         return describe_population(self.catalogue, population, [metric], self, self.manifest.seed)[0]
 
     def tail(self, metric: Metric, population: Population) -> Sequence[Extreme]:
-        """The most extreme of a metric's samples, as `described` has them, in less time."""
+        """The most extreme of a metric's samples, as in `described`, in less time."""
         if self._defines(metric, population):
             return self._descriptions().tail(metric.id)
         return self.described(metric, population).tail
 
     def _defines(self, metric: Metric, population: Population) -> bool:
-        """Whether the run's own definitions of both describe the samples alike."""
-        own = next((item for item in self.catalogue.metrics if item.id == metric.id), None)
-        return own is not None and _draws_alike(own, metric) and self.catalogue.population(own.population) == population
+        """Whether the run's own definitions of both describe the samples equally."""
+        known = next((item for item in self.catalogue.metrics if item.id == metric.id), None)
+        return (
+            known is not None
+            and _draws_alike(known, metric)
+            and self.catalogue.population(known.population) == population
+        )
 
     def _descriptions(self) -> Descriptions:
         if self._described is None:
@@ -208,7 +212,7 @@ class LoadedRun:
 
 
 def _draws_alike(metric: Metric, other: Metric) -> bool:
-    """Whether what is described of a metric's samples is the same by two definitions of it."""
+    """Whether two definitions of a metric give the same description of its samples."""
     return (metric.population, metric.better, metric.charts, metric.is_shown_closely) == (
         other.population,
         other.better,

@@ -1,4 +1,4 @@
-"""The outcome of one metric: its change with an interval, held against one effective margin."""
+"""The outcome of one metric: its change with an interval, compared with one effective margin."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from chainmark.stats.intervals import Contrast, Spread, Working
 from chainmark.stats.sequential import Looks, lone_levels
 from chainmark.stats.special import t_quantile
 
-# Between runs, where nothing was measured: as much as networks on one machine were seen to have, so that an unchanged
-# release is not failed by it.
+# Assumed noise between runs without measurements: as observed for networks on one machine, so that an unchanged
+# release does not fail by it.
 ASSUMED_NOISE = 0.10
 LEVEL_STATED = "the baseline is the level of"  # in the noise of a judgement
-_LARGEST_LOG = 700.0  # e to this power is the largest ratio that a float can hold
+_LARGEST_LOG = 700.0  # e to this power is the largest ratio that a float can represent
 ROUNDING = 1e-12
 _POOLED = (Kind.COUNT, Kind.PROPORTION)
 
 
 @dataclass(frozen=True)
 class Bench:
-    """What is known besides the two sides: earlier runs of equal builds, and when the experiment was looked at.
+    """The context of a judgement besides the two sides: earlier runs of equal builds, and the looks at the experiment.
 
-    Without any of it, a judgement rests on the two sides alone, looked at once.
+    Without context, a judgement is based on the two sides alone, looked at once.
 
     Attributes:
-        releases: the series of releases that tells the noise of single runs; None where a side has several.
+        releases: the series of releases that shows the noise of single runs; None if a side has several.
     """
 
     archive: Archive | None = None
@@ -40,20 +40,20 @@ class Bench:
     releases: Releases | None = None
 
     def spread(self, metric: Metric, statistic: str, working: Working) -> ArchiveSpread | None:
-        """What the series of releases or the archive says of a statistic's noise between runs, if it says anything."""
+        """The noise of a statistic between runs from the series of releases or the archive, if either shows it."""
         reported = self.releases.spread(metric.id, statistic, working) if self.releases else None
         if reported is not None:
             return reported
         return self.archive.spread(metric.id, statistic, working) if self.archive else None
 
     def level(self, archive: int = 0) -> float:
-        """The error of an interval at each end, at this look, with so many degrees of freedom of the archive."""
+        """The error of an interval at each end, at this look, with the archive's degrees of freedom."""
         return lone_levels(replace(self.looks, archive=archive))[-1]
 
 
 @dataclass(frozen=True)
 class NotedContrast:
-    """A contrast, where its noise comes from, and the error of its interval at each end."""
+    """A contrast, the source of its noise, and the error of its interval at each end."""
 
     contrast: Contrast
     noise: str
@@ -63,10 +63,10 @@ class NotedContrast:
 def working_scale(metric: Metric, baseline: SideEstimates, candidate: SideEstimates) -> Working:
     """The scale on which a metric is compared.
 
-    Positive metrics by the logarithm of the ratio, counts by the ratio, all others by the difference. Where a ratio
-    does not exist (a positive metric with a value of 0 or below, a count whose baseline is 0) it is the difference;
-    so it is for counts so rare that the floor is the margin, because the ratio of two rare counts can be anything
-    while their difference is well known.
+    Positive metrics by the logarithm of the ratio, counts by the ratio, all others by the difference. If a ratio
+    does not exist (a positive metric with a value of 0 or below, a count whose baseline is 0) it is the difference.
+    The same applies to counts so rare that the floor is the margin, because the ratio of two rare counts can be
+    anything while their difference is well known.
     """
     if metric.kind is Kind.POSITIVE and min([*baseline.values, *candidate.values]) > 0.0:
         return Working.LOG
@@ -79,28 +79,28 @@ def working_scale(metric: Metric, baseline: SideEstimates, candidate: SideEstima
 def _between_runs(
     metric: Metric, statistic: str, working: Working, sides: tuple[SideEstimates, SideEstimates], bench: Bench
 ) -> NotedContrast:
-    """The interval from how much runs differ: those of both sides, and the archive's."""
+    """The interval from the differences between runs: those of both sides, and the archive's."""
     baseline, candidate = sides
     if working is Working.RATIO:
         noise = f"between {baseline.runs} + {candidate.runs} runs (Welch)"
         level = bench.level()
         return NotedContrast(intervals.welch_ratio(baseline.values, candidate.values, level), noise, level)
     values = [scaled(side.values, working) for side in sides]
-    own, known = intervals.own_spread(*values), bench.spread(metric, statistic, working)
+    spread, archived = intervals.own_spread(*values), bench.spread(metric, statistic, working)
     noise = f"between {baseline.runs} + {candidate.runs} runs"
-    if known is not None and differs_more(own, known):
+    if archived is not None and differs_more(spread, archived):
         noise += ", which differ more than the archive's"
-        known = None
-    elif known is not None:
-        noise += f" and {_named(known)}"
-    level = bench.level(round(known.degrees_of_freedom) if known else 0)
-    return NotedContrast(intervals.pooled(values[0], values[1], working, known, level), noise, level)
+        archived = None
+    elif archived is not None:
+        noise += f" and {_named(archived)}"
+    level = bench.level(round(archived.degrees_of_freedom) if archived else 0)
+    return NotedContrast(intervals.pooled(values[0], values[1], working, archived, level), noise, level)
 
 
 def cannot_be_decided_by_one_pair(metric: Metric) -> bool:
-    """Whether one run per side, with the assumed noise, cannot show an unchanged metric to be within its margin.
+    """Whether one run per side, with the assumed noise, cannot show that an unchanged metric is within its margin.
 
-    By the margin alone: what a floor adds to it depends on values that are not known yet.
+    By the margin alone: the floor's effect depends on values that are not known yet.
     """
     if metric.kind is not Kind.POSITIVE:
         return False
@@ -114,7 +114,7 @@ def _within_squared(side: SideEstimates, *, logarithmic: bool) -> float:
 
 
 def _shown(own: Spread, known: ArchiveSpread | None, runs: str) -> tuple[Spread | None, str]:
-    """The noise that the side with several runs and the archive show, and its name; None where nothing shows any."""
+    """The noise that the side with several runs and the archive show, and its name; None if neither shows any."""
     if own.degrees_of_freedom == 0.0:
         return known, known.source if known else ""
     noise = f"noise between {runs} runs"
@@ -131,23 +131,23 @@ def _named(known: ArchiveSpread) -> str:
 
 
 def _assumed_unit(metric: Metric, value: float) -> float:
-    """What the assumed noise is a share of: the value; of a proportion the rarer outcome, failures mostly."""
+    """The reference of the assumed noise: the value; of a proportion the rarer outcome, mostly failures."""
     return min(abs(value), abs(1.0 - value)) if metric.kind is Kind.PROPORTION else abs(value)
 
 
 def _single_run(
     metric: Metric, statistic: str, working: Working, sides: tuple[SideEstimates, SideEstimates], bench: Bench
 ) -> NotedContrast:
-    """One run on some side: the noise between runs comes from the other side and the archive, or is assumed."""
+    """One run on a side: the noise between runs comes from the other side and the archive, or is assumed."""
     baseline, candidate = sides
-    own = intervals.own_spread(*(scaled(side.values, working) for side in sides))
-    known, noise = _shown(own, bench.spread(metric, statistic, working), f"{baseline.runs} + {candidate.runs}")
+    own_spread = intervals.own_spread(*(scaled(side.values, working) for side in sides))
+    spread, noise = _shown(own_spread, bench.spread(metric, statistic, working), f"{baseline.runs} + {candidate.runs}")
     base, other = combined(metric, baseline) or 0.0, combined(metric, candidate) or 0.0
     logarithmic = working is Working.LOG
     assumed = max(metric.default_noise, ASSUMED_NOISE)
     unit = 1.0 if logarithmic else max(_assumed_unit(metric, value) for value in (base, other))
-    deviation = math.sqrt(known.variance) if known else assumed * unit
-    noise = noise if known else f"assumed noise, {units.plain_percent(assumed)} between runs"
+    deviation = math.sqrt(spread.variance) if spread else assumed * unit
+    noise = noise if spread else f"assumed noise, {units.plain_percent(assumed)} between runs"
     within_a = _within_squared(baseline, logarithmic=logarithmic)
     within_b = _within_squared(candidate, logarithmic=logarithmic)
     between_a, between_b = deviation**2 / baseline.runs, deviation**2 / candidate.runs
@@ -166,7 +166,7 @@ def _single_run(
         error, change = error / base, change / base
     elif logarithmic:
         change = math.log1p(change / base)
-    freedom = known.degrees_of_freedom if known else None
+    freedom = spread.degrees_of_freedom if spread else None
     level = bench.level()
     contrast = intervals.from_standard_error(change, error, freedom, working, level)
     return NotedContrast(intervals.not_below_zero(contrast) if working is Working.RATIO else contrast, noise, level)
@@ -188,11 +188,11 @@ def contrast_of(
     """The change with its interval, on the metric's working scale.
 
     Args:
-        metric: says how its values are compared.
+        metric: defines how its values are compared.
         statistic: "mean", "p99" …
         baseline: at least one run with a value.
         candidate: likewise.
-        bench: the archive, and when the experiment was looked at.
+        bench: the archive, and the looks at the experiment.
 
     Returns:
         For counts and proportions the wider of the interval between runs and the one of the pooled totals.
@@ -209,7 +209,7 @@ def contrast_of(
 
 
 def effective_margin(metric: Metric, base: float, scale: Scale, margin: float | None = None) -> float:
-    """One margin for the margin and the floor: ``max(margin, floor / |base|)``, on ``scale``.
+    """The joint margin of the margin and the floor: ``max(margin, floor / |base|)``, on ``scale``.
 
     Args:
         metric: its relative margin, and its floor in the unit.
@@ -229,12 +229,12 @@ def _band(margin: float, working: Working) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Direction:
-    """A contrast as seen from "worse is up": the only place where better and worse get a sign.
+    """A contrast with worse up: the only place where better and worse get a sign.
 
     Attributes:
         low, high: the interval of the worsening.
         margin: the worsening beyond which it is worse.
-        accepted: the worsening up to which it is equal: the margin, or more where re-runs alone exceed that.
+        accepted: the worsening up to which it is equal: the margin, or more if re-runs alone exceed that.
         p_worse: one-sided p-value of a worsening beyond the margin.
         sign: +1 when a larger value is worse, -1 when a smaller one is.
     """
@@ -281,7 +281,7 @@ def decide(direction: Direction, *, above_floor: bool) -> Outcome:
 
 
 def _displayed(value: float, working: Working) -> float | None:
-    """A working value on the display scale; None where it has no finite one."""
+    """A working value on the display scale; None if it has no finite one."""
     if not math.isfinite(value) or (working is Working.LOG and value > _LARGEST_LOG):
         return None
     return math.expm1(value) if working is Working.LOG else value
@@ -292,8 +292,8 @@ def _notes(metric: Metric, working: Working, baseline: SideEstimates, candidate:
     if metric.kind is Kind.POSITIVE and working is Working.DIFFERENCE:
         notes.append("a run's value is 0 or below, so the difference is compared instead of the ratio")
     if metric.kind is Kind.COUNT and working is Working.DIFFERENCE:
-        why = "the floor is its margin" if baseline.total > 0.0 else "the baseline counted none"
-        notes.append(f"{why}, so the difference is compared instead of the ratio")
+        reason = "the floor is its margin" if baseline.total > 0.0 else "the baseline counted none"
+        notes.append(f"{reason}, so the difference is compared instead of the ratio")
     for name, side in (("baseline", baseline), ("candidate", candidate)):
         if side.runs < len(side.per_run):
             notes.append(f"estimable in {side.runs} of {len(side.per_run)} runs of the {name}")
@@ -305,7 +305,7 @@ def _notes(metric: Metric, working: Working, baseline: SideEstimates, candidate:
 def unjudged(
     metric: Metric, statistic: str, baseline: SideEstimates, candidate: SideEstimates, *, outcome: Outcome, note: str
 ) -> Judgement:
-    """A judgement that shows the sides' values and claims nothing."""
+    """A judgement that only shows the sides' values."""
     return Judgement(
         metric_id=metric.id,
         statistic=statistic,
@@ -332,9 +332,9 @@ def judge(metric: Metric, statistic: str, baseline: SideEstimates, candidate: Si
     Args:
         metric: its kind, direction, margin and floor.
         statistic: "mean", "p99" …
-        baseline: what the judged runs of the baseline say.
+        baseline: the values of the judged runs of the baseline.
         candidate: likewise.
-        bench: the archive, and when the experiment was looked at.
+        bench: the archive, and the looks at the experiment.
 
     Returns:
         The judgement, before any correction for several metrics.
@@ -396,7 +396,7 @@ def _judged(
             direction.margin, contrast.standard_error, contrast.degrees_of_freedom, noted.level
         )
         results |= {
-            # Half of the interval towards worse, around no change.
+            # Half of the interval in the direction of worse, around no change.
             "inside_noise": 0.0 < direction.accepted <= direction.high - direction.sign * contrast.change,
             "trend": outcome is Outcome.EQUAL and direction.low > 0.0,
             "p_worse": direction.p_worse,

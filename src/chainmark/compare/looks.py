@@ -1,4 +1,4 @@
-"""When the runs of two sides were looked at, as their manifests say."""
+"""When the runs of two sides were looked at, according to their manifests."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ def looks_of(baseline: SelectedRuns, candidate: SelectedRuns) -> Looks:
     """All looks at the judged runs so far.
 
     An experiment that ends when it is decided was looked at after every pair of runs from the second on, one with a
-    fixed number of runs at its end. Runs that were added make one more look, when all of them are there. Runs that no
-    experiment made together are looked at now, for the first time. A single pair shows no noise of its own, and is no
+    fixed number of runs at its end. Added runs make one more look, when all of them are complete. Runs that were not
+    made by one experiment are looked at now, for the first time. A single pair shows no noise of its own, and is not a
     look at the runs that follow it.
 
     Args:

@@ -1,4 +1,4 @@
-"""Margins learnt from how much re-runs differ, and what a margin can decide, before anything is run."""
+"""Margins learnt from the differences of re-runs, and the decisions that a margin allows, before any run."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from chainmark.core.wording import judged_name
 from chainmark.stats.intervals import Working
 from chainmark.stats.special import t_cdf, t_quantile
 
-# Of the change that a re-run makes, which is a difference of two runs.
+# For the change of a re-run, which is a difference of two runs.
 DEVIATIONS = 3.0
 _RUNS_A_SIDE = (1, 2, 3)
 
 
 def learnt_margin(deviation: float, better: Better, bounds: Bounds) -> float:
-    """The relative margin that lets pass what re-running does: three standard deviations of the change of a re-run.
+    """The relative margin that accepts the noise of re-runs: three standard deviations of the change of a re-run.
 
-    A re-run differs from its run by the noise of both, so the deviation of that change is √2 that of one run. By a
-    margin of three of them nine in ten unchanged releases are called equal with one run per side, where the noise is
-    well known.
+    A re-run differs from its run by the noise of both, so the deviation of that change is √2 that of one run. With a
+    margin of three such deviations, nine in ten unchanged releases are called equal with one run per side if the noise
+    is well known.
 
     Args:
         deviation: the standard deviation of one run, on the scale of logarithms.
-        better: the margin points to the other side.
-        bounds: what the team allows a margin to be.
+        better: whether the margin is for improvements.
+        bounds: the limits that the team permits for a margin.
 
     Returns:
-        A fraction of the baseline, as a catalogue's margin is.
+        A fraction of the baseline, like a catalogue's margin.
     """
     change = DEVIATIONS * math.sqrt(2.0) * deviation
     relative = -math.expm1(-change) if better is Better.HIGHER else math.expm1(change)
@@ -40,16 +40,16 @@ def learnt_margin(deviation: float, better: Better, bounds: Bounds) -> float:
 
 
 def chance_to_pass(margin: float, deviation: float, freedom: float, runs: int, level: float) -> float:
-    """The chance that so many runs per side call an unchanged release equal.
+    """The probability that this many runs per side call an unchanged release equal.
 
     That is P(d + t·e < m) for a change d of an unchanged release with the standard error e = s·√(2/R), which is known
     with ν degrees of freedom and 2(R − 1) of the runs' own: T(m/e − t), T being the distribution of t.
 
     Args:
         margin: the accepted worsening, on the scale of logarithms.
-        deviation: of one run, on the same scale; its estimate is taken for the truth.
+        deviation: of one run, on the same scale; its estimate is used as the true value.
         freedom: of the deviation.
-        runs: a side.
+        runs: per side.
         level: the error of the interval at either end.
 
     Source: two one-sided tests, Schuirmann (1987).
@@ -59,7 +59,7 @@ def chance_to_pass(margin: float, deviation: float, freedom: float, runs: int, l
 
 
 def is_inside_noise(margin: float, deviation: float, freedom: float, level: float) -> bool:
-    """Whether a pair of runs without any change between them is not shown to be equal by a margin.
+    """Whether a pair of runs without any change is not shown to be equal by a margin.
 
     Args:
         margin, deviation, freedom, level: as for `chance_to_pass`.
@@ -68,20 +68,20 @@ def is_inside_noise(margin: float, deviation: float, freedom: float, level: floa
 
 
 def learnable(metric: Metric) -> bool:
-    """Whether a margin can be learnt for a metric: one that decides, and is compared by its ratio."""
+    """Whether a margin can be learnt for a metric: it decides, and is compared by its ratio."""
     return metric.gating and metric.kind is Kind.POSITIVE
 
 
 def learnt_margins(catalogue: Catalogue, bench: Bench, bounds: Bounds) -> Margins:
-    """Margins by metric id; without those whose noise nothing shows.
+    """Margins by metric id, without metrics whose noise is unknown.
 
     Args:
         catalogue: of the comparison.
         bench: knows the noise.
-        bounds: what the team allows.
+        bounds: the team's limits.
 
     Returns:
-        Where a metric is judged by several statistics, the margin of the noisiest.
+        If a metric is judged by several statistics, the margin of the noisiest.
     """
     results: dict[str, float] = {}
     for metric, _, spread in _noises(catalogue, bench):
@@ -91,15 +91,15 @@ def learnt_margins(catalogue: Catalogue, bench: Bench, bounds: Bounds) -> Margin
 
 
 def widened_margins(catalogue: Catalogue, bench: Bench, widest: float, retained: Collection[str] = ()) -> Margins:
-    """Margins by metric id that let pass what re-running does: for `Catalogue.with_widened`, if wider than its own.
+    """Margins by metric id that accept the noise of re-runs: for `Catalogue.with_widened`, if wider than its own.
 
-    Such a margin widens what is called equal, and not what is called worse: a change that is shown to be beyond the
-    metric's own margin stays a regression. Margins that were set or learnt are a team's word and stay.
+    Such a margin widens the band of equality, but not the limit of worse: a change shown to be beyond the
+    metric's own margin stays a regression. Margins that were set or learnt are a team's decision and stay.
 
     Args:
         catalogue: with the margins in force.
         bench: knows the noise.
-        widest: no margin gets wider than that.
+        widest: the limit for all margins.
         retained: the metrics whose margins were set or learnt.
     """
     result = learnt_margins(catalogue, bench, Bounds(0.0, widest))
@@ -107,7 +107,7 @@ def widened_margins(catalogue: Catalogue, bench: Bench, widest: float, retained:
 
 
 def margin_rows(catalogue: Catalogue, bench: Bench, bounds: Bounds) -> list[MarginRow]:
-    """What the margins in force and the learnt ones would decide.
+    """The decisions that the margins in force and the learnt ones allow.
 
     Args:
         catalogue: with the margins in force.
@@ -118,10 +118,10 @@ def margin_rows(catalogue: Catalogue, bench: Bench, bounds: Bounds) -> list[Marg
     rows = []
     for metric, statistic, spread in _noises(catalogue, bench):
         deviation, freedom = math.sqrt(spread.variance), spread.degrees_of_freedom
-        mine, other = _worsening(metric), _worsening(learnt.metric(metric.id))
+        current, other = _worsening(metric), _worsening(learnt.metric(metric.id))
         chances, learnt_chances = (
             {runs: chance_to_pass(margin, deviation, freedom, runs, level) for runs in _RUNS_A_SIDE}
-            for margin in (mine, other)
+            for margin in (current, other)
         )
         rows.append(
             MarginRow(
@@ -134,7 +134,7 @@ def margin_rows(catalogue: Catalogue, bench: Bench, bounds: Bounds) -> list[Marg
                 margin=metric.accepted,
                 widened_from=metric.margin if metric.accepted > metric.margin else None,
                 learnt=learnt.metric(metric.id).margin,
-                inside_noise=is_inside_noise(mine, deviation, freedom, level),
+                inside_noise=is_inside_noise(current, deviation, freedom, level),
                 learnt_inside_noise=is_inside_noise(other, deviation, freedom, level),
                 chances=chances,
                 learnt_chances=learnt_chances,
@@ -144,7 +144,7 @@ def margin_rows(catalogue: Catalogue, bench: Bench, bounds: Bounds) -> list[Marg
 
 
 def unknown_noise(catalogue: Catalogue, rows: Sequence[MarginRow]) -> list[str]:
-    """The gating figures that are in no row, by name."""
+    """The names of the gating metrics without a row."""
     reported = {(row.metric_id, row.statistic) for row in rows}
     return [
         judged_name(metric, statistic)
@@ -155,7 +155,7 @@ def unknown_noise(catalogue: Catalogue, rows: Sequence[MarginRow]) -> list[str]:
 
 
 def _worsening(metric: Metric) -> float:
-    """The margin towards worse on the scale of logarithms, without the floor, which depends on the baseline's value."""
+    """The margin of worsening on the scale of logarithms, without the floor, which depends on the baseline's value."""
     plain = metric.model_copy(update={"floor": 0.0, "margin": metric.accepted})
     band = accepted_band(plain, 1.0, Working.LOG)
     return -band[0] if metric.better is Better.HIGHER else band[1]

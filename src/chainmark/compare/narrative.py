@@ -1,8 +1,8 @@
-"""A draft of what is said of a release: how the runs were made, what was observed table by table, what follows.
+"""A draft text about a release: how the runs were made, the observations table by table, the conclusion.
 
-Every sentence about a change names it with its interval. A change is called one by the judgement's own rules: a gating
-metric that is worse, better or has a trend, and a diagnostic that moved. Where the interval holds no change, the figure
-is within what a re-run does.
+Every sentence about a change names it with its interval. The judgement's own rules define a change: a gating
+metric that is worse, better or has a trend, and a diagnostic that moved. If the interval contains zero, the value
+is within the noise of re-runs.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Found:
 
     @property
     def is_change(self) -> bool:
-        """Whether it is called a change, by the rules of its judgement."""
+        """Whether it is called a change by the rules of its judgement."""
         item = self.judgement
         if not item.gating:
             return item.moved
@@ -64,12 +64,12 @@ class _Found:
 
     @property
     def is_uncertain(self) -> bool:
-        """Whether it is no change because many figures are looked at."""
+        """Whether it is not called a change only because of the correction for many metrics."""
         return self.judgement.q_different is not None and self.judgement.q_different > FALSE_DISCOVERIES
 
     @property
     def holds_none(self) -> bool:
-        """Whether its interval holds no change."""
+        """Whether its interval contains zero."""
         return self.has_interval and (self.judgement.low or 0.0) <= 0.0 <= (self.judgement.high or 0.0)
 
     @property
@@ -90,7 +90,7 @@ class _Found:
 
     @property
     def distance(self) -> float:
-        """How far the change is from none, in halves of its interval."""
+        """The change over half of its interval."""
         item = self.judgement
         return abs(item.change or 0.0) / (((item.high or 0.0) - (item.low or 0.0)) / 2.0 or float("inf"))
 
@@ -98,13 +98,16 @@ class _Found:
     def figures(self) -> str:
         """The change with its interval: "+2.3 % (−7.3 … +12.9 %)"."""
         unit = units.display_unit(self._metric_unit, self.values)
-        said = change_text(self.judgement, unit)
-        change, interval = (f"{text} {said.unit}".rstrip() for text in (said.change, f"{said.low} … {said.high}"))
+        change_figures = change_text(self.judgement, unit)
+        change, interval = (
+            f"{text} {change_figures.unit}".rstrip()
+            for text in (change_figures.change, f"{change_figures.low} … {change_figures.high}")
+        )
         return f"{change} ({interval})"
 
     @property
     def named(self) -> str:
-        """The same behind the metric's name."""
+        """The same after the metric's name."""
         return f"{self.name} {self.figures}"
 
     @property
@@ -123,13 +126,13 @@ class _Found:
 
     @property
     def margin(self) -> str:
-        """The margin up to which the figure is equal, with its own where re-runs widened that."""
+        """The margin up to which the value is equal, with its own if re-runs widened that."""
         wide = margin_of(self.judgement, self.comparison.catalogue.metric(self.judgement.metric_id))
         return f"{wide}, widened from {self.worse_beyond}" if self.judgement.worse_beyond is not None else wide
 
     @property
     def worse_beyond(self) -> str:
-        """The margin beyond which the figure is worse."""
+        """The margin beyond which the value is worse."""
         metric = self.comparison.catalogue.metric(self.judgement.metric_id)
         return worse_beyond(self.judgement, metric) or margin_of(self.judgement, metric)
 
@@ -160,7 +163,7 @@ def narrative(results: Sequence[ByWorkload], settings: Sequence[str]) -> list[Ch
 
     Args:
         results: the comparisons with each baseline, by workload.
-        settings: what the runs did, a sentence a workload, as their system tells it.
+        settings: description of the runs' load, a sentence per workload, from their system.
     """
     chapters = [Chapter(part=SET_UP, title="What was compared, and how", sentences=_set_up(results, settings))]
     for result in results:
@@ -182,7 +185,7 @@ def _all(result: ByWorkload) -> list[_Found]:
 
 
 def _of_table(result: ByWorkload, table: str) -> list[_Found]:
-    """What stands in a table, without what is zero everywhere."""
+    """The rows of a table, without those that are zero everywhere."""
     results = [
         item for item in _all(result) if item.comparison.catalogue.metric(item.judgement.metric_id).table == table
     ]
@@ -212,8 +215,8 @@ def _version(side: Side) -> str:
         f"revision {side.subject.revision[:_SHORT_REVISION]}" if side.subject.revision else "",
         side.subject.build or "",
     ]
-    beside = ", ".join(filter(None, messages))
-    return f"{side.label} ({beside})" if beside else side.label
+    notes = ", ".join(filter(None, messages))
+    return f"{side.label} ({notes})" if notes else side.label
 
 
 def _runs(results: Sequence[ByWorkload]) -> Iterator[str]:
@@ -229,7 +232,7 @@ def _runs(results: Sequence[ByWorkload]) -> Iterator[str]:
 
 
 def _differences(results: Sequence[ByWorkload]) -> list[str]:
-    """On which conditions the sides differ, each once."""
+    """The conditions on which the sides differ, each once."""
     reported: dict[str, None] = {}
     for comparison in (each for result in results for each in result.comparisons):
         for item in comparison.condition_differences:
@@ -239,7 +242,7 @@ def _differences(results: Sequence[ByWorkload]) -> list[str]:
 
 
 def _noise(results: Sequence[ByWorkload]) -> Iterator[str]:
-    """Where the noise of the intervals is from, and what the figures are compared with."""
+    """The source of the noise in the intervals, and the reference of the comparison."""
     counters: dict[str, Counter[str]] = {}
     is_level = False
     for item in (each for result in results for each in _all(result) if each.judgement.gating):
@@ -269,20 +272,20 @@ def _noise(results: Sequence[ByWorkload]) -> Iterator[str]:
 
 
 def _observed(results: Sequence[_Found], workloads: Sequence[str]) -> list[Sentence]:
-    """What a table shows: each change across the workloads, then workload by workload what is none."""
+    """The observations in a table: each change across the workloads, then the unchanged metrics by workload."""
     changed = dict.fromkeys((item.judgement.metric_id, item.judgement.statistic) for item in results if item.is_change)
     sentences = []
     for pair in changed:
-        alike = [
+        unchanged = [
             item
             for item in results
             if (item.judgement.metric_id, item.judgement.statistic) == pair and item.has_interval
         ]
-        sentences.append(_change(alike))
+        sentences.append(_change(unchanged))
     rest = [item for item in results if (item.judgement.metric_id, item.judgement.statistic) not in changed]
     for workload in workloads:
-        own = [item for item in rest if item.workload == workload]
-        sentences += _unchanged(workload, own, others=bool(changed))
+        in_workload = [item for item in rest if item.workload == workload]
+        sentences += _unchanged(workload, in_workload, others=bool(changed))
     return sentences
 
 
@@ -292,7 +295,7 @@ def _change(results: Sequence[_Found]) -> Sentence:
 
 
 def _clause(item: _Found) -> str:
-    """What one figure did, with its interval."""
+    """The observation of one metric, with its interval."""
     if item.holds_none:
         return f"it stays within what a re-run does, {item.figures}"
     moves = f"it {'rises' if item.rises else 'falls'} {item.from_to}, {item.figures}"
@@ -305,7 +308,7 @@ def _clause(item: _Found) -> str:
 
 
 def _against_margin(item: _Found) -> str:
-    """Where a cost lies against its margin."""
+    """The position of a cost relative to its margin."""
     if item.judgement.outcome is Outcome.WORSE:
         return f" beyond the margin of {item.worse_beyond}"
     if item.judgement.outcome in _DECIDED:
@@ -325,30 +328,30 @@ def _unchanged(workload: str, results: Sequence[_Found], *, others: bool) -> Ite
             evidence=[entry.evidence for entry in undecided],
         )
     rest = [entry for entry in results if entry.has_interval and not entry.holds_none]
-    for why, own in (
+    for reason, items in (
         (TOO_UNCERTAIN, [entry for entry in rest if entry.is_uncertain]),
         (TOO_SMALL, [entry for entry in rest if not entry.is_uncertain]),
     ):
-        if own:
-            reported = "; ".join(f"{entry.name} {entry.from_to}, {entry.figures}" for entry in own)
-            text = f"Under {workload} {why}: {reported}."
-            yield Sentence(text=text, evidence=[entry.evidence for entry in own])
+        if items:
+            reported = "; ".join(f"{entry.name} {entry.from_to}, {entry.figures}" for entry in items)
+            text = f"Under {workload} {reason}: {reported}."
+            yield Sentence(text=text, evidence=[entry.evidence for entry in items])
     absent: dict[str, list[str]] = {}
     for item in results:
         if not item.has_interval:
             absent.setdefault(item.judgement.note or item.judgement.outcome.value, []).append(item.name)
-    for why, names in absent.items():
-        yield Sentence(text=f"Not compared under {workload} ({why}): {some_of(names, _NAMED_MOST, 'figures')}.")
+    for reason, names in absent.items():
+        yield Sentence(text=f"Not compared under {workload} ({reason}): {some_of(names, _NAMED_MOST, 'figures')}.")
 
 
 def _within(workload: str, within: Sequence[_Found], count: int, *, others: bool) -> Sentence:
-    """What is said of the figures of a table that stay within what a re-run does.
+    """A sentence about the metrics of a table within the noise of re-runs.
 
     Args:
-        workload: under which.
-        within: these figures.
-        count: of the figures of the table that are no change under any workload.
-        others: whether there are figures that are one.
+        workload: the workload.
+        within: these metrics.
+        count: number of the table's metrics without a change under any workload.
+        others: whether there are metrics with a change.
     """
     furthest = max(within, key=lambda item: item.distance)
     evidence = [item.evidence for item in within]
@@ -356,14 +359,14 @@ def _within(workload: str, within: Sequence[_Found], count: int, *, others: bool
         text = f"Under {workload}, {furthest.name} stays within what a re-run does, {furthest.figures}."
         return Sentence(text=text, evidence=evidence)
     other = "other " if others else ""
-    whole = f"the other {count}" if others else "both" if count == 2 else f"all {count}"
-    which = whole if len(within) == count else f"{len(within)} of the {other}{count}"
+    subject = f"the other {count}" if others else "both" if count == 2 else f"all {count}"
+    which = subject if len(within) == count else f"{len(within)} of the {other}{count}"
     text = f"Under {workload}, {which} figures stay within what a re-run does; the furthest from no change is "
     return Sentence(text=f"{text}{furthest.named}.", evidence=evidence)
 
 
 def _concluded(result: ByWorkload) -> list[Sentence]:
-    """The verdict against one baseline, and the figures that make it so."""
+    """The verdict against one baseline, and the metrics that cause it."""
     results = _all(result)
     gating = [item for item in results if item.judgement.gating and item.has_interval]
     right, left = result.comparisons[0].labels[1], result.comparisons[0].labels[0]

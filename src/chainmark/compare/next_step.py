@@ -1,4 +1,4 @@
-"""What to do about a candidate that is worse: the one step that this comparison itself points to."""
+"""The next step for a worse candidate: the one that this comparison suggests."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from chainmark.lab.profiles import shipped_profiles
 _NAMED = 2
 _DECIDED = frozenset({Outcome.EQUAL, Outcome.BETTER})
 _SHORT = 12
-_MOST_OF_IT = 0.5  # of a change: the part that makes more of it is where to look
+_MOST_OF_IT = 0.5  # of a change: a part with a larger share is the one to examine
 _IS_RELEASE = re.compile(r"v?\d+(\.\d+)+([-.+]\w+)*")
 
 
 @dataclass(frozen=True)
 class Clues:
-    """What a comparison shows next to its verdict.
+    """The evidence of a comparison besides its verdict.
 
     Attributes:
         sides: the baseline and the candidate.
-        breakdowns: of its metrics, host by host.
-        profiled: the functions that changed, where profiles were taken.
+        breakdowns: of its metrics, by host.
+        profiled: the functions that changed, if profiles were taken.
         differences: of the configurations.
-        builds: what differs between the builds, where the runs keep it.
+        builds: the differences between the builds, if the runs contain them.
         splits: changes as sums of the changes of their parts.
         charted: the metrics that have a chart.
     """
@@ -51,13 +51,13 @@ class Clues:
 def with_next_step(
     finding: VerdictFinding, judgements: Sequence[Judgement], catalogue: Catalogue, clues: Clues
 ) -> VerdictFinding:
-    """The finding of a worse candidate with what to do next, in its sentence and first among its advice.
+    """The finding of a worse candidate with the next step, in its sentence and first among its advice.
 
     Args:
         finding: of a comparison.
         judgements: of all metrics.
         catalogue: for their names.
-        clues: where the change may come from.
+        clues: possible sources of the change.
     """
     if finding.verdict is not Verdict.FAIL:
         return finding
@@ -74,7 +74,7 @@ def with_next_step(
 
 
 def _steps(worst: Judgement, catalogue: Catalogue, clues: Clues) -> Iterator[tuple[str, str]]:
-    """The steps that have a reason in the result, the most particular first; each with a remark for the advice."""
+    """The steps that the result supports, the most specific first; each with a remark for the advice."""
     if hosts := apart(worst, clues.breakdowns, catalogue):
         yield f"look at {hosts}", ""
     if functions := _functions(clues.profiled):
@@ -95,7 +95,7 @@ def _steps(worst: Judgement, catalogue: Catalogue, clues: Clues) -> Iterator[tup
 
 
 def _functions(profiled: Profiled | None) -> list[str]:
-    """Those that clearly take more than before."""
+    """The functions that clearly take more than before."""
     grown = [
         function
         for change in (profiled.changes if profiled else [])
@@ -111,7 +111,7 @@ def _name(change: FunctionChange) -> str:
 
 
 def _search(clues: Clues) -> tuple[str, str] | None:
-    """Which commit or release it was: by name where there is one, else by the command that finds it."""
+    """The command to find the commit or release, or its name if there is only one."""
     runs = [side.first for side in clues.sides]
     builds = clues.builds
     if builds is not None and builds.added_in_all == 1 and not (builds.removed_in_all or builds.untold):
@@ -119,7 +119,7 @@ def _search(clues: Clues) -> tuple[str, str] | None:
         return f"look at the only commit between them, {only.id[:_SHORT]}: {only.subject}", ""
     places = [run.experiment for run in runs]
     if any(place is None or place.side not in {BASELINE, CANDIDATE} for place in places):
-        return None  # nobody can make more of runs that were imported
+        return None  # imported runs cannot be extended
     profile = runs[1].profile_name
     if runs[0].profile_name != profile or profile not in shipped_profiles():
         return None
@@ -137,7 +137,7 @@ def _search(clues: Clues) -> tuple[str, str] | None:
 
 
 def _part(worst: Judgement, splits: Splits | None) -> str:
-    """The part that makes most of the change, where one surely does."""
+    """The part that accounts for most of the change, if there is one with significance."""
     split = splits.split_of(worst.metric_id, worst.statistic) if splits else None
     if split is None or not split.change:
         return ""

@@ -1,4 +1,4 @@
-"""The noise between runs that an archive of equal builds shows."""
+"""The noise between runs from an archive of equal builds."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from chainmark.stats.centiles import FloatArray
 from chainmark.stats.intervals import Spread, Working, is_wider, mean_and_variance
 from chainmark.stats.sequential import deviations
 
-# Levels of the test that the runs differ more than the archive's: a strict one while so few runs would notice little,
+# Levels of the test that the runs differ more than the archive's: a strict one while few runs would detect little,
 # and mostly by chance.
 CONTRADICTION, EARLY_CONTRADICTION = 0.05, 0.01
 FEW = 4.0  # degrees of freedom
 
 
 def differs_more(own: Spread, archive: Spread) -> bool:
-    """Whether these runs differ more than the archive's by more than chance, so that the archive is set aside."""
+    """Whether these runs differ significantly more than the archive's, so that the archive is not used."""
     return is_wider(own, archive, EARLY_CONTRADICTION if own.degrees_of_freedom < FEW else CONTRADICTION)
 
 
 def build_of(run: LoadedRun) -> str:
-    """Runs with the same text are repetitions of one build under one configuration, averaged by the same rules."""
+    """Key of a build: runs with the same key repeat one build under one configuration, averaged by the same rules."""
     subject = run.manifest.subject
     effective = run.manifest.configuration.effective
     configuration = sorted((file, sorted(keys.items())) for file, keys in effective.items())
@@ -38,7 +38,7 @@ def build_of(run: LoadedRun) -> str:
 
 
 def _place(manifest: Manifest) -> str:
-    """Noise of another system, workload or machine says nothing about this comparison."""
+    """Key of comparable noise: that of another system, workload or machine is irrelevant to this comparison."""
     return repr((manifest.subject.system, sorted(manifest.workload.items()), manifest.host.hardware_class))
 
 
@@ -48,24 +48,24 @@ Column = tuple[str, str, Working]
 
 @dataclass(frozen=True)
 class ArchiveSpread(Spread):
-    """The spread of one statistic between runs of equal builds, how many runs show it, and what they are."""
+    """The spread of one statistic between runs of equal builds, the number of runs behind it, and their names."""
 
     runs: int
     told: str = ""
 
     @property
     def source(self) -> str:
-        """What shows it, in words."""
+        """Its source, in words."""
         return self.told or f"archive of {self.runs} runs"
 
 
 class Archive:
-    """Valid runs like those compared, in groups of equal builds; looked at when their noise is first asked for.
+    """Valid runs like the compared ones, in groups of equal builds; evaluated when their noise is first requested.
 
     Args:
-        compared: the ids of the runs that are compared; their own spread counts already.
-        like: the manifest that says what is alike.
-        history: any runs; those of another system, workload or hardware class, and invalid ones, are left out, and a
+        compared: the ids of the compared runs; their own spread counts already.
+        like: the manifest that defines which runs are alike.
+        history: any runs; those of another system, workload or hardware class, and invalid ones, are excluded, and a
             run given twice counts once.
     """
 
@@ -82,12 +82,12 @@ class Archive:
         return [list(groups[key].values()) for key in sorted(groups) if len(groups[key]) > 1]
 
     def spread(self, metric_id: str, statistic: str, working: Working) -> ArchiveSpread | None:
-        """The spread of one statistic between runs of equal builds; None when no group has two runs with a value.
+        """The spread of one statistic between runs of equal builds; None if no group has two runs with a value.
 
         Args:
             metric_id: of the metric.
             statistic: "mean", "p99" …
-            working: LOG takes logarithms and leaves out groups with a value that has none.
+            working: LOG uses logarithms and excludes groups with a value that has none.
         """
         squares, runs, freedom = 0.0, 0, 0
         for group in self._groups:
@@ -100,10 +100,10 @@ class Archive:
         return ArchiveSpread(squares, float(freedom), runs) if freedom else None
 
     def deviations(self, columns: Sequence[Column]) -> FloatArray:
-        """The deviations of several statistics together, from the runs that have a value of each.
+        """The joint deviations of several statistics, from the runs that have a value of each.
 
         Args:
-            columns: what to take of every run.
+            columns: the values to read from every run.
 
         Returns:
             Shape (degrees of freedom, columns).
@@ -111,12 +111,12 @@ class Archive:
         groups = []
         for group in self._groups:
             rows = [[run.value(metric_id, statistic) for metric_id, statistic, _ in columns] for run in group]
-            retained = [
+            complete = [
                 row
                 for row in rows
                 if all(_has(value, working) for value, (*_, working) in zip(row, columns, strict=True))
             ]
-            by_column = [scaled([row[i] or 0.0 for row in retained], columns[i][2]) for i in range(len(columns))]
+            by_column = [scaled([row[i] or 0.0 for row in complete], columns[i][2]) for i in range(len(columns))]
             groups.append(np.array(by_column).T)
         return deviations(groups).reshape(-1, len(columns))
 

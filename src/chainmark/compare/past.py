@@ -1,4 +1,4 @@
-"""What is said of the earlier releases that a verdict rests on."""
+"""Notes on the earlier releases behind a verdict."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LISTED = 4
 
 
 def noise_notes(releases: Releases, judgements: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
-    """Which noise the verdict used, and which changes of the set-up nobody noted.
+    """The noise that the verdict used, and unrecorded changes of the set-up.
 
     Args:
         releases: the series.
@@ -32,7 +32,7 @@ def noise_notes(releases: Releases, judgements: Sequence[Judgement], catalogue: 
     if spreads:
         least, most = (choose(spreads, key=lambda entry: spreads[entry].variance) for choose in (min, max))
         shares = [f"{_share(spreads[entry].variance)} ({catalogue.metric(entry).label})" for entry in (least, most)]
-        first, last = (releases.runs[place].manifest.started_at[:10] for place in (0, -1))
+        first, last = (releases.runs[index].manifest.started_at[:10] for index in (0, -1))
         messages.append(
             f"noise between runs: {spreads[most].source}, {first} to {last}; one run deviates by {' to '.join(shares)}"
         )
@@ -45,7 +45,7 @@ def _share(variance: float) -> str:
 
 
 def _setups(changes: Sequence[SetupChange], catalogue: Catalogue) -> list[str]:
-    """One sentence a pair of runs."""
+    """One sentence per pair of runs."""
     pairs: dict[tuple[str, str, str], list[str]] = {}
     for change in changes:
         if change.working is Working.LOG:

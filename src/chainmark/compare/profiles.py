@@ -24,7 +24,7 @@ from chainmark.stats.special import t_quantile
 
 MOST_FUNCTIONS = 20
 MOST_FRAMES = 400
-# Of the whole graph: what is narrower cannot be read, and is drawn together with its like.
+# Fraction of the whole graph: narrower frames are illegible and merged with similar ones.
 LEAST_WIDTH = 0.003
 REST = "(rest)"
 _BEGIN, _END = "begin", "end"
@@ -32,13 +32,13 @@ _BEGIN, _END = "begin", "end"
 
 @runtime_checkable
 class KeepsProfiles(Protocol):
-    """A run that may keep profiles; runs in memory do not."""
+    """A run that may contain profiles; runs in memory do not."""
 
     def events(self, name: str) -> pl.DataFrame:
         """The typed events of one kind."""
 
     def document(self, name: str) -> Mapping[str, object] | None:
-        """What was kept under that name; None where nothing was."""
+        """The document with this name; None if there is none."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class RunProfiles:
     stacks: pl.DataFrame
 
     def hosts(self, kind: str) -> list[str]:
-        """Those of which there is a profile of that kind."""
+        """The nodes with a profile of that kind."""
         return sorted(self.stacks.filter(kind=kind)["host"].unique())
 
     def of(self, kind: str, moment: str = _END) -> pl.DataFrame:
-        """Stacks of one kind: host, stack, owner and value, per unit of work where the kind is."""
+        """Stacks of one kind: host, stack, owner and value, per unit of work if the kind has one."""
         frame = self.stacks.filter(kind=kind, moment=moment)
         return frame.with_columns(pl.col("value") / self.record.work) if self._is_per_work(kind) else frame
 
@@ -63,7 +63,7 @@ class RunProfiles:
 
 
 def profiles_of(run: RunData) -> RunProfiles | None:
-    """What a run keeps of its profiles; None where it has none, as where its network never ran."""
+    """The profiles of a run; None if it has none, for example because its network never ran."""
     content = run.document(DOCUMENT) if isinstance(run, KeepsProfiles) and run.manifest.profiles else None
     if content is None or not isinstance(run, KeepsProfiles):
         return None
@@ -73,13 +73,13 @@ def profiles_of(run: RunData) -> RunProfiles | None:
 def profiled(
     baseline: Sequence[RunData], candidate: Sequence[RunData], plain: Sequence[Sequence[RunData]], *, is_asked: bool
 ) -> Profiled | None:
-    """What the profiles of two sides say; None where a side has none, unless that is asked for.
+    """The comparison of two sides' profiles; None if a side has none, unless the profiles were requested.
 
     Args:
         baseline: runs with profiles.
         candidate: likewise.
-        plain: runs without, of both sides: they show what the profiles cost.
-        is_asked: they are to be shown whatever the verdict is.
+        plain: runs without profiles, of both sides: they show the cost of profiling.
+        is_asked: profiles are shown whatever the verdict is.
     """
     sides = [[profiles for run in runs if (profiles := profiles_of(run))] for runs in (baseline, candidate)]
     if not all(sides):
@@ -111,20 +111,20 @@ def _notes(name: str, side: Sequence[RunProfiles]) -> list[str]:
 
 # ---- functions ------------------------------------------------------------------------------------------------------
 def _change(kind: str, sides: Sequence[Sequence[RunProfiles]]) -> ProfileChange | None:
-    """One kind; None where a side has no profile of it."""
+    """One kind; None if a side has no profile of it."""
     profiles = [[item for item in side if item.hosts(kind)] for side in sides]
     if not all(profiles):
         return None
     about = KINDS[kind]
-    own = _Values.of(profiles, kind, "owner")
-    intervals, basis = own.intervals()
+    owners = _Values.of(profiles, kind, "owner")
+    intervals, basis = owners.intervals()
     within = _Values.of(profiles, kind, "within")
     grown = None if about.per_work or kind == GOROUTINE else _Values.of(profiles, kind, "owner", grown=True)
     functions = [
         FunctionChange(
             function=name,
-            baseline=own.mean(0, name),
-            candidate=own.mean(1, name),
+            baseline=owners.mean(0, name),
+            candidate=owners.mean(1, name),
             low=low,
             high=high,
             within_baseline=within.mean(0, name),
@@ -151,7 +151,7 @@ def _change(kind: str, sides: Sequence[Sequence[RunProfiles]]) -> ProfileChange 
 
 
 def _clearest_first(change: FunctionChange) -> tuple[float, float, str]:
-    """By what the change is at least, and among those that may be none by the change."""
+    """Sort key: the lower bound of the change, then, for changes that may be zero, the change."""
     least = 0.0 if change.low is None or change.high is None else max(0.0, change.low, -change.high)
     return -least, -abs(change.change), change.function
 
@@ -168,7 +168,7 @@ class _Values:
     def of(cls, sides: Sequence[Sequence[RunProfiles]], kind: str, by: str, *, grown: bool = False) -> _Values:
         tables = [[_by_function(profiles, kind, by, grown=grown) for profiles in side] for side in sides]
         names = sorted({name for side in tables for table in side for name in table["function"]})
-        places = {name: place for place, name in enumerate(names)}
+        places = {name: index for index, name in enumerate(names)}
         hosts = [[profiles.hosts(kind) for profiles in side] for side in sides]
         values = [
             [_matrix(table, own, places) for table, own in zip(side, side_hosts, strict=True)]
@@ -177,13 +177,13 @@ class _Values:
         return cls(places, hosts, values)
 
     def mean(self, side: int, name: str) -> float:
-        """Over the nodes of each run, then over the runs; 0 where the function does not occur."""
+        """The mean over the nodes of each run, then over the runs; 0 if the function does not occur."""
         if (place := self.functions.get(name)) is None:
             return 0.0
         return float(np.mean([run[:, place].mean() for run in self.values[side]]))
 
     def intervals(self) -> tuple[dict[str, tuple[float | None, float | None]], str]:
-        """By function the 90 % interval of the change, and what the intervals rest on."""
+        """By function the 90 % interval of the change, and the source of the intervals."""
         runs = [len(side) for side in self.values]
         if min(runs) > 1:
             means = [np.array([run.mean(axis=0) for run in side]) for side in self.values]
@@ -202,7 +202,7 @@ class _Values:
         return self._paired(picked[1] - picked[0]), basis
 
     def _paired(self, differences: FloatArray) -> dict[str, tuple[float | None, float | None]]:
-        """Student's interval of the mean of the nodes' differences: a node has the same part on both sides."""
+        """Student's interval of the mean of the nodes' differences: a node has the same role on both sides."""
         n = len(differences)
         mean = differences.mean(axis=0)
         half = t_quantile(1.0 - LEVEL, n - 1) * differences.std(axis=0, ddof=1) / math.sqrt(n)
@@ -225,24 +225,24 @@ def _by_function(profiles: RunProfiles, kind: str, by: str, *, grown: bool) -> p
 
 
 def _goroutine() -> pl.Expr:
-    """Where a goroutine began, and the innermost function of its own that it is in."""
+    """The start of a goroutine, and its innermost function in its own module."""
     began, owner = pl.col("stack").list.first(), pl.col("owner")
     return pl.when(began == owner).then(owner).otherwise(pl.concat_str(began, pl.lit(" … "), owner))
 
 
 def _matrix(table: pl.DataFrame, hosts: Sequence[str], places: Mapping[str, int]) -> FloatArray:
     rows = {host: row for row, host in enumerate(hosts)}
-    made = np.zeros((len(hosts), len(places)))
+    matrix = np.zeros((len(hosts), len(places)))
     for host, name, value in table.select("host", "function", "value").iter_rows():
         if host in rows:
-            made[rows[host], places[name]] = value
-    return made
+            matrix[rows[host], places[name]] = value
+    return matrix
 
 
 # ---- the tree of calls ----------------------------------------------------------------------------------------------
 @dataclass
 class _Call:
-    """A function where it is called, with what it and all below it take on both sides."""
+    """A call of a function, with the value of it and of all its callees on both sides."""
 
     function: str
     values: list[float] = field(default_factory=lambda: [0.0, 0.0])
@@ -259,19 +259,19 @@ class _Call:
 
     @property
     def width(self) -> float:
-        """The mean of both sides: a function that only one side has is seen, too."""
+        """The mean of both sides, so that a function that only one side has is visible."""
         return (self.values[0] + self.values[1]) / 2.0
 
 
 def _tree(sides: Sequence[Sequence[RunProfiles]], kind: str) -> _Call:
     """All stacks of all nodes as one tree; values for each node, the mean of the side's runs."""
     root = _Call("all")
-    for place, side in enumerate(sides):
+    for index, side in enumerate(sides):
         for profiles in side:
             share = 1.0 / (len(side) * len(profiles.hosts(kind)))
             stacks = profiles.of(kind).group_by("stack").agg(pl.col("value").sum()).sort("stack")
             for stack, value in stacks.iter_rows():
-                _add(root, stack, place, value * share)
+                _add(root, stack, index, value * share)
     return root
 
 
@@ -284,7 +284,7 @@ def _add(root: _Call, stack: Sequence[str], place: int, value: float) -> None:
 
 
 def _frames(root: _Call) -> list[Frame]:
-    """The tree as rectangles, without what is too narrow to be read: that is drawn together with its like."""
+    """The tree as rectangles, without illegibly narrow ones, which are merged with similar ones."""
     if root.width <= 0.0:
         return []
     least = LEAST_WIDTH
@@ -309,16 +309,16 @@ def _laid(call: _Call, depth: int, begin: float, least: float) -> Iterator[Frame
 
 
 def _wide_calls(call: _Call, least: float) -> list[_Call]:
-    """The calls that are wide enough, by name, and the rest of them as one where that is wide enough."""
+    """The calls that are wide enough, by name, and the rest merged if that is wide enough."""
     wide = [child for _, child in sorted(call.calls.items()) if child.width >= least]
     narrow = [child for child in call.calls.values() if child.width < least]
     rest = _Call(REST, [math.fsum(child.values[side] for child in narrow) for side in (0, 1)], is_rest=True)
     return [*wide, rest] if narrow and rest.width >= least else wide
 
 
-# ---- what it costs --------------------------------------------------------------------------------------------------
+# ---- cost of profiling ----------------------------------------------------------------------------------------------
 def _cost(name: str, side: Sequence[RunProfiles], plain: Sequence[RunData]) -> ProfileCost | None:
-    """A metric of the runs with profiles against the same of those without; None where it has no value."""
+    """A metric of the runs with profiles against those without; None if it has no value."""
     metric_id = next((profiles.record.cost_metric for profiles in side), "")
     values = [_means([profiles.run for profiles in side], metric_id), _means(plain, metric_id)]
     if not all(values):
@@ -327,7 +327,7 @@ def _cost(name: str, side: Sequence[RunProfiles], plain: Sequence[RunData]) -> P
     if sum(map(len, values)) > 2:
         contrast = pooled(values[1], values[0], Working.DIFFERENCE)
         low, high = contrast.low, contrast.high
-    means = [math.fsum(own) / len(own) for own in values]
+    means = [math.fsum(run_values) / len(run_values) for run_values in values]
     return ProfileCost(
         side=name,
         metric_id=metric_id,

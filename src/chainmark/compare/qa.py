@@ -19,9 +19,9 @@ from chainmark.core.qa_report import (
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import capitalised, enumerated
 
-# Of the sum of a module whose commit nobody tells, as much as tells it from others.
+# characters of the checksum of a module with unknown commit, enough to distinguish it
 _SHORT_SUM = 16
-# Of a commit, beside the whole one in the table of what was compared: it would leave no room for the result.
+# characters of a commit, next to the whole one in the table of the compared versions, to leave room for the result
 _SHORT_COMMIT = 12
 
 
@@ -30,10 +30,10 @@ def qa_report(made: QaRuns, history: Sequence[RunData] = ()) -> QaReport:
 
     Args:
         made: the runs.
-        history: archived runs, for the noise where a side has one run.
+        history: archived runs, for the noise if a side has one run.
 
     Returns:
-        Everything that a report shows. The same runs give the same bytes.
+        The content of a report. The same runs give the same bytes.
     """
     maker, rule = Scenarios(made, history), made.second_rule
     scenarios = [maker.judged(scenario) for scenario in made.scenarios]
@@ -120,7 +120,7 @@ def overall(scenarios: Sequence[QaScenario], candidate: Subject) -> tuple[Verdic
 
 
 def advice(scenarios: Sequence[QaScenario], experiment: str) -> list[str]:
-    """What to do next: of the gating scenarios that did not pass, for what was not run, and to go on."""
+    """The next steps: for gating scenarios that did not pass, for scenarios that did not run, and afterwards."""
     open_ = [scenario for scenario in scenarios if scenario.gating and scenario.result is not Verdict.PASS]
     results = [f"{scenario.title}: {text}" for scenario in open_ for text in scenario.advice]
     lacking = list(dict.fromkeys(text for scenario in scenarios for text in scenario.lacking))
@@ -131,7 +131,7 @@ def advice(scenarios: Sequence[QaScenario], experiment: str) -> list[str]:
 
 
 def notices(scenarios: Sequence[QaScenario]) -> list[str]:
-    """What must be known before any figure is read."""
+    """Caveats before any figure."""
     messages = []
     for scenario in scenarios:
         by_reason: dict[str, list[str]] = {}
@@ -173,7 +173,7 @@ def method(made: QaRuns, scenarios: Sequence[QaScenario]) -> list[str]:
 
 
 def _shared_text(made: QaRuns) -> list[str]:
-    """Which scenarios' runs were made two at a time, if any were."""
+    """Which scenarios' runs were made in parallel, if any were."""
     titles = [
         scenario.plan.title
         for scenario in made.scenarios
@@ -203,7 +203,7 @@ def _failed_text(failed: int) -> str:
 
 
 def verdict_row(scenario: QaScenario, made: QaRuns) -> VerdictRow:
-    """The row of one scenario; a version with its commit, or else with the sum of its module."""
+    """The row of one scenario; a version with its commit, or else with the checksum of its module."""
     candidate = made.candidate
     commit = made.commits[1][:_SHORT_COMMIT] or (candidate.revision or "")[:_SHORT_SUM]
     return VerdictRow(

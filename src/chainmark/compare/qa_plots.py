@@ -1,4 +1,4 @@
-"""What a qualification draws: a metric of all sides of a scenario over time, in one plot."""
+"""The plots of a qualification: a metric of all sides of a scenario over time, in one plot."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from chainmark.core.qa_plan import PlotPlan
 from chainmark.core.qa_report import QaPlot
 from chainmark.stats.centiles import FloatArray
 
-_LINE_POINTS = 400  # of a line
-_PLOT_POINTS = 12_000  # of a plot with many lines
+_LINE_POINTS = 400  # per line
+_PLOT_POINTS = 12_000  # per plot with many lines
 _LEAST_POINTS = 40
 _DIGITS = 6
-_TOGETHER = 1e-3  # samples that ended within a millisecond ended together
+_TOGETHER = 1e-3  # samples that ended within a millisecond count as simultaneous
 _INSTANT_S = 1.0  # means over runs are taken second by second
 
 
@@ -35,7 +35,7 @@ class PlotSide:
 
 @dataclass(frozen=True)
 class _Curve:
-    """What becomes a line; ``weights`` are the samples behind each point, 1 where a point is one."""
+    """The values of a line; ``weights`` are the numbers of samples per point, 1 if a point is one sample."""
 
     run_id: str
     key: str
@@ -48,7 +48,7 @@ def plot_of(plan: PlotPlan, sides: Sequence[PlotSide], catalogue: Catalogue) -> 
     """One plot; None without samples.
 
     Args:
-        plan: what to draw.
+        plan: the plot's definition.
         sides: in the order of the legend.
         catalogue: knows the metric and its population.
     """
@@ -105,7 +105,7 @@ def _note(plan: PlotPlan, population: Population) -> str:
 
 
 def _curves(run: LoadedRun, plan: PlotPlan, metric: Metric, population: Population) -> list[_Curve]:
-    """What one run adds: a curve for each value of ``plan.by``, or one."""
+    """The lines of one run: a curve for each value of ``plan.by``, or one."""
     ordered = run.ordered(metric.population)
     times = ordered.column(population.time_key) if ordered and population.time_key else None
     values = ordered.column(metric.id) if ordered else None
@@ -114,29 +114,31 @@ def _curves(run: LoadedRun, plan: PlotPlan, metric: Metric, population: Populati
     if plan.points == "rows per second":
         x, y = _rows_per_second(times[np.isfinite(times)], plan.window_s)
         return [_Curve(run.run_id, "", x, y * plan.factor)] if len(x) else []
-    retained = np.isfinite(times) & np.isfinite(values)
-    if not retained.any():
+    valid = np.isfinite(times) & np.isfinite(values)
+    if not valid.any():
         return []
     if plan.points == "ended together":
-        x, y, weights = _ended_together(times[retained], values[retained])
+        x, y, weights = _ended_together(times[valid], values[valid])
         return [_Curve(run.run_id, "", x, y * plan.factor, weights)]
     if plan.points == "reciprocals":
-        retained &= values != 0.0
-        values = np.where(retained, 1.0 / np.where(retained, values, 1.0), np.nan)
+        valid &= values != 0.0
+        values = np.where(valid, 1.0 / np.where(valid, values, 1.0), np.nan)
     keys = ordered.keys()
     if plan.by and plan.by in keys.columns:
         names = keys[plan.by].cast(str).to_list()
         curves = []
         for name in sorted(set(names)):
-            mine = retained & np.array([item == name for item in names])
-            curves += [_Curve(run.run_id, name, times[mine], values[mine] * plan.factor)] if mine.any() else []
+            selected = valid & np.array([item == name for item in names])
+            curves += (
+                [_Curve(run.run_id, name, times[selected], values[selected] * plan.factor)] if selected.any() else []
+            )
         return curves
-    x, y = _averaged(times[retained], values[retained] * plan.factor)
+    x, y = _averaged(times[valid], values[valid] * plan.factor)
     return [_Curve(run.run_id, "", x, y)]
 
 
 def _averaged(times: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """One value an instant: the mean of the samples that share it."""
+    """One value per instant: the mean of its samples."""
     order = np.argsort(times, kind="stable")
     times, values = times[order], values[order]
     starts = np.flatnonzero(np.diff(times, prepend=math.nan) != 0.0)
@@ -145,7 +147,7 @@ def _averaged(times: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatA
 
 
 def _ended_together(times: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """When samples ended together, their mean, and how many they were."""
+    """Instants, the mean of the samples that ended then, and their number."""
     ends = times + values
     order = np.argsort(ends, kind="stable")
     ends, values = ends[order], values[order]
@@ -155,7 +157,7 @@ def _ended_together(times: FloatArray, values: FloatArray) -> tuple[FloatArray, 
 
 
 def _rows_per_second(times: FloatArray, window_s: float) -> tuple[FloatArray, FloatArray]:
-    """At each full second, how many rows the last ``window_s`` hold, per second; from the first full window on."""
+    """At each full second, the rate of rows over the last ``window_s``, per second; from the first full window on."""
     times = np.sort(times)
     if len(times) == 0 or times[-1] < window_s:
         return np.empty(0), np.empty(0)
@@ -165,15 +167,15 @@ def _rows_per_second(times: FloatArray, window_s: float) -> tuple[FloatArray, Fl
 
 
 def _thinned_line(line: ChartLine, most: int) -> ChartLine:
-    """At most so many points; of even stretches the least and the greatest, so that no peak is hidden."""
+    """At most this many points: the least and the greatest of equal stretches, so that no peak is hidden."""
     if len(line.x) <= most:
         return line
     y = np.array(line.y)
-    retained = {0, len(y) - 1}
+    selected = {0, len(y) - 1}
     for part in np.array_split(np.arange(len(y)), most // 2):
-        retained |= {int(part[y[part].argmin()]), int(part[y[part].argmax()])}
-    places = sorted(retained)
-    return line.model_copy(update={"x": [line.x[at] for at in places], "y": [line.y[at] for at in places]})
+        selected |= {int(part[y[part].argmin()]), int(part[y[part].argmax()])}
+    indices = sorted(selected)
+    return line.model_copy(update={"x": [line.x[at] for at in indices], "y": [line.y[at] for at in indices]})
 
 
 def _mean(label: str, curves: Sequence[_Curve]) -> ChartLine:

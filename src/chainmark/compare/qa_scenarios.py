@@ -40,16 +40,16 @@ _MOST_CHARTS = (ChartKind.CDF, ChartKind.SHIFT)
 
 @dataclass(frozen=True)
 class ScenarioRuns:
-    """What was made of one scenario.
+    """The runs of one scenario.
 
     Attributes:
-        sides: the runs of each side, valid or not, repetitions of invalid ones among them; as far as there are any.
-        lacking: what it needs and did not get; then it has no runs.
+        sides: the runs of each side, valid or not, including repetitions of invalid ones; as far as there are any.
+        lacking: missing requirements; then it has no runs.
         repeats: by the id of a run that repeats an invalid one, the id of that one.
         failures: by side, why a run of it could not be made.
-        profile_description: what its profile says of itself.
-        swept: of a sweep, what the system found.
-        profiled: of a comparison, what the profiles of its sides say.
+        profile_description: the description in its profile.
+        swept: of a sweep, the system's result.
+        profiled: of a comparison, the comparison of the sides' profiles.
     """
 
     plan: ScenarioPlan
@@ -63,24 +63,24 @@ class ScenarioRuns:
     profiled: Profiled | None = None
 
     def all_runs(self) -> list[RunData]:
-        """In the order in which they were made."""
+        """In order of execution."""
         runs = [run for runs in self.sides.values() for run in runs]
         return sorted(runs, key=lambda run: (run.manifest.started_at, run.manifest.run_id))
 
 
 class SecondRule(Protocol):
-    """The rule of a system's published reports, which is shown beside ours and decides nothing."""
+    """The rule of a system's published reports, which is shown for comparison and decides nothing."""
 
     def rows(self, comparison: Comparison) -> Sequence[OpinionRow]:
-        """Every judged figure by it."""
+        """All judged metrics by this rule."""
 
     def verdict(self, rows: Sequence[OpinionRow]) -> Opinion:
-        """What it says of all of them together."""
+        """The rule's joint conclusion."""
 
 
 @dataclass(frozen=True)
 class QaRuns:
-    """Everything that was made of a plan; ``commits`` are the baseline's and the candidate's, "" where unknown."""
+    """All runs of a plan; ``commits`` are the baseline's and the candidate's, "" if unknown."""
 
     plan: QaPlan
     experiment: str
@@ -96,7 +96,7 @@ class QaRuns:
 
 
 def incomparable_metrics(comparison: Comparison) -> list[Incomparable]:
-    """The metrics that a condition on which the sides differ makes incomparable, in the catalogue's order."""
+    """The metrics that a differing condition makes incomparable, in the catalogue's order."""
     because = incomparable(comparison.catalogue, comparison.condition_differences)
     return [
         Incomparable(metric_id=metric.id, label=metric.label, because=because[metric.id])
@@ -107,7 +107,7 @@ def incomparable_metrics(comparison: Comparison) -> list[Incomparable]:
 
 @dataclass(frozen=True)
 class _Judged:
-    """What one kind of scenario finds."""
+    """The result of one kind of scenario."""
 
     result: Verdict
     sentence: str
@@ -166,7 +166,7 @@ class Scenarios:
         )
 
     def _sides(self, scenario_runs: ScenarioRuns) -> list[tuple[str, str, Sequence[RunData]]]:
-        """The sides with runs, in their order, each with a label of its own."""
+        """The sides with runs, in order, each with a unique label."""
         runs: list[tuple[str, str, Sequence[RunData]]] = []
         if scenario_runs.plan.beside and (other := self.by_id[scenario_runs.plan.beside].sides.get("candidate")):
             runs.append((f"{scenario_runs.plan.beside}/candidate", self.made.candidate.version, other))
@@ -189,8 +189,8 @@ class Scenarios:
             return _Judged(Verdict.NOT_RUN, f"Not run: {enumerated(needs)}.", needs)
         missing = [side.id for side in scenario_runs.plan.sides if not scenario_runs.sides.get(side.id)]
         if missing and (scenario_runs.plan.kind is not ScenarioKind.INFORMATIONAL or not sides):
-            why = _failed(scenario_runs) or [f"there is no run of {enumerated(missing)}"]
-            return _Judged(Verdict.INVALID, f"It could not be made: {'; '.join(why)}.", why)
+            reasons = _failed(scenario_runs) or [f"there is no run of {enumerated(missing)}"]
+            return _Judged(Verdict.INVALID, f"It could not be made: {'; '.join(reasons)}.", reasons)
         if scenario_runs.plan.kind is ScenarioKind.COMPARISON:
             return self._compared(scenario_runs)
         judged = (
@@ -248,12 +248,14 @@ class Scenarios:
                 if any(item.baseline.samples or item.candidate.samples for item in judgements):
                     rows.append(BesideRow(metric_id=metric.id, statistic=statistic, judgements=judgements))
         left_out = [pair for side in selected for pair in side.excluded.items()]
-        invalid = [f"the run {run_id} is not counted: {why}" for run_id, why in left_out]
+        invalid = [f"the run {run_id} is not counted: {reason}" for run_id, reason in left_out]
         labels = enumerated([label for _, label, _ in sides])
-        useless = [label for (_, label, _), side in zip(sides, selected, strict=True) if not side.included]
-        if useless:
-            whys = list(dict.fromkeys(why for side in selected if not side.included for why in side.excluded.values()))
-            text = f"There is no valid run of {enumerated(useless)}: {'; '.join(whys)}."
+        unusable = [label for (_, label, _), side in zip(sides, selected, strict=True) if not side.included]
+        if unusable:
+            reasons = list(
+                dict.fromkeys(reason for side in selected if not side.included for reason in side.excluded.values())
+            )
+            text = f"There is no valid run of {enumerated(unusable)}: {'; '.join(reasons)}."
             return _Judged(Verdict.INVALID, text, invalid, beside=rows)
         values = {(row.metric_id, row.statistic): row.judgements for row in rows}
         text = self._headline(scenario_runs.plan, [label for _, label, _ in sides], values)
@@ -262,7 +264,7 @@ class Scenarios:
     def _headline(
         self, plan: ScenarioPlan, labels: Sequence[str], result: Mapping[tuple[str, str], Sequence[Judgement]]
     ) -> str:
-        """What every side has of the metrics that the plan tells the result by; "" where there are none."""
+        """Every side's values of the metrics that the plan names for the result; "" if there are none."""
         messages = []
         for metric in (item for name in plan.headline for item in self.made.catalogue.metrics if item.id == name):
             judgements = result.get((metric.id, metric.judged_by[0]))
@@ -293,9 +295,11 @@ def _values_text(metric: Metric, statistic: str, labels: Sequence[str], values: 
 
 
 def _failed(scenario_runs: ScenarioRuns) -> list[str]:
-    """Which sides' runs could not be made, and why."""
+    """The sides whose runs could not be made, and why."""
     labels = {side.id: side.label or side.id for side in scenario_runs.plan.sides}
-    return [f"no run of {labels.get(side, side)} could be made: {why}" for side, why in scenario_runs.failures.items()]
+    return [
+        f"no run of {labels.get(side, side)} could be made: {reason}" for side, reason in scenario_runs.failures.items()
+    ]
 
 
 def _beside(
@@ -305,7 +309,7 @@ def _beside(
     bench: Bench,
     held: Mapping[str, str],
 ) -> Judgement:
-    """One side against the first one; without a change where a condition makes that mean nothing."""
+    """One side against the first one; without a change if a condition makes it meaningless."""
     if metric.id in held:
         note = f"not comparable: {held[metric.id]}"
         return unjudged(metric, statistic, *sides, outcome=Outcome.NOT_COMPARABLE, note=note)
@@ -313,13 +317,13 @@ def _beside(
 
 
 def _swept(plan: ScenarioPlan, sweep: Attachment) -> _Judged:
-    """What the system found of its sweep."""
+    """The system's result of its sweep."""
     finding = sweep.finding()
     return _Judged(finding.verdict if plan.gating else Verdict.INFORMATIONAL, finding.sentence, finding.reasons)
 
 
 def _reduced(comparison: Comparison) -> Comparison:
-    """Without what only the comparison's own report shows: `chainmark compare` makes that of the same runs."""
+    """Without the content of the comparison's own report: `chainmark compare` makes that from the same runs."""
     gating = {metric.id for metric in comparison.catalogue.metrics if metric.gating}
     charts = [chart for chart in comparison.charts if chart.kind in _MOST_CHARTS and chart.metric_id in gating]
     places = located(comparison.judgements, comparison.breakdowns, comparison.catalogue)
@@ -345,7 +349,7 @@ def _run_line(run: RunData, repeats: Mapping[str, str]) -> RunLine:
 
 
 def _repetitions(plan: ScenarioPlan, runs: Sequence[RunLine]) -> int:
-    """Runs of each side; where it went on until it was decided, as many as that took."""
+    """Runs of each side; for a sequential scenario, the number until the decision."""
     return max((run.repetition for run in runs), default=plan.planned_runs) if plan.goes_on else plan.planned_runs
 
 

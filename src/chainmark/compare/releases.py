@@ -1,8 +1,8 @@
-"""What a series of releases shows of noise and level: one run a release is enough where there are many releases.
+"""Noise and level from a series of releases: one run per release suffices if there are many releases.
 
-Three things tell how much a run deviates: re-runs of one build, which are few; steps between neighbouring releases,
-which are many and also hold true changes, so that robustly taken they bound the noise from above; and the error within
-a run, which bounds it from below. How far the steps are believed is fitted over all metrics
+Three sources show how much a run deviates: re-runs of one build, which are few; steps between neighbouring releases,
+which are many and include true changes, so that a robust estimate bounds the noise from above; and the error within
+a run, which bounds it from below. The weight of the steps is fitted over all metrics
 (`chainmark.stats.moderated`).
 """
 
@@ -26,15 +26,15 @@ from chainmark.stats.level import Level, level_of
 from chainmark.stats.moderated import STEP_FREEDOM, Prior, RepeatedMetric, moderated, prior_of, step_variance
 from chainmark.store.index import MANY_BUILDS
 
-# Two runs of one build that differ by this many standard deviations of a difference were not made with one set-up.
+# Two runs of one build that differ by this many standard deviations of a difference have different set-ups.
 NEW_SETUP = 6.0
-# And by this much on the scale of logarithms: what is smaller is what re-running months later does.
+# And by this much on the scale of logarithms: smaller differences occur when re-running months later.
 LEAST_SETUP = 0.15
 
 
 @dataclass(frozen=True)
 class SetupChange:
-    """A change of the set-up that nobody noted: two runs of one build, too far apart for noise."""
+    """An unrecorded change of the set-up: two runs of one build that differ by more than noise."""
 
     metric_id: str
     before: str
@@ -46,7 +46,7 @@ class SetupChange:
 
 @dataclass(frozen=True)
 class _Seen:
-    """One statistic in the series: what its re-runs and steps show."""
+    """One statistic in the series: the evidence of its re-runs and steps."""
 
     repeated: RepeatedMetric
     reruns: int
@@ -55,13 +55,13 @@ class _Seen:
 
 
 class Releases:
-    """Valid runs of one workload on one kind of machine, in the order in which they were made, without those compared.
+    """Valid runs of one workload on one kind of machine, in order of execution, without the compared ones.
 
     Args:
-        compared: the runs that are compared.
-        history: any runs, those compared among them or not.
-        epochs: changes of the set-up that were noted.
-        leave_out: false where nothing is compared, and those runs only say what is alike.
+        compared: the compared runs.
+        history: any runs, which may include the compared ones.
+        epochs: recorded changes of the set-up.
+        leave_out: false if nothing is compared, and those runs only define what is alike.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Releases:
         leave_out: bool = True,
     ) -> None:
         self._like = compared[0]
-        # By what printed runs tell, all of the compared are judged.
+        # The statistics of imported runs are used to judge all of the compared runs.
         self._catalogue = next((run.catalogue for run in compared if run.manifest.printed), compared[0].catalogue)
         system = self._like.manifest.subject.system
         self._epochs = [epoch for epoch in epochs if epoch.system == system]
@@ -99,22 +99,22 @@ class Releases:
 
     @cached_property
     def _build(self) -> Mapping[str, str]:
-        """Of every run, by its id."""
+        """The values of every run, by its id."""
         return {run.run_id: build_of(run) for run in self.runs}
 
     @property
     def builds(self) -> int:
-        """How many builds there are."""
+        """The number of builds."""
         return len(set(self._build.values()))
 
     @property
     def tell(self) -> bool:
-        """Whether there are enough builds to say anything."""
+        """Whether there are enough builds for an estimate."""
         return self.builds >= MANY_BUILDS
 
     @cached_property
     def _seen(self) -> Mapping[Column, _Seen]:
-        """What is seen of every statistic that is judged; of counts nothing, which have an error of their own."""
+        """The evidence for every judged statistic except counts, which have an error of their own."""
         columns: dict[Column, _Seen] = {}
         for metric in self._catalogue.ordered():
             if metric.kind in {Kind.POSITIVE, Kind.DIFFERENCE}:
@@ -135,8 +135,8 @@ class Releases:
     def _seen_of(self, metric_id: str, runs: list[LoadedRun], values: list[float], working: Working) -> _Seen | None:
         reported = list(zip(runs, values, strict=True))
         steps = [
-            later - sooner
-            for (item, sooner), (other, later) in pairwise(reported)
+            later - earlier
+            for (item, earlier), (other, later) in pairwise(reported)
             if self._build[item.run_id] != self._build[other.run_id] and not self._is_divided(metric_id, item, other)
         ]
         if len(steps) < MANY_BUILDS - 1:
@@ -162,15 +162,15 @@ class Releases:
     def _parts(
         self, metric_id: str, group: list[tuple[LoadedRun, float]], bound: float, working: Working
     ) -> tuple[list[list[float]], list[SetupChange]]:
-        """The runs of one build, cut where the set-up changed; and the cuts that nobody noted."""
+        """The runs of one build, split where the set-up changed; and the unrecorded splits."""
         parts, changes = [[group[0][1]]], []
-        for (run, sooner), (other, later) in pairwise(group):
+        for (run, earlier), (other, later) in pairwise(group):
             noted = self._is_divided(metric_id, run, other)
-            proposed = bound > 0.0 and abs(later - sooner) > NEW_SETUP * math.sqrt(2.0 * bound)
-            proposed = proposed and (working is not Working.LOG or abs(later - sooner) > LEAST_SETUP)
+            proposed = bound > 0.0 and abs(later - earlier) > NEW_SETUP * math.sqrt(2.0 * bound)
+            proposed = proposed and (working is not Working.LOG or abs(later - earlier) > LEAST_SETUP)
             if proposed and not noted:
                 names = (run.manifest.subject.version, other.manifest.subject.version)
-                changes.append(SetupChange(metric_id, *names, other.manifest.started_at, later - sooner, working))
+                changes.append(SetupChange(metric_id, *names, other.manifest.started_at, later - earlier, working))
             if noted or proposed:
                 parts.append([])
             parts[-1].append(later)
@@ -178,12 +178,12 @@ class Releases:
 
     @cached_property
     def _prior(self) -> Prior:
-        """One figure a metric: the scales of one are no two witnesses."""
+        """One statistic per metric: its scales are not independent evidence."""
         by_statistic = {(metric, statistic): reading.repeated for (metric, statistic, _), reading in self._seen.items()}
         return prior_of(list(by_statistic.values()))
 
     def spread(self, metric_id: str, statistic: str, working: Working) -> ArchiveSpread | None:
-        """The spread of one statistic between runs of one build; None where the series does not tell it."""
+        """The spread of one statistic between runs of one build; None if the series does not show it."""
         seen = self._seen.get((metric_id, statistic, working)) if self.tell else None
         if seen is None:
             return None
@@ -192,7 +192,7 @@ class Releases:
         return ArchiveSpread(variance * freedom, freedom, len(self.runs), text) if variance > 0.0 else None
 
     def level(self, column: Column, baseline: LoadedRun) -> Level | None:
-        """Where the releases up to the baseline stand together; None where the series or the baseline does not tell.
+        """The joint level of the releases up to the baseline; None if the series or the baseline does not show it.
 
         Args:
             column: a statistic and its scale.
@@ -211,7 +211,7 @@ class Releases:
 
     @cached_property
     def setup_changes(self) -> list[SetupChange]:
-        """Changes of the set-up that nobody noted; they count neither as noise nor as changes of a release."""
+        """Unrecorded changes of the set-up; they count neither as noise nor as changes of a release."""
         relative = {(metric, statistic) for metric, statistic, working in self._seen if working is Working.LOG}
         return [
             change
@@ -221,13 +221,13 @@ class Releases:
         ]
 
     def noted_between(self, metric_id: str, *runs: LoadedRun) -> Epoch | None:
-        """A noted change of the set-up that lies between runs and changed a metric."""
+        """A recorded change of the set-up between runs that changed a metric."""
         started = [run.manifest.started_at for run in runs]
         return next((epoch for epoch in self._epochs if epoch.divides(metric_id, *started)), None)
 
 
 def _name(run: LoadedRun) -> str:
-    """A printed run is one run under whatever name it was read."""
+    """Key of a run: an imported one is the same run under any name."""
     return run.manifest.identity or run.run_id
 
 

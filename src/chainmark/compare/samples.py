@@ -1,4 +1,4 @@
-"""The samples of one metric on one side, as its runs describe them."""
+"""The samples of one metric on one side, as described by its runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SideSamples:
 
     Args:
         runs: in the side's order.
-        metric: whose samples.
+        metric: the metric.
         population: of the metric.
     """
 
@@ -49,11 +49,11 @@ class SideSamples:
 
 
 class ChartSide:
-    """One side as charts see it.
+    """One side for charts.
 
     Args:
         name: "baseline" or "candidate".
-        label: what legends call it.
+        label: its name in legends.
         runs: in the side's order.
     """
 
@@ -64,7 +64,7 @@ class ChartSide:
         self._latest: tuple[str, SideSamples] | None = None
 
     def samples(self, metric: Metric, population: Population) -> SideSamples:
-        """The side's samples of a metric; those of the metric asked for last are kept, and only those."""
+        """The side's samples of a metric; only those of the last requested metric are cached."""
         if self._latest is None or self._latest[0] != metric.id:
             self._latest = (metric.id, SideSamples(self.runs, metric, population))
         return self._latest[1]

@@ -1,4 +1,4 @@
-"""Three or more versions side by side: every further one is compared with the first, as two alone would be."""
+"""Three or more versions side by side: each is compared with the first, as two alone would be."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def compare_side_by_side(
 ) -> SideBySide:
     """Compare every further version with the first.
 
-    The candidates are judged each for itself: margins and corrections for many metrics are those of two sides alone.
+    The candidates are judged separately: margins and corrections for many metrics are those of two sides alone.
 
     Args:
         sides: the runs of each version, the baseline's first.
@@ -63,15 +63,15 @@ def compare_side_by_side(
             "a side-by-side comparison requires at least three versions", "compare two with `chainmark compare A B`"
         )
     selected = [select(f"side {number}", runs) for number, runs in enumerate(sides, start=1)]
-    seen: dict[str, int] = {}
+    label_counts: dict[str, int] = {}
     for number, side in enumerate(selected, start=1):
         for run in side.runs:
-            if run.run_id in seen:
+            if run.run_id in label_counts:
                 raise UsageError(
-                    f"the run `{run.run_id}` is of version {seen[run.run_id]} and of version {number}",
+                    f"the run `{run.run_id}` is of version {label_counts[run.run_id]} and of version {number}",
                     "give each run once; versions are numbered in the given order",
                 )
-            seen[run.run_id] = number
+            label_counts[run.run_id] = number
     comparisons = [
         compare(
             sides[0],
@@ -108,7 +108,7 @@ def compare_side_by_side(
 
 
 def _same(labels: Sequence[str], comparisons: Sequence[Comparison]) -> Caveats:
-    """Which versions are the very build that they are compared with."""
+    """A caveat about versions that are the same build as their reference."""
     same = [
         label for label, comparison in zip(labels[1:], comparisons, strict=True) if A_A in comparison.caveats.badges
     ]
@@ -119,7 +119,7 @@ def _same(labels: Sequence[str], comparisons: Sequence[Comparison]) -> Caveats:
 
 
 def _labels(versions: Sequence[str]) -> list[str]:
-    """The versions, numbered where two are alike."""
+    """The versions, numbered if two are equal."""
     labels: list[str] = []
     for index, version in enumerate(versions):
         number = versions[: index + 1].count(version)
@@ -133,8 +133,8 @@ def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
         results = [label for label, each in zip(labels, comparisons, strict=True) if each.verdict is verdict]
         if results:
             parts.append(f"{enumerated(results)} {_VERBS[verdict][len(results) > 1]}")
-    telling = most_telling([("", comparison.verdict, comparison.sentence) for comparison in comparisons])
-    return f"{'; '.join(parts)}.{telling}"
+    sentence = most_telling([("", comparison.verdict, comparison.sentence) for comparison in comparisons])
+    return f"{'; '.join(parts)}.{sentence}"
 
 
 def _charts(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[ChartData]:
@@ -145,12 +145,12 @@ def _charts(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[Ch
             if chart.kind is not ChartKind.CDF:
                 continue
             lines = {line.side: line for line in chart.lines if line.run_id is None}
-            known = charts.setdefault(chart.id, chart.model_copy(update={"lines": []}))
+            combined = charts.setdefault(chart.id, chart.model_copy(update={"lines": []}))
             sides = {"baseline": labels[0], "candidate": label}
             new = [line.model_copy(update={"side": sides[side], "label": sides[side]}) for side, line in lines.items()]
-            drawn = {line.label for line in known.lines}
-            known.lines.extend(line for line in new if line.label not in drawn)
-    rank = {label: place for place, label in enumerate(labels)}
+            drawn = {line.label for line in combined.lines}
+            combined.lines.extend(line for line in new if line.label not in drawn)
+    rank = {label: index for index, label in enumerate(labels)}
     for chart in charts.values():
         chart.lines.sort(key=lambda line: rank[line.label])
     return list(charts.values())

@@ -1,4 +1,4 @@
-"""The two sides of a comparison: their runs in order, and which of them may be judged."""
+"""The two sides of a comparison: their ordered runs, and which of them may be judged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BASELINE, CANDIDATE = "baseline", "candidate"
 
 
 def exclusion(manifest: Manifest) -> str | None:
-    """Why a run's figures are not judged: its profiles, or the gates that it did not meet; None when they are.
+    """Why a run's figures are not judged: its profiles, or the gates that it did not meet; None if they are judged.
 
     Args:
         manifest: of the run.
@@ -28,7 +28,7 @@ def exclusion(manifest: Manifest) -> str | None:
 
 @dataclass(frozen=True)
 class SelectedRuns:
-    """One side's runs, all of them, in the order in which they were made.
+    """One side's runs, all of them, in order of execution.
 
     Attributes:
         name: "baseline" or "candidate".
@@ -42,7 +42,7 @@ class SelectedRuns:
 
     @property
     def included(self) -> list[LoadedRun]:
-        """The runs that are judged."""
+        """The judged runs."""
         return [run for run in self.runs if run.run_id not in self.excluded]
 
     @property
@@ -52,17 +52,17 @@ class SelectedRuns:
 
     @property
     def telling(self) -> int:
-        """Runs that say something of the subject: that it passed, or that it failed."""
+        """Runs that are evidence about the subject: it passed or failed."""
         return len(self.included) + len(self.failed)
 
     @property
     def first(self) -> Manifest:
-        """Its manifest: of the first included run, or of the first run when none is."""
+        """Its manifest: of the first included run, or of the first run if none is."""
         return self.speaker.manifest
 
     @property
     def speaker(self) -> LoadedRun:
-        """The run that speaks for the side."""
+        """The run that represents the side."""
         return (self.included or self.runs)[0]
 
     @property
@@ -77,7 +77,7 @@ def _order(run: LoadedRun) -> tuple[str, int, str]:
 
 
 def select(name: str, runs: Sequence[RunData]) -> SelectedRuns:
-    """Order a side's runs and set aside those that failed or are invalid; those with profiles only show why.
+    """Order a side's runs and exclude those that failed or are invalid; those with profiles serve only as explanations.
 
     Args:
         name: "baseline" or "candidate".
@@ -108,7 +108,7 @@ def select(name: str, runs: Sequence[RunData]) -> SelectedRuns:
 
 
 def check_pair(baseline: SelectedRuns, candidate: SelectedRuns) -> None:
-    """Refuse what no comparison can be made of.
+    """Reject sides that cannot be compared.
 
     Raises:
         UsageError: the sides are of different systems, or share a run.
@@ -128,10 +128,10 @@ def check_pair(baseline: SelectedRuns, candidate: SelectedRuns) -> None:
 
 
 def experiments_of(*sides: SelectedRuns) -> list[str]:
-    """The experiments that made the runs of the sides; none where one of them was made by none."""
+    """The experiments that made the runs of the sides; empty if a run was not made by any."""
     places = [run.manifest.experiment for side in sides for run in side.runs]
-    known = [place.id for place in places if place is not None]
-    return list(dict.fromkeys(known)) if len(known) == len(places) else []
+    ids = [place.id for place in places if place is not None]
+    return list(dict.fromkeys(ids)) if len(ids) == len(places) else []
 
 
 def are_interleaved(baseline: SelectedRuns, candidate: SelectedRuns) -> bool:
@@ -145,7 +145,7 @@ def are_interleaved(baseline: SelectedRuns, candidate: SelectedRuns) -> bool:
 
 
 def labels(baseline: SelectedRuns, candidate: SelectedRuns) -> tuple[str, str]:
-    """What the sides are called: their versions, with their roles where the versions are the same."""
+    """The names of the sides: their versions, with their roles if the versions are equal."""
     if baseline.version != candidate.version:
         return baseline.version, candidate.version
     return f"{baseline.version} ({BASELINE})", f"{candidate.version} ({CANDIDATE})"
@@ -178,7 +178,7 @@ def _entry(run: LoadedRun, reason: str | None) -> RunEntry:
 
 
 def describe(selected: SelectedRuns, label: str) -> Side:
-    """The side as the report lists it: every run, with the reason of each that is not judged."""
+    """The side in the report's form: every run, with the reason if it is not judged."""
     return Side(
         label=label,
         subject=selected.first.subject,

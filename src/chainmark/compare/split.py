@@ -1,7 +1,7 @@
 """Changes as sums of the changes of their parts, on the scale of the judgement.
 
-The parts come from the system: it knows what a value consists of. Here they get their intervals, and are held against
-the judged change that they have to add up to.
+The system defines the parts of a value. Here they get their intervals, and are compared with the judged change, to
+which they must add up.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from chainmark.stats.centiles import FloatArray
 from chainmark.stats.intervals import LEVEL, own_spread
 from chainmark.stats.special import t_quantile
 
-# By how much the parts of a side may add up to something else than its judged value. More than that is not left out by
-# chance, as single blocks of which something is not told are.
+# Permitted deviation of the sum of a side's parts from its judged value. A larger one is not explained by
+# single blocks with incomplete data.
 TOLERANCE = 0.01
 _RESAMPLES = 200
 
 
 @dataclass(frozen=True)
 class MetricPart:
-    """A part of a metric; ``of`` is the id of the part that it is a part of, "" for those of the whole."""
+    """A part of a metric; ``of`` is the id of the part that contains it, "" for the parts of the whole."""
 
     id: str
     label: str
@@ -44,7 +44,7 @@ class PartEffect:
     """A part on both sides, in the metric's unit.
 
     Attributes:
-        standard_error: of the difference. degrees_of_freedom: None where it is known.
+        standard_error: of the difference. degrees_of_freedom: None if it is known.
     """
 
     part: MetricPart
@@ -61,7 +61,7 @@ class PartEffect:
 
 @dataclass(frozen=True)
 class PartedChange:
-    """The parts of one metric's mean, in the report's order; ``basis`` is what their errors rest on."""
+    """The parts of one metric's mean, in the report's order; ``basis`` is the source of their errors."""
 
     metric_id: str
     effects: Sequence[PartEffect]
@@ -70,7 +70,7 @@ class PartedChange:
 
 @dataclass(frozen=True)
 class Parted:
-    """What a system says of the parts of a comparison's metrics; see `chainmark.core.comparison.Splits`."""
+    """The parts of a comparison's metrics, from a system; see `chainmark.core.comparison.Splits`."""
 
     title: str
     changes: Sequence[PartedChange] = ()
@@ -84,21 +84,21 @@ PartsOf = Callable[[Sequence[SelectedRuns]], Parted | None]
 def effects(
     parts: Sequence[MetricPart], baseline: Sequence[FloatArray], candidate: Sequence[FloatArray]
 ) -> tuple[list[PartEffect], str]:
-    """The parts' means on both sides, with the errors of their differences, and what these rest on.
+    """The parts' means on both sides, with the errors of their differences, and the source of these.
 
-    With several runs on a side it is the spread between runs, as in a judgement, or the error within the runs where
-    that is larger. With one run on each it is the error within the runs: how well this change is divided, and not how
-    the parts of another run would differ.
+    With several runs on a side it is the spread between runs, as in a judgement, or the error within the runs if
+    that is larger. With one run on each it is the error within the runs: the precision of this division, not
+    the variation of the parts in another run.
 
     Args:
-        parts: one without parts of its own stands for a column, in their order.
+        parts: each one without parts of its own corresponds to a column, in order.
         baseline: per run, shape (samples, columns) in time order, in the metric's unit.
         candidate: likewise.
     """
     leaves = [part.id for part in parts if not any(other.of == part.id for other in parts)]
     part_effects = []
     for part in parts:
-        columns = [place for place, leaf in enumerate(leaves) if leaf == part.id or _is_within(leaf, part.id, parts)]
+        columns = [index for index, leaf in enumerate(leaves) if leaf == part.id or _is_within(leaf, part.id, parts)]
         left, right = ([run[:, columns].sum(axis=1) for run in side] for side in (baseline, candidate))
         part_effects.append(_effect(part, left, right))
     runs = f"{len(baseline)} + {len(candidate)}"
@@ -118,22 +118,22 @@ def _effect(part: MetricPart, baseline: Sequence[FloatArray], candidate: Sequenc
     within = math.hypot(*(_mean_error(run) / len(side) for side in (baseline, candidate) for run in side))
     error, freedom = within, None
     if len(baseline) + len(candidate) > 2:
-        own = own_spread(means[0], means[1])
-        between = math.sqrt(own.variance * (1.0 / len(baseline) + 1.0 / len(candidate)))
-        error, freedom = max(within, between), own.degrees_of_freedom
+        spread = own_spread(means[0], means[1])
+        between = math.sqrt(spread.variance * (1.0 / len(baseline) + 1.0 / len(candidate)))
+        error, freedom = max(within, between), spread.degrees_of_freedom
     left, right = (math.fsum(side) / len(side) for side in means)
     return PartEffect(part, left, right, error, freedom)
 
 
 def _mean_error(series: FloatArray) -> float:
-    """Standard error of the mean of samples in time order, which may depend on their neighbours."""
+    """Standard error of the mean of samples in time order, which may be autocorrelated."""
     ones = np.ones(len(series))
     drawn = _drawn(len(series), optimal_block_length(series))
     means = [resampled_means(chunk, series, ones) for chunk in drawn]
     return standard_error(np.concatenate(means)) or 0.0
 
 
-@lru_cache(maxsize=4)  # most series have no memory, and so the same resamples
+@lru_cache(maxsize=4)  # most series have no memory, and therefore the same resamples
 def _drawn(samples: int, block_length: float) -> list[FloatArray]:
     drawn = multiplicities(generator(0, "parts"), samples, block_length, _RESAMPLES)
     return [chunk.astype(np.float64) for chunk in drawn]
@@ -142,8 +142,8 @@ def _drawn(samples: int, block_length: float) -> list[FloatArray]:
 def splits_of(parted: Parted | None, judgements: Sequence[Judgement], catalogue: Catalogue) -> Splits | None:
     """The parts of every judged change of a mean, on the scale of its judgement.
 
-    The parts of each side are those of its runs' plain mean. A judged value may differ from that by a little: it is the
-    runs' geometric mean, and single samples may lack a part. It is divided as the plain mean is.
+    The parts of each side are those of its runs' plain mean. A judged value may differ from that slightly: it is the
+    runs' geometric mean, and single samples may lack a part. It is divided like the plain mean.
 
     Raises:
         InternalError: the parts of a part do not add up to it.
@@ -165,31 +165,31 @@ def splits_of(parted: Parted | None, judgements: Sequence[Judgement], catalogue:
     if unlike:
         off = f"the known parts of {enumerated(unlike)} add up to something else than the measured value"
         notes.append(f"{off}, by more than {units.plain_percent(TOLERANCE)}: too many samples lack a part")
-    untold = parted.untold or ("" if splits else enumerated(notes) or "nothing that has parts was judged")
-    return Splits(title=parted.title, splits=splits, untold=untold, notes=notes if splits else [])
+    missing = parted.untold or ("" if splits else enumerated(notes) or "nothing that has parts was judged")
+    return Splits(title=parted.title, splits=splits, untold=missing, notes=notes if splits else [])
 
 
 def splits_between(parted: Parted, baseline: Mapping[str, float], candidate: Mapping[str, float]) -> Splits:
-    """The parts of the changes between two sets of means that nobody judged.
+    """The parts of the changes between two sets of means that were not judged.
 
     Args:
         baseline: by metric id, in the metric's unit.
         candidate: likewise.
     """
     splits = [divided(change, (baseline[change.metric_id], candidate[change.metric_id])) for change in parted.changes]
-    known = [split for split in splits if split is not None]
-    untold = parted.untold or ("" if known else "the known parts add up to something else than the values")
-    return Splits(title=parted.title, splits=known, untold=untold, notes=list(parted.notes))
+    complete = [split for split in splits if split is not None]
+    missing = parted.untold or ("" if complete else "the known parts add up to something else than the values")
+    return Splits(title=parted.title, splits=complete, untold=missing, notes=list(parted.notes))
 
 
 def _split(change: PartedChange, judgement: Judgement) -> Split | None:
-    """Of a baseline that is the level of several releases, the step from the named run: only a run has parts."""
+    """For a baseline that is the level of several releases, the change from the named run: only a run has parts."""
     base, other = judgement.baseline.value, judgement.candidate.value
     if judgement.change is None or base is None or other is None:
         return None
-    own = [value for value in judgement.baseline.per_run if value is not None]
-    if len(own) == 1 and not math.isclose(own[0], base):
-        result = divided(change, (own[0], other), judgement.statistic, judgement.scale)
+    values = [value for value in judgement.baseline.per_run if value is not None]
+    if len(values) == 1 and not math.isclose(values[0], base):
+        result = divided(change, (values[0], other), judgement.statistic, judgement.scale)
         reported = {"basis": f"{change.basis}, against the baseline's own run and not the level of releases"}
         return None if result is None else result.model_copy(update=reported)
     split = divided(change, (base, other), judgement.statistic, judgement.scale)
@@ -199,22 +199,22 @@ def _split(change: PartedChange, judgement: Judgement) -> Split | None:
 def divided(
     change: PartedChange, values: tuple[float, float], statistic: str = "mean", scale: Scale = Scale.RELATIVE
 ) -> Split | None:
-    """The change between two values of a metric, divided; None where the parts of one add up to something else.
+    """The change between two values of a metric, divided; None if the parts of one do not add up to it.
 
     Args:
         change: the parts of both values.
         values: the metric's own, baseline and candidate, in its unit.
-        statistic: that they are.
+        statistic: the statistic of the values.
         scale: RELATIVE gives fractions of the baseline.
 
     Raises:
         InternalError: the parts of a part do not add up to it.
     """
     _check(change)
-    whole = [effect for effect in change.effects if not effect.part.of]
+    top_level = [effect for effect in change.effects if not effect.part.of]
     plain = [
         math.fsum(sides)
-        for sides in zip(*((part_effect.baseline, part_effect.candidate) for part_effect in whole), strict=True)
+        for sides in zip(*((part_effect.baseline, part_effect.candidate) for part_effect in top_level), strict=True)
     ]
     if not all(plain):
         return None
@@ -240,7 +240,7 @@ def divided(
 
 
 def _check(change: PartedChange) -> None:
-    """A part that has parts is their sum, on both sides."""
+    """A part with parts is their sum, on both sides."""
     for effect in change.effects:
         inner = [other for other in change.effects if other.part.of == effect.part.id]
         for side in ("baseline", "candidate") if inner else ():

@@ -1,4 +1,4 @@
-"""What differs from one release of a series to the next, besides its figures: builds, settings, machine, tool."""
+"""The differences between consecutive releases of a series, besides their figures: builds, settings, machine, tool."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from chainmark.core import units
 from chainmark.core.history_report import ReleaseDifference
 from chainmark.core.manifest import Manifest
 
-_MOST = 60  # of a release
+_MOST = 60  # per release
 Told = dict[str, str]
 
 
 def differences(before: LoadedRun, after: LoadedRun) -> list[ReleaseDifference]:
-    """What is not the same in two runs that speak for their releases, the programs first."""
+    """The differences between two runs that represent their releases, the programs first."""
     release_differences = [*_of_builds(before, after)]
     for recorded_fact, other in zip(_recorded_facts(before.manifest), _recorded_facts(after.manifest), strict=True):
         release_differences += [
@@ -38,7 +38,7 @@ def _of_builds(before: LoadedRun, after: LoadedRun) -> Iterator[ReleaseDifferenc
 
 
 def _recorded_facts(manifest: Manifest) -> tuple[Told, ...]:
-    """What a run says of what it was made with, by kind, in the order in which a reader asks."""
+    """A run's description of its set-up by kind, the most relevant first."""
     subject, host = manifest.subject, manifest.host
     program = {"version": subject.version, "revision": subject.revision or "", "build": subject.build or ""}
     machine = {
@@ -56,5 +56,5 @@ def _of_settings(before: Manifest, after: Manifest) -> Iterator[ReleaseDifferenc
             units.UNSET if difference.only_in == absent else units.scalar(value)
             for absent, value in (("candidate", difference.baseline), ("baseline", difference.candidate))
         ]
-        own = " (its own default)" if difference.is_default_change else ""
-        yield ReleaseDifference(what=f"{difference.file}: {difference.key}{own}", before=sides[0], after=sides[1])
+        suffix = " (its own default)" if difference.is_default_change else ""
+        yield ReleaseDifference(what=f"{difference.file}: {difference.key}{suffix}", before=sides[0], after=sides[1])

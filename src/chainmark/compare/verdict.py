@@ -1,4 +1,4 @@
-"""From the outcomes of the metrics to one verdict, with its reasons and what to do next."""
+"""From the outcomes of the metrics to one verdict, with its reasons and the next steps."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from chainmark.core.wording import (
 )
 from chainmark.stats.multiple import benjamini_hochberg
 
-FALSE_DISCOVERIES = 0.05  # the rate that is accepted among the metrics that are said to have moved
+FALSE_DISCOVERIES = 0.05  # the accepted rate among the metrics that are reported as moved
 _LOOK_AT_LOGS = "look at the logs of the failed runs (`raw/logs` of each) before any repeat"
-_FEW = 5  # gating metrics: of fewer none may stay undecided
-LEAST_MOVE = 0.02  # a diagnostic that moves by less is not worth a reader's time
+_FEW = 5  # gating metrics: with fewer, none may stay undecided
+LEAST_MOVE = 0.02  # smaller moves of a diagnostic are not relevant
 
 
 @dataclass(frozen=True)
 class VerdictFinding:
-    """The verdict and the words for it."""
+    """The verdict and its words."""
 
     verdict: Verdict
     sentence: str
@@ -40,10 +40,10 @@ class VerdictFinding:
 
 
 def _with_movement(items: Sequence[Judgement], catalogue: Catalogue) -> list[Judgement]:
-    """The same, each with whether it moved by more than re-running moves it.
+    """The judgements with the flag whether each moved by more than the noise of re-runs.
 
-    Of those said to have moved at most one in twenty has not, and of releases in which nothing moved at most one in
-    twenty has any. What is below a metric's floor matters to nobody, and moved nothing.
+    Among those reported as moved at most one in twenty has not, and of releases without any move at most one in
+    twenty has a false one. A change below a metric's floor is irrelevant, and does not count as moved.
 
     Source: Benjamini and Hochberg (1995).
     """
@@ -65,7 +65,7 @@ def adjust(judgements: Sequence[Judgement], family: Family, catalogue: Catalogue
 
     Args:
         judgements: of all metrics.
-        family: of those that gate, in their order.
+        family: of those that gate, in order.
         catalogue: for the floors of the diagnostics.
     """
     result = list(judgements)
@@ -74,10 +74,10 @@ def adjust(judgements: Sequence[Judgement], family: Family, catalogue: Catalogue
     for index, adjusted in zip(gating, family.adjusted, strict=True):
         results: dict[str, object] = {"p_worse_adjusted": adjusted, "worse_level": family.level}
         if adjusted is not None and adjusted <= family.level:
-            results["outcome"] = Outcome.WORSE  # the family may spend more on its last look than a lone interval
+            results["outcome"] = Outcome.WORSE  # the family may spend more on its last look than a single interval
         result[index] = result[index].model_copy(update=results)
-    for places in (gating, others):
-        for index, item in zip(places, _with_movement([result[place] for place in places], catalogue), strict=True):
+    for indices in (gating, others):
+        for index, item in zip(indices, _with_movement([result[i] for i in indices], catalogue), strict=True):
             result[index] = item
     return result
 
@@ -90,7 +90,7 @@ def is_failure(judgement: Judgement) -> bool:
 
 
 def _margin_words(gating: Sequence[Judgement], catalogue: Catalogue) -> str:
-    """Margins in a sentence: the one margin, or how many of the metrics share the commonest."""
+    """Margins in a sentence: the common margin, or how many of the metrics share the most frequent one."""
     texts = [margin_of(item, catalogue.metric(item.metric_id)) for item in gating if item.margin_high is not None]
     if not texts:
         return "within their margins"
@@ -104,10 +104,11 @@ def _margin_words(gating: Sequence[Judgement], catalogue: Catalogue) -> str:
 
 @dataclass(frozen=True)
 class OwnMargins:
-    """The metrics whose margins are not the catalogue's in one comparison.
+    """The metrics with margins other than the catalogue's in one comparison.
 
     Attributes:
-        ordered: those whose margins were set for it; learnt: of the others, those whose were learnt from re-runs.
+        ordered: those whose margins were set for it; learnt: of the others, those whose margins were learnt from
+            re-runs.
     """
 
     ordered: frozenset[str] = frozenset()
@@ -123,13 +124,13 @@ CATALOGUE_MARGINS = OwnMargins()
 
 
 def _margin_notes(gating: Sequence[Judgement], catalogue: Catalogue, own: OwnMargins) -> list[str]:
-    """The margins that were set for this comparison, and those that a floor or the catalogue makes uncommon."""
-    known = [item for item in gating if item.margin_high is not None]
-    texts = {name_of(catalogue, item): margin_of(item, catalogue.metric(item.metric_id)) for item in known}
+    """The margins that were set for this comparison, and those with an unusual value from a floor or the catalogue."""
+    with_margin = [item for item in gating if item.margin_high is not None]
+    texts = {name_of(catalogue, item): margin_of(item, catalogue.metric(item.metric_id)) for item in with_margin}
     ordered, learnt = (
-        {name_of(catalogue, item) for item in known if item.metric_id in ids} for ids in (own.ordered, own.learnt)
+        {name_of(catalogue, item) for item in with_margin if item.metric_id in ids} for ids in (own.ordered, own.learnt)
     )
-    wider = {name_of(catalogue, item) for item in known if item.worse_beyond is not None}  # the table says so of each
+    wider = {name_of(catalogue, item) for item in with_margin if item.worse_beyond is not None}  # the table states each
     usual = {name: text for name, text in texts.items() if name not in ordered | learnt | wider}
     common = Counter(usual.values()).most_common(1)
     uncommon = {name for name, text in usual.items() if text != common[0][0]}
@@ -147,7 +148,7 @@ def _margin_notes(gating: Sequence[Judgement], catalogue: Catalogue, own: OwnMar
 
 
 def _excluded(sides: Sequence[SelectedRuns]) -> list[str]:
-    """The runs that say nothing; those that were failed have sentences of their own."""
+    """Messages about the unusable runs; failed ones have sentences of their own."""
     return [
         f"the {side.name}'s run {run.run_id} is not judged: {side.excluded[run.run_id]}"
         for side in sides
@@ -157,7 +158,7 @@ def _excluded(sides: Sequence[SelectedRuns]) -> list[str]:
 
 
 def _warned(sides: Sequence[SelectedRuns]) -> list[str]:
-    """What a side's judged runs did that fails nothing and must be known: a node that needed three tries to start."""
+    """Events in a side's judged runs that fail nothing but should be known: a node that needed three tries to start."""
     messages = []
     for side in sides:
         measured: dict[str, list[str]] = {}
@@ -183,7 +184,7 @@ _PROBLEMS = {
 
 
 def problem(gate: Gate) -> str:
-    """What a gate of the pair that is not met means, in a few words."""
+    """The meaning of an unmet gate of the pair, in a few words."""
     return _PROBLEMS.get(gate.id, f"{gate.label}: not met")
 
 
@@ -193,7 +194,7 @@ def _warnings(gates: Sequence[Gate]) -> list[str]:
 
 
 def _inside_noise(gating: Sequence[Judgement], catalogue: Catalogue) -> list[str]:
-    """The margins that these runs cannot decide by, whatever they measure."""
+    """The margins that are too narrow for a decision by these runs, whatever they measure."""
     results = [
         f"{name_of(catalogue, item)} {margin_of(item, catalogue.metric(item.metric_id))}"
         for item in gating
@@ -228,7 +229,7 @@ def _named_changes(judgements: Sequence[Judgement], catalogue: Catalogue) -> lis
 def _decision_advice(
     gating: Sequence[Judgement], family: Family, runs: int, catalogue: Catalogue
 ) -> tuple[str, list[str]]:
-    """How many more runs would decide all gating metrics together: in a few words, and in full."""
+    """The number of further runs that would decide all gating metrics together: in a few words, and in full."""
     if family.table is None or not any(item.p_worse is not None for item in gating):
         return "", []
     enough = family.table.runs_to_decide()
@@ -241,21 +242,21 @@ def _decision_advice(
     names = enumerated([name_of(catalogue, item) for item in widest])
     margin = "its margin" if len(widest) == 1 else "their margins"
     remedy = f"load longer, reduce the noise of {names}, or widen {margin}"
-    anew = family.table.runs_for_equal()
+    runs_for_equal = family.table.runs_for_equal()
     return f"more runs alone would not decide it: {remedy}", [
         f"{MOST_RUNS} runs per side would not decide this with 80 % probability: {remedy}",
-        # Where fewer would do for an equal release, it is the changes that leave this open, and not the noise.
-        *([] if anew is None or anew <= runs else [_anew(anew)]),
+        # If fewer suffice for an equal release, the result is open because of the changes, not because of the noise.
+        *([] if runs_for_equal is None or runs_for_equal <= runs else [_anew(runs_for_equal)]),
     ]
 
 
 def _anew(runs: int) -> str:
-    takes = f"at this noise it takes {runs} runs per side to pass an equal release with 80 % probability"
-    return f"{takes}, in a new experiment (`--repeat {runs}`): runs added to this one decide less easily"
+    advice = f"at this noise it takes {runs} runs per side to pass an equal release with 80 % probability"
+    return f"{advice}, in a new experiment (`--repeat {runs}`): runs added to this one decide less easily"
 
 
 def _relative_width(item: Judgement) -> float:
-    """The width of the interval against that of the margin."""
+    """The width of the interval relative to that of the margin."""
     if item.low is None or item.high is None or not item.margin_high:
         return 0.0
     return (item.high - item.low) / item.margin_high
@@ -294,7 +295,7 @@ def _undecided_reasons(gating: Sequence[Judgement], family: int, catalogue: Cata
     inconclusive = [item for item in gating if item.outcome is Outcome.INCONCLUSIVE]
     open_ = [item for item in inconclusive if item.low is not None]
     reasons = _not_estimable([item for item in inconclusive if item.low is None], catalogue)
-    if len(open_) > _FEW:  # the table says of each why
+    if len(open_) > _FEW:  # the table states the reason for each
         named = enumerated([name_of(catalogue, item) for item in open_])
         reasons.append(f"{len(open_)} gating metrics are undecided, as their intervals reach past the margin: {named}")
     for item in gating:
@@ -327,11 +328,11 @@ def _not_estimable(items: Sequence[Judgement], catalogue: Catalogue) -> list[str
 
 
 def _may_stay_open(open_: Sequence[Judgement], gating: Sequence[Judgement]) -> bool:
-    """Whether a release passes although a gating metric is not decided, which is then named beside the verdict.
+    """Whether a release passes although a gating metric is undecided, which is then named next to the verdict.
 
-    By the margins that re-runs widen, one run per side leaves a metric of an unchanged release open once in ten times:
-    among ten metrics one is what chance alone does. It must be the only one, be within its own margin itself, and
-    have an interval that holds no change.
+    With margins widened by re-runs, one run per side leaves a metric of an unchanged release undecided once in ten
+    times: among ten metrics, one by chance alone. It must be the only one, its change must be within its margin,
+    and its interval must contain zero.
     """
     if len(open_) > 1 or len(gating) < _FEW:
         return False
@@ -364,10 +365,10 @@ def find(
         judged: adjusted by `adjust`, and the family of those that gate.
         gates: of the pair.
         sides: baseline and candidate.
-        labels: what they are called.
+        labels: their names.
         catalogue: for the names of the metrics.
-        by_history: whether a series of releases tells the noise, and there is one run per side for ever.
-        own: whose margins are not the catalogue's own.
+        by_history: whether a series of releases shows the noise, and there is always one run per side.
+        own: the metrics with margins other than the catalogue's.
 
     Source: docs/concepts/verdict.md, "The verdict".
     """
@@ -375,7 +376,7 @@ def find(
         return _invalid(gates, sides, labels)
     judgements, family = judged
     gating = [item for item in judgements if item.gating]
-    failures = [item for item in gating if is_failure(item)] or [gating[place] for place in family.together]
+    failures = [item for item in gating if is_failure(item)] or [gating[index] for index in family.together]
     rest = [item for item in gating if item not in failures]
     common = [
         *_undecided_reasons(rest, len(gating), catalogue),
@@ -404,8 +405,8 @@ def find(
 def with_failures(finding: VerdictFinding, failures: RunFailures) -> VerdictFinding:
     """The verdict of the metrics, joined with that of the runs that the subject failed.
 
-    Sides that must not be compared at all stay invalid. Else the worse of the two verdicts counts, and the failed runs
-    are told first.
+    Sides that must not be compared at all stay invalid. Otherwise the worse of the two verdicts counts, and the failed
+    runs come first.
 
     Args:
         finding: from `find`.
@@ -417,7 +418,7 @@ def with_failures(finding: VerdictFinding, failures: RunFailures) -> VerdictFind
         return replace(finding, reasons=[*finding.reasons, failures.sentence, *failures.reasons])
     verdict = worst(filter(None, [finding.verdict, failures.verdict]))
     advice = [_LOOK_AT_LOGS, *finding.advice]
-    if failures.verdict is not verdict:  # the metrics decide; whoever reads no further must know it all the same
+    if failures.verdict is not verdict:  # the metrics decide; the first sentence must mention the failures nevertheless
         sentence = f"{finding.sentence}; however, {failures.sentence}"
         return VerdictFinding(verdict, sentence, [*failures.reasons, *finding.reasons], advice)
     sentence = failures.sentence
@@ -450,18 +451,18 @@ def _passed(
     gating: Sequence[Judgement], common: list[str], advice: list[str], labels: tuple[str, str], catalogue: Catalogue
 ) -> VerdictFinding:
     shown = [item for item in gating if item.outcome is not Outcome.INCONCLUSIVE]
-    left = [item for item in gating if item.outcome is Outcome.INCONCLUSIVE]
+    open_metrics = [item for item in gating if item.outcome is Outcome.INCONCLUSIVE]
     number = units.plural(len(gating), "gating metric")
     subject = f"All {number}" if len(gating) > 1 else "The only gating metric"
-    subject = f"{len(shown)} of {number}" if left else subject
+    subject = f"{len(shown)} of {number}" if open_metrics else subject
     verb = "are" if len(gating) > 1 else "is"
     better = [item for item in gating if item.outcome is Outcome.BETTER]
-    none = "none of the others reaches" if left else "none reaches"
+    none = "none of the others reaches" if open_metrics else "none reaches"
     reasons = [f"{number} judged by intervals that hold 90 % over all looks, {none} its margin"]
     reasons += [f"better: {', '.join(_named_changes(better, catalogue))}"] if better else []
     margins = _margin_words(shown, catalogue)
     text = f"{subject} of {labels[1]} {verb} shown to be {margins} of {labels[0]} or better"
     text += f"; better: {effects(better, catalogue)}" if any(_has_words(item, catalogue) for item in better) else ""
-    if left:
-        text += f"; not decided, within what a re-run does: {', '.join(_named_changes(left, catalogue))}"
+    if open_metrics:
+        text += f"; not decided, within what a re-run does: {', '.join(_named_changes(open_metrics, catalogue))}"
     return VerdictFinding(verdict=Verdict.PASS, sentence=text, reasons=[*reasons, *common], advice=advice)

@@ -1,4 +1,4 @@
-"""Runs of two versions under several workloads and on several machines: which belong together, and what all say."""
+"""Runs of two versions under several workloads and on several machines: their pairs, and the joint verdict."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Pair:
 
 @dataclass(frozen=True)
 class Matched:
-    """The pairs, and what has no partner, a sentence each."""
+    """The pairs, and a sentence for each group without a partner."""
 
     pairs: Sequence[Pair]
     alone: Sequence[str]
 
 
 def matched(baseline: Sequence[Sequence[RunData]], candidate: Sequence[Sequence[RunData]]) -> Matched:
-    """Find the runs of two versions that were made alike.
+    """Pair the runs of two versions that were made alike.
 
     Args:
         baseline: the runs of one version by workload and machine, the newest group last.
@@ -49,7 +49,7 @@ def matched(baseline: Sequence[Sequence[RunData]], candidate: Sequence[Sequence[
     runs: list[tuple[Sequence[RunData], Sequence[RunData]]] = []
     alone: list[Sequence[RunData]] = []
     for group in candidate:
-        # Of printed runs not everything is stated, so one group may have several partners.
+        # Imported runs state only a part of their workload, so one group may have several partners.
         partner = next((item for item in reversed(baseline) if _are_alike(item[-1].manifest, group[-1].manifest)), None)
         if partner is None:
             alone.append(group)
@@ -65,7 +65,7 @@ def matched(baseline: Sequence[Sequence[RunData]], candidate: Sequence[Sequence[
 
 
 def _by_numbers(pair: Pair) -> list[tuple[int, str]]:
-    """Names in the order in which people count: a rate of 400 before one of 1600."""
+    """Sort key of names in numerical order: a rate of 400 before one of 1600."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", pair.label) if part]
 
 
@@ -75,7 +75,7 @@ def _are_alike(left: Manifest, right: Manifest) -> bool:
 
 
 def _names(manifests: Sequence[Manifest]) -> list[str]:
-    """What tells the workloads apart: cells, profiles, or else the first settings and the machine that differ."""
+    """Distinguishing names of the workloads: cells, profiles, or else the first differing settings and the machine."""
     cells = _cell_names(manifests)
     if len(set(cells)) == len(cells) and all(cells):
         return cells
@@ -92,18 +92,18 @@ def _names(manifests: Sequence[Manifest]) -> list[str]:
         ]
         for manifest in manifests
     ]
-    names = [" · ".join(dict.fromkeys(word)) for word in words]  # two settings may say one thing
+    names = [" · ".join(dict.fromkeys(word)) for word in words]  # two settings may have one text
     if len(set(names)) < len(names):
         hosts = [manifest.host.hardware_class for manifest in manifests]
         names = [" · ".join(filter(None, parts)) for parts in zip(names, hosts, strict=True)]
     return [
-        name if name and names.count(name) == 1 else f"{name or manifest.profile_name} ({place})"
-        for place, (name, manifest) in enumerate(zip(names, manifests, strict=True), start=1)
+        name if name and names.count(name) == 1 else f"{name or manifest.profile_name} ({index})"
+        for index, (name, manifest) in enumerate(zip(names, manifests, strict=True), start=1)
     ]
 
 
 def _cell_names(manifests: Sequence[Manifest]) -> list[str]:
-    """Their cells in the words that not all of them share; "" where one has none."""
+    """Their cells in the words that not all of them share; "" if one has none."""
     cells = [manifest.cell for manifest in manifests]
     keys = dict.fromkeys(key for cell in cells for key in cell)
     differing = [key for key in keys if len({cell.get(key) for cell in cells}) > 1] or list(keys)
@@ -111,18 +111,18 @@ def _cell_names(manifests: Sequence[Manifest]) -> list[str]:
 
 
 def _word(key: str, value: Scalar | list[Scalar]) -> str:
-    """A setting in a name; a number says nothing without what it is of."""
+    """A setting in a name; a number needs its key."""
     text = units.scalar(value)
     return text if isinstance(value, str) else f"{key.rpartition('.')[2]} {text}"
 
 
 def joined(pairs: Sequence[Pair], comparisons: Sequence[Comparison], alone: Sequence[str]) -> ByWorkload:
-    """What the comparisons say as one: the worst of their verdicts.
+    """The joint result of the comparisons: the worst of their verdicts.
 
     Args:
-        pairs: of the versions, one a workload.
-        comparisons: of the pairs, in their order.
-        alone: what only one version was run under.
+        pairs: of the versions, one per workload.
+        comparisons: of the pairs, in order.
+        alone: sentences about workloads of only one version.
     """
     labels = [pair.label for pair in pairs]
     left, right = comparisons[0].labels
@@ -151,18 +151,18 @@ def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
             named = enumerated(results) if len(labels) <= _NAMED_MOST else f"{len(results)} of {len(labels)} workloads"
             word = "costs" if verdict is Verdict.INFORMATIONAL else verdict.value
             parts.append(f"{word} under {named}")
-    telling = most_telling(
+    sentence = most_telling(
         [
             (label, comparison.verdict, comparison.sentence)
             for label, comparison in zip(labels, comparisons, strict=True)
         ]
     )
-    return f"{'; '.join([*parts, *_besides(labels, comparisons)])}.{telling}"
+    return f"{'; '.join([*parts, *_besides(labels, comparisons)])}.{sentence}"
 
 
 def _besides(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[str]:
-    """What a pass leaves open, and how many margins are wider than the catalogue's: nobody may have to look for it."""
-    left = [
+    """The undecided metrics of a pass, and how many margins are wider than the catalogue's, to make them visible."""
+    texts = [
         f"{name_of(comparison.catalogue, item)} under {label}"
         for label, comparison in zip(labels, comparisons, strict=True)
         for item in comparison.judgements
@@ -170,5 +170,5 @@ def _besides(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[s
     ]
     gating = [item for comparison in comparisons for item in comparison.judgements if item.gating]
     wider = sum(item.worse_beyond is not None for item in gating)
-    reported = [f"not decided, within what a re-run does: {enumerated(left)}"] if left else []
+    reported = [f"not decided, within what a re-run does: {enumerated(texts)}"] if texts else []
     return [*reported, f"{wider} of {len(gating)} margins widened to what re-runs change"] if wider else reported

@@ -1,1 +1,1 @@
-"""The shared vocabulary: it imports nothing of the project, and everything else may import it."""
+"""The shared vocabulary: it imports nothing of the project, and all other packages may import it."""

@@ -1,4 +1,4 @@
-"""What a lab measures of one build that is run again and again."""
+"""Measurements of one build that is run repeatedly."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class NoiseRow(BaseModel):
     """How much one figure differs between runs of one build.
 
     Attributes:
-        values: one per valid run, in the order in which they were made.
-        deviation: standard deviation between runs, as a share of the value where `is_relative`, else in the unit.
+        values: one per valid run, in order of execution.
+        deviation: standard deviation between runs, as a share of the value if `is_relative`, else in the unit.
         low, high: its 90 % interval.
-        margin: the worsening that a verdict accepts: a share where `is_relative`, else in the unit.
+        margin: the worsening that a verdict accepts: a share if `is_relative`, else in the unit.
     """
 
     metric_id: str
@@ -35,9 +35,9 @@ class AAReport(JudgedResult):
     """``aa.json``.
 
     Attributes:
-        splits: how many ways of taking the runs for two releases ended in each verdict.
+        splits: number of ways to split the runs into two releases, by verdict.
         runs_a_side: in each of them.
-        left_out: per run that is not counted, why.
+        left_out: the reason for each run that is not counted.
     """
 
     runs: list[str]

@@ -1,4 +1,4 @@
-"""Which of a run's accounts are told first: totals, not the long lists and the parts that make them up."""
+"""The accounts of a run that are shown first: totals, not the long lists and the parts of totals."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 Accounts = Mapping[str, Mapping[str, int]]
 
-# An account of more classes is a list to look something up in.
+# An account with more classes is a list for looking things up.
 _FEW = 15
 
 
 def in_short(accounts: Accounts) -> dict[str, Mapping[str, int]]:
-    """The accounts of few classes, without those that are another one's part: "lines of node-7" beside "lines"."""
+    """The accounts with few classes, without those that are part of another one: "lines of node-7" of "lines"."""
     return {
         name: classes
         for name, classes in accounts.items()

@@ -1,4 +1,4 @@
-"""What a comparison is asked, and what the candidate is held against; a command line needs no more of them."""
+"""The question of a comparison, and its reference; the command line needs only these."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from enum import StrEnum
 
 
 class BaselineKind(StrEnum):
-    """What a candidate is held against."""
+    """The reference of a candidate."""
 
     HISTORY = "history"  # the level of the releases up to the baseline
     RUN = "run"  # the baseline's own run
 
 
 class Question(StrEnum):
-    """What a comparison is asked."""
+    """The question of a comparison."""
 
-    WORSE = "worse"  # is the candidate worse than is allowed? Judged
-    COST = "cost"  # what does a deliberate change cost? Measured, and not judged
+    WORSE = "worse"  # Is the candidate worse than allowed? Judged
+    COST = "cost"  # What does a deliberate change cost? Measured, not judged

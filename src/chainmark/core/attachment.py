@@ -1,4 +1,4 @@
-"""What a system has of its own in a common result: common code keeps it, shows it, and knows no more of it."""
+"""System-specific parts of a common result: common code stores and shows them without knowing their contents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chainmark.core.verdict import Verdict
 
 @dataclass(frozen=True)
 class Finding:
-    """What follows from a result: its verdict, why in a sentence, and the reasons."""
+    """The conclusion from a result: its verdict, the sentence, and the reasons."""
 
     verdict: Verdict
     sentence: str
@@ -22,20 +22,20 @@ class Finding:
 
 
 class Attachment(BaseModel):
-    """A result that a system made, and lays out itself. Read back without the system it keeps its whole content."""
+    """A result that a system made, and lays out itself. When read without the system it keeps its whole content."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
     def finding(self) -> Finding:
-        """What follows from it for the candidate.
+        """The conclusion for the candidate.
 
         Raises:
-            InternalError: nothing does; the system's own class says more.
+            InternalError: there is none; the system's own class overrides this.
         """
         raise InternalError(f"a {type(self).__name__} says nothing of a candidate")
 
     def document(self) -> Any:
-        """It as a document of its own (`chainmark.report.document.Document`).
+        """The result as a document of its own (`chainmark.report.document.Document`).
 
         Raises:
             InternalError: it has none.
@@ -43,38 +43,38 @@ class Attachment(BaseModel):
         raise InternalError(f"a {type(self).__name__} is no document of its own")
 
     def blocks(self) -> Sequence[Any]:
-        """It as a part of another document (`chainmark.report.blocks.Block`); none where its system is not there."""
+        """The result as a part of another document (`chainmark.report.blocks.Block`); empty without its system."""
         return ()
 
 
 class Opinion(Attachment):
-    """What another rule than ours says of all figures together, and how it is shown beside ours.
+    """The conclusion of another rule from all figures together, shown for comparison.
 
     Attributes:
-        fails: whether the release fails by it.
+        fails: whether the release fails by that rule.
     """
 
     fails: bool
 
     def in_words(self) -> str:
-        """The same in a sentence; "" where its system is not there."""
+        """The conclusion in a sentence; "" without its system."""
         return ""
 
     def about(self) -> list[str]:
-        """What the rule is, in sentences."""
+        """The rule, in sentences."""
         return []
 
     def full_table(self, rows: Sequence[OpinionRow], id_: str, title: str) -> Any:
-        """Every figure by both rules, as a `chainmark.report.blocks.Table`; None where there is nothing to show."""
+        """All figures by both rules, as a `chainmark.report.blocks.Table`; None if there is nothing to show."""
         return None
 
     def short_table(self, rows: Sequence[OpinionRow], id_: str, title: str) -> Any:
-        """The same of the figures on which the rules do not agree."""
+        """The same for the figures on which the rules disagree."""
         return None
 
 
 class OpinionRow(Attachment):
-    """What another rule says of one judged figure."""
+    """Another rule's outcome for one judged figure."""
 
     metric_id: str
     statistic: str

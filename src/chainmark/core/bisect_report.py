@@ -1,4 +1,4 @@
-"""What a search for the revision with which a verdict changed found."""
+"""The result of a search for the revision that changed a verdict."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Revision(BaseModel):
     """One commit or published version.
 
     Attributes:
-        version: what the system is asked to run.
-        label: what it is called here: "4f2cb01", "v0.38.18".
+        version: the version for the system.
+        label: its short name: "4f2cb01", "v0.38.18".
         subject: the first line of a commit's message.
-        commit: its whole id; "" of a published version.
+        commit: its whole id; "" for a published version.
         author, date: of a commit; the date is ISO.
     """
 
@@ -33,7 +33,7 @@ class Revision(BaseModel):
 
     @property
     def title(self) -> str:
-        """The label, with what it is about."""
+        """The label, with the subject."""
         return f"{self.label} ({self.subject})" if self.subject else self.label
 
 
@@ -41,14 +41,14 @@ class Way(StrEnum):
     """How a search ended."""
 
     FOUND = "found"  # one revision
-    RANGE = "range"  # revisions that cannot be told apart, because some of them cannot be measured
-    UNDECIDED = "undecided"  # not sure enough with as many runs as were allowed
+    RANGE = "range"  # indistinguishable revisions, because some of them cannot be measured
+    UNDECIDED = "undecided"  # not certain enough with the permitted number of runs
     NO_CHANGE = "no change"  # the bad side is not worse, or the metric does not differ
-    UNCLEAR = "unclear"  # whether there is a change to look for was not decided
+    UNCLEAR = "unclear"  # it was not decided whether there is a change to search for
 
 
 class SideFound(StrEnum):
-    """Which end of the line a step found a revision to be like."""
+    """The end of the line that a step found a revision to be like."""
 
     GOOD = "good"
     BAD = "bad"
@@ -56,15 +56,15 @@ class SideFound(StrEnum):
 
 
 class BisectStep(BaseModel):
-    """A revision measured until enough was known of it.
+    """One visit to a revision, which measures it until its state is known.
 
     Attributes:
         place: of the revision.
-        pairs: runs of it in this step, each beside one of an end.
+        pairs: runs of it in this step, each paired with one of an end.
         outcome: at the step's end.
-        change, low, high: against the good side with 90 % interval, by all runs until then; None where not known.
-        chance: that it has the change, by all runs until then.
-        left: revisions of which one brought the change, as surely as is asked for, after the step.
+        change, low, high: against the good side with 90 % interval, by all runs until then; None if not known.
+        chance: probability that it has the change, by all runs until then.
+        left: number of revisions after the step that contain the change with the required probability.
     """
 
     place: int
@@ -78,7 +78,7 @@ class BisectStep(BaseModel):
 
 
 class RevisionLevel(BaseModel):
-    """What all runs say of one measured revision: its change against the good one, with 90 % interval."""
+    """The evidence of all runs for one measured revision: its change against the good one, with 90 % interval."""
 
     place: int
     runs: int
@@ -91,22 +91,22 @@ class BisectReport(BaseModel):
     """``bisect.json``.
 
     Attributes:
-        order: how the revisions were listed, in a few words.
+        order: the order of the revisions, in a few words.
         revisions: the good one first, the bad one last.
-        metric_id, statistic: what was followed; "" where it is failing runs, or nothing was.
+        metric_id, statistic: what was tracked; "" for failing runs, or if nothing was.
         followed: its name in a sentence.
         scale: of changes; RELATIVE is a share of the good side's value.
         unit: of the metric.
         effect: what changed from the good to the bad side, by all runs.
-        chances: of every revision but the first, that the change came with it.
-        first, last: places of the revisions with one of which it came.
-        chance: that it did.
-        error: what was allowed of it.
-        skipped: by place, why a revision was not measured.
-        stat: files and lines that the commit changed.
+        chances: probability of every revision but the first to have introduced the change.
+        first, last: indices of the range of revisions that contains it.
+        chance: probability that it does.
+        error: the permitted error probability.
+        skipped: by index, why a revision was not measured.
+        stat: the commit's changes to files.
         ends: the comparison of the bad side with the good one, by the runs that established the change.
-        step_across: the comparison of the revision found with the one before it.
-        references: how the two are named in the store, the one before first.
+        step_across: the comparison of the found revision with the previous one.
+        references: the names of the two in the store, the previous one first.
     """
 
     model_config = ConfigDict(extra="forbid")

@@ -1,4 +1,4 @@
-"""What a program was built of and with: kept in a run beside its figures, so that a comparison can say what differs."""
+"""The source and toolchain of a program, stored in a run so that a comparison can list the differences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ DOCUMENT = "build"
 
 
 class Commit(BaseModel):
-    """A commit of a repository; ids are whole."""
+    """A commit of a repository; ids are complete."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -18,21 +18,21 @@ class Commit(BaseModel):
 
 
 class Build(BaseModel):
-    """How a program came to be; ``documents/build.json`` of a run.
+    """The origin of a program; ``documents/build.json`` of a run.
 
     Attributes:
-        ordered: the version as it was asked for.
-        reported: what the program calls itself.
+        ordered: the requested version.
+        reported: the program's own version.
         toolchain: the compiler's version.
-        flags: of the command that built it, and what of the environment decides the result.
-        settings: what the program itself says of its build.
+        flags: of the build command, and the relevant parts of the environment.
+        settings: the program's own build information.
         modules: by module, its version, "v1.2.3", or what replaced it, "v1.2.3 => ../other".
         repository: the checkout's folder name.
-        commit: that was built.
-        changes_sha256: of the changes that were not committed; the run keeps them as ``raw/build/changes.diff``.
-        replacements: by module, what was ordered to stand for it.
-        commits: the commit's history, itself first, as far as it is kept.
-        ancestry: how many commits its whole history has, itself among them.
+        commit: the commit of the build.
+        changes_sha256: of the uncommitted changes; the run stores them as ``raw/build/changes.diff``.
+        replacements: by module, the requested replacement.
+        commits: the commit's history, itself first, as far as it is stored.
+        ancestry: number of commits in its whole history, including itself.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -52,15 +52,15 @@ class Build(BaseModel):
 
 
 class BuildDifferences(BaseModel):
-    """How the builds of two sides differ.
+    """The differences between the builds of two sides.
 
     Attributes:
-        facts: label, baseline, candidate; those that are equal too.
-        modules: that differ: the module, and its version on each side; "" where it is not there.
-        shared_modules: how many are equal.
-        added, removed: commits that only the candidate, or only the baseline, is made of; the newest first, cut short.
-        added_in_all, removed_in_all: how many they are.
-        untold: why the commits between the two are not known, or not for sure; "" where they are.
+        facts: label, baseline, candidate; including equal ones.
+        modules: the differing ones: the module, and its version on each side; "" if it is missing.
+        shared_modules: number of equal ones.
+        added, removed: commits of only the candidate, or only the baseline; the newest first, truncated.
+        added_in_all, removed_in_all: their number.
+        untold: why the commits between the two are unknown, or uncertain; "" if they are known.
     """
 
     model_config = ConfigDict(extra="forbid")

@@ -14,8 +14,8 @@ class ByWorkload(JudgedResult):
 
     Attributes:
         verdict: the worst of the comparisons', in the order fail, invalid, inconclusive, pass.
-        labels: what the workloads are called, no two alike; comparisons: one each, whole, without charts.
-        unmatched: what only one of the versions was run under, a sentence each.
+        labels: unique names of the workloads; comparisons: one each, complete, without charts.
+        unmatched: workloads of only one of the versions, a sentence each.
     """
 
     schema_version: int = BY_WORKLOAD_SCHEMA

@@ -14,36 +14,36 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError, model_va
 from chainmark.core.errors import UsageError
 from chainmark.core.metric import Metric, MetricGroup, Population, SharedFact
 
-Margins = Mapping[str, float]  # by metric id: the relative change that is accepted
+Margins = Mapping[str, float]  # by metric id: the accepted relative change
 NO_MARGINS: Margins = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a team allows a learnt margin to be, as fractions of the baseline."""
+    """The limits for a learnt margin, as fractions of the baseline."""
 
     low: float = 0.05
     high: float = 0.20
 
 
-WIDEST = 0.20  # what re-runs may widen a margin to, unless a team says otherwise
+WIDEST = 0.20  # default limit for margins widened by re-runs
 
 
 @dataclass(frozen=True)
 class FollowedBy:
-    """The columns that together name a thing that is followed, and the one of its place; None: it has one place."""
+    """The key columns of a traceable object, and the column of its place; None: it has one place."""
 
     key: tuple[str, ...]
     place: str | None = None
 
 
 class Catalogue(BaseModel):
-    """Every metric of one system, with what is needed to compute, judge, group and draw it.
+    """Every metric of one system, with the data to compute, judge, group and draw it.
 
     Attributes:
-        trails: how samples can be followed to what happened; the system reads all of it, the description of a run the
-            keys of what is followed.
-        published: how the reports that the system is known by are composed; only the system reads it.
+        trails: how samples can be linked to events; the system reads all of it, the description of a run the
+            keys of the objects.
+        published: the composition of the system's published reports; only the system reads it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -61,32 +61,32 @@ class Catalogue(BaseModel):
     def _references_resolve(self) -> Catalogue:
         populations = {population.id for population in self.populations}
         tables = {table.id for table in self.tables}
-        seen: set[str] = set()
+        ids: set[str] = set()
         for metric in self.metrics:
             if metric.population not in populations:
                 raise ValueError(f"metric `{metric.id}` names the unknown population `{metric.population}`")
             if metric.table not in tables:
                 raise ValueError(f"metric `{metric.id}` names the unknown table `{metric.table}`")
             covariates = {covariate.column for covariate in self.population(metric.population).covariates}
-            stranger = next((name for name in metric.adjusted_for if name not in covariates), None)
-            if stranger is not None:
-                raise ValueError(f"metric `{metric.id}` is adjusted for the unknown covariate `{stranger}`")
-            if metric.id in seen:
+            unknown = next((name for name in metric.adjusted_for if name not in covariates), None)
+            if unknown is not None:
+                raise ValueError(f"metric `{metric.id}` is adjusted for the unknown covariate `{unknown}`")
+            if metric.id in ids:
                 raise ValueError(f"metric `{metric.id}` is defined twice")
-            seen.add(metric.id)
+            ids.add(metric.id)
         return self
 
     @model_validator(mode="after")
     def _conditions_name_metrics(self) -> Catalogue:
-        known = {metric.id for metric in self.metrics}
+        metric_ids = {metric.id for metric in self.metrics}
         for condition in self.conditions:
-            stranger = next((name for name in condition.makes_incomparable if name not in known), None)
-            if stranger is not None:
-                raise ValueError(f"condition `{condition.id}` names the unknown metric `{stranger}`")
+            unknown = next((name for name in condition.makes_incomparable if name not in metric_ids), None)
+            if unknown is not None:
+                raise ValueError(f"condition `{condition.id}` names the unknown metric `{unknown}`")
         return self
 
     def followed_by(self, population_id: str) -> FollowedBy | None:
-        """The keys by which a population's samples can be followed; None if they cannot."""
+        """The keys that link a population's samples to events; None if there are none."""
         for trail in self.trails:
             populations = trail.get("populations")
             if isinstance(populations, list) and population_id in populations:
@@ -109,7 +109,7 @@ class Catalogue(BaseModel):
         )
 
     def with_margins(self, margins: Margins) -> Catalogue:
-        """The same with other margins; each metric keeps its floor.
+        """The catalogue with other margins; each metric keeps its floor.
 
         Raises:
             UsageError: there is no such metric, or the margin is not above zero.
@@ -127,7 +127,7 @@ class Catalogue(BaseModel):
         return self.model_copy(update={"metrics": changed})
 
     def with_widened(self, margins: Margins) -> Catalogue:
-        """The same, each metric called equal up to a wider margin; those that are no wider than its own change nothing.
+        """The catalogue with wider bands of equality; margins that are not wider than a metric's own change nothing.
 
         Args:
             margins: by metric id.
@@ -149,17 +149,17 @@ class Catalogue(BaseModel):
         return [metric for metric in self.metrics if metric.population == population_id]
 
     def sampled(self, columns: Mapping[str, Collection[str]]) -> Catalogue:
-        """The part that a run has samples of: what it never set out to measure is not "no data" of it.
+        """The part of the catalogue with samples in a run, so that what it was not set up to measure is not "no data".
 
         Args:
-            columns: of the samples, by population. A metric that could not be measured has a column without values.
+            columns: of the samples, by population. A metric whose measurement failed has a column without values.
         """
         metrics = [metric for metric in self.metrics if metric.id in columns.get(metric.population, ())]
         tables = {metric.table for metric in metrics}
-        retained = {metric.id for metric in metrics}
+        metric_ids = {metric.id for metric in metrics}
         conditions = [
             condition.model_copy(
-                update={"makes_incomparable": [name for name in condition.makes_incomparable if name in retained]}
+                update={"makes_incomparable": [name for name in condition.makes_incomparable if name in metric_ids]}
             )
             for condition in self.conditions
         ]
@@ -180,7 +180,7 @@ class Catalogue(BaseModel):
 
 
 def _trail_of(trail: Mapping[str, JsonValue], populations: Collection[str]) -> dict[str, JsonValue]:
-    """A trail of those of its populations that there are."""
+    """A trail reduced to the existing populations."""
     followed = trail.get("populations")
     json_values: list[JsonValue] = (
         [item for item in followed if item in populations] if isinstance(followed, list) else []

@@ -1,4 +1,4 @@
-"""What a reader must know of the data before any figure: badges and sentences, first in every rendering."""
+"""Caveats about the data: badges and sentences, first in every rendering."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
 class Caveats(BaseModel):
-    """Badges, such as "SYNTHETIC", and sentences; a result without any leaves both empty."""
+    """Badges, such as "SYNTHETIC", and sentences; both are empty without caveats."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -26,7 +26,7 @@ class Caveats(BaseModel):
 
     @classmethod
     def joined(cls, parts: Iterable[Self]) -> Self:
-        """Those of several results, each once."""
+        """The caveats of several results, each once."""
         result = list(parts)
         badges = dict.fromkeys(badge for item in result for badge in item.badges)
         sentences = dict.fromkeys(sentence for item in result for sentence in item.sentences)
@@ -34,7 +34,7 @@ class Caveats(BaseModel):
 
 
 def is_empty(caveats: Caveats) -> bool:
-    """Whether there is nothing to say, so that the JSON of a result need not say it."""
+    """Whether there are none, so that the JSON of a result can omit them."""
     return not caveats.badges and not caveats.sentences
 
 
@@ -42,7 +42,7 @@ CaveatsField = Annotated[Caveats, Field(exclude_if=is_empty)]
 
 
 def caveats_of(manifests: Iterable[Manifest]) -> Caveats:
-    """What the runs that a result rests on say against taking it at its word.
+    """The caveats in the runs behind a result.
 
     Args:
         manifests: of all of them.
@@ -62,7 +62,7 @@ def caveats_of(manifests: Iterable[Manifest]) -> Caveats:
 
 
 def _counted_sentence(runs: Sequence[Manifest], property_: str, sentence: str) -> str:
-    """The sentence with how many of the runs have a property; "" where none has it."""
+    """The sentence with the number of runs that have a property; "" if none has it."""
     having = sum(bool(getattr(run, property_)) for run in runs)
     if not having:
         return ""
@@ -70,13 +70,13 @@ def _counted_sentence(runs: Sequence[Manifest], property_: str, sentence: str) -
 
 
 def contradicts(label: str, reported: str) -> bool:
-    """Whether a label names another version than what was measured tells.
+    """Whether a label names another version than the measured one.
 
-    A label without a version contradicts nothing, and "10.5" is 10.5.4 told in brief.
+    A label without a version contradicts nothing, and "10.5" is short for 10.5.4.
 
     Args:
-        label: what somebody calls it: "10.6.2", "v1.0.1-rc1", "my-branch".
-        reported: the version that the logs, a server or a binary tell.
+        label: the user's name: "10.6.2", "v1.0.1-rc1", "my-branch".
+        reported: the version in the logs, or reported by a server or a binary.
     """
     named, match = _VERSION.search(label), _VERSION.search(reported)
     if named is None or match is None:

@@ -1,4 +1,4 @@
-"""What the machines of a cluster are, and what was measured between them."""
+"""The machines of a cluster, and the measurements between them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class ClusterWorker(BaseModel):
 
     Attributes:
         machine: the address of its machine.
-        threads: parts that it works on at the same time.
-        cores: that its process may use.
+        threads: number of parts that it works on at the same time.
+        cores: available to its process.
         memory_bytes: its limit; 0: none.
         free_bytes: on the disk of its folder for temporary files.
-        chainmark, python, engine: versions of chainmark, of Python and of Dask; "" where one is missing or unknown.
+        chainmark, python, engine: versions of chainmark, of Python and of Dask; "" if one is missing or unknown.
         build: the beginning of the hash of chainmark's compiled core.
         nodes: node binaries in its cache.
-        problems: why it cannot be used, in clauses; ``remarks``: what may surprise.
+        problems: why it cannot be used, in clauses; ``remarks``: unusual properties.
     """
 
     model_config = _STRICT
@@ -43,11 +43,11 @@ class ClusterWorker(BaseModel):
 
 
 class ClusterClock(BaseModel):
-    """The clock of a machine against that of the reference, at the time of the check.
+    """The clock of a machine relative to the reference clock, at the time of the check.
 
     Attributes:
         offset_s: how far it is ahead.
-        error_s: half of the shortest round trip: the offset is within this of the truth, however asymmetric the way.
+        error_s: half of the shortest round trip: the offset has at most this error, whatever the asymmetry.
         exchanges: of times, of which the one with the shortest round trip counts.
     """
 
@@ -61,7 +61,7 @@ class ClusterClock(BaseModel):
 
 
 class ClusterLink(BaseModel):
-    """The way from one worker to another, through all that the engine does.
+    """The connection from one worker to another, including all layers of the engine.
 
     Attributes:
         round_trip_s: the shortest of the exchanges; ``median_s``: their median.
@@ -80,12 +80,12 @@ class ClusterLink(BaseModel):
 
 
 class ClusterReport(JudgedResult):
-    """What `chainmark cluster check` found.
+    """The result of `chainmark cluster check`.
 
     Attributes:
         scheduler: its address.
         chainmark, python, engine, build: of this machine, as of a worker.
-        warnings: what is wrong with the network between the machines.
+        warnings: problems of the network between the machines.
     """
 
     scheduler: str

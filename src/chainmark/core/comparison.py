@@ -1,6 +1,6 @@
 """The comparison: the only source of every rendering (terminal, HTML, PDF, Markdown).
 
-Whatever a report shows stands here, computed; a renderer formats and draws, and decides nothing.
+It contains all computed content of a report; a renderer formats and draws, and decides nothing.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ SCHEMA_VERSION = 2
 
 
 class Outcome(StrEnum):
-    """What a comparison says of one metric."""
+    """The outcome of a comparison for one metric."""
 
     WORSE = "worse"
     EQUAL = "equal"
     BETTER = "better"
     INCONCLUSIVE = "inconclusive"
     NO_DATA = "no data"
-    NOT_COMPARABLE = "not comparable"  # the sides measured different things under the metric's name
+    NOT_COMPARABLE = "not comparable"  # the metric means different things on the two sides
 
 
 class MetricAnswer(StrEnum):
-    """What is said to a question about one metric."""
+    """The answer to a question about one metric."""
 
     YES = "yes"
     NO = "no"
@@ -56,9 +56,9 @@ class Scale(StrEnum):
 
 
 class RunEntry(BaseModel):
-    """One run of a side. All repetitions are listed; ``excluded_because`` names the failed gate of one left out.
+    """One run of a side. All repetitions are listed; ``excluded_because`` names the failed gate of an excluded one.
 
-    A run with the status FAILED is left out of the metrics, and counts against its side.
+    A run with the status FAILED is excluded from the metrics, and counts against its side.
     """
 
     run_id: str
@@ -74,7 +74,7 @@ class RunEntry(BaseModel):
 
 
 class Side(BaseModel):
-    """Baseline or candidate: the subject and its runs. ``label`` tells the sides apart in tables and legends."""
+    """Baseline or candidate: the subject and its runs. ``label`` distinguishes the sides in tables and legends."""
 
     label: str
     subject: Subject
@@ -98,20 +98,20 @@ class Judgement(BaseModel):
         change: point estimate on ``scale``; positive means the candidate's value is larger.
         low, high: the 90 % interval of the change, on ``scale``.
         margin_low, margin_high: the effective band on ``scale``, (-M, +M) with M = max(margin, floor / base).
-        worse_beyond: the metric's own margin, beyond which it is worse, where re-runs widened that band.
+        worse_beyond: the metric's own margin, beyond which it is worse, if re-runs widened that band.
         noise: how the noise was estimated: "between 3 + 3 runs (Welch)", "history of 8 runs", "assumed 3 %" …
         p_worse: one-sided p-value for a change beyond the margin; ``p_worse_adjusted`` for all gating metrics together,
-            to be held against ``worse_level``, the error that this look may spend.
+            to be compared with ``worse_level``, the error that this look may spend.
         p_different: two-sided p-value for any change; ``q_different`` adjusted (Benjamini-Hochberg) over the gating
             metrics, and over the diagnostics.
         moved: a diagnostic that changed: q <= 0.05, at least the floor, and more than 2 %.
-        beyond_noise: whether it moved by more than re-running moves it: q <= 0.05, and at least the floor; None where
+        beyond_noise: whether it moved by more than the noise of re-runs: q <= 0.05, and at least the floor; None if
             nothing was judged.
-        inside_noise: the margin is so narrow that these runs could not show even no change to be within it.
+        inside_noise: the margin is too narrow to show with these runs that even an unchanged metric is within it.
         trend: statistically worse although within the margin.
-        equivalent: the whole interval lies within the band.
-        detectable: smallest worsening that this look finds with 80 % power, judged alone, on ``scale``; None when it
-            cannot be stated.
+        equivalent: the whole interval is within the band.
+        detectable: smallest worsening that this look finds with 80 % power, judged alone, on ``scale``; None if it
+            cannot be computed.
     """
 
     metric_id: str
@@ -144,27 +144,27 @@ class Judgement(BaseModel):
 
     @property
     def clearness(self) -> float:
-        """How far the change is from none, in widths of its interval; 0 where there is no interval."""
+        """The change in widths of its interval; 0 without an interval."""
         width = 0.0 if self.low is None or self.high is None else self.high - self.low
         return abs(self.change or 0.0) / width if width else 0.0
 
     @property
     def beyond_margin(self) -> MetricAnswer | None:
-        """Whether it is worse than is allowed; None where nothing was judged."""
+        """Whether it is worse than allowed; None if nothing was judged."""
         if self.beyond_noise is None:
             return None
         return _BEYOND_MARGIN.get(self.outcome, MetricAnswer.UNDECIDED)
 
     @property
     def worse_alone(self) -> bool:
-        """Whether it is worse by itself, and not once all gating metrics are judged together."""
+        """Whether it is worse by itself, but not in the joint test of all gating metrics."""
         adjusted = self.p_worse_adjusted
         is_worse = self.gating and self.outcome is Outcome.WORSE
         return is_worse and adjusted is not None and adjusted > self.worse_level
 
 
 class ChartKind(StrEnum):
-    """One kind is drawn one way, for every metric of every system."""
+    """The kinds of charts, each drawn the same way for every metric of every system."""
 
     CDF = "cdf"
     SHIFT = "shift"
@@ -180,7 +180,7 @@ class ChartLine(BaseModel):
     Series and scatter: x = seconds since the window's start, y = value, low/high = range over the averaged keys.
     """
 
-    side: str  # "baseline", "candidate", or "" where a line belongs to both
+    side: str  # "baseline", "candidate", or "" if a line belongs to both
     run_id: str | None  # None: all included runs of the side pooled
     label: str
     x: list[float]
@@ -190,7 +190,7 @@ class ChartLine(BaseModel):
 
 
 class ChartData(BaseModel):
-    """One chart, ready to draw. ``note`` says what was thinned or pooled."""
+    """One chart, ready to draw. ``note`` states what was thinned or pooled."""
 
     id: str  # "tx_latency_s-cdf"
     metric_id: str
@@ -203,18 +203,18 @@ class ChartData(BaseModel):
 
 
 class ConfigurationDifference(BaseModel):
-    """One configuration key whose effective value differs between the sides, or that only one version has."""
+    """One configuration key whose effective value differs between the sides, or which only one version has."""
 
     file: str
     key: str
     baseline: Scalar | list[Scalar] = None
     candidate: Scalar | list[Scalar] = None
     only_in: str | None = None  # "baseline" or "candidate"
-    is_default_change: bool  # True: the versions' own defaults differ; False: a profile or --set made the difference
+    is_default_change: bool  # True: the versions' own defaults differ; False: a profile or --set caused the difference
 
 
 class ConditionDifference(BaseModel):
-    """A condition on which the sides differ, with the catalogue's explanation of what that does to the result."""
+    """A condition on which the sides differ, with the catalogue's explanation of the effect on the result."""
 
     id: str
     label: str
@@ -238,7 +238,7 @@ class DistributionRow(BaseModel):
 
 
 class EffectSize(BaseModel):
-    """How far two distributions lie apart.
+    """The distance of two distributions.
 
     ``probability_candidate_larger`` is P(candidate > baseline) + P(equal) / 2 over pooled samples; ``wasserstein`` and
     ``largest_gap_at`` are in the metric's unit, ``largest_gap`` is the largest vertical distance of the CDFs.
@@ -256,24 +256,24 @@ def _is_empty(value: object) -> bool:
 
 
 class Breakdown(BaseModel):
-    """The mean of one metric by the values of one key (host by host), what stands out first.
+    """The mean of one metric by the values of one key (host by host), outliers first.
 
-    All lists are of one length. A mean is that of the runs' own means, each run counting alike.
+    All lists have the same length. A mean is that of the runs' own means, with equal weight for each run.
 
     Attributes:
         baseline, candidate: means in the metric's unit; None without samples.
         baseline_n, candidate_n: samples.
-        change: of the candidate's mean, on ``scale``; None where a side has none.
+        change: of the candidate's mean, on ``scale``; None if a side has none.
         z: robust z-score (distance from the median over 1.4826 times the median distance), of the two sides' the
-            larger; None where a side has fewer than five values.
-        stands_out: in which side a value stands out: "", "baseline", "candidate" or "both". That is a z-score above 3,
-            and a distance from the median above the metric's margin and floor and above three standard errors of
+            larger; None if a side has fewer than five values.
+        stands_out: on which side a value is an outlier: "", "baseline", "candidate" or "both". That is a z-score above
+            3, and a distance from the median above the metric's margin and floor and above three standard errors of
             its mean (by the spread of its own samples, or that of all values' if it is wider).
         median_baseline, median_candidate: of the values' means.
-        group_label: what the groups are called in which values are held against each other; "": against all values.
-        group_medians_baseline, group_medians_candidate: per value, the median of its group, where there are groups.
-        left_out: values that are not listed because there are too many; those come first that stand out, then those
-            that changed by more than the metric's margin (its floor, where changes are absolute).
+        group_label: the name of the groups within which values are compared; "": with all values.
+        group_medians_baseline, group_medians_candidate: per value, the median of its group, if there are groups.
+        left_out: number of values that are not listed; the list starts with outliers, then those that
+            changed by more than the metric's margin (its floor, if changes are absolute).
     """
 
     metric_id: str
@@ -295,9 +295,9 @@ class Breakdown(BaseModel):
     left_out: int = 0
 
     def beside_median(self, index: int) -> tuple[float | None, float | None]:
-        """A value's mean over the median of its side or group, and their distance: on the side where it stands out.
+        """A value's mean over the median of its side or group, and their distance: on the side where it is an outlier.
 
-        The ratio is None where one of them is not above 0, both are where one is not known.
+        The ratio is None if one of them is not above 0; both are None if one is not known.
         """
         in_baseline = self.stands_out[index] == "baseline"
         mean = (self.baseline if in_baseline else self.candidate)[index]
@@ -310,11 +310,11 @@ class Breakdown(BaseModel):
 
 
 class SplitPart(BaseModel):
-    """What one part of a quantity contributed to its change.
+    """The contribution of one part of a quantity to its change.
 
     Attributes:
-        of: the id of the part that it is a part of; "" for those that the whole change consists of.
-        change: on the split's scale; the changes of the parts of anything add up to the change of it.
+        of: the id of the part that contains it; "" for the parts of the whole change.
+        change: on the split's scale; the changes of all parts add up to the change of the whole.
         low, high: the 90 % interval, on the scale.
     """
 
@@ -330,7 +330,7 @@ class Split(BaseModel):
     """One judged change as the sum of the changes of its parts. It decides nothing.
 
     Attributes:
-        basis: what the intervals rest on: "between 3 + 3 runs", "within one run per side" …
+        basis: source of the intervals: "between 3 + 3 runs", "within one run per side" …
     """
 
     metric_id: str
@@ -341,7 +341,7 @@ class Split(BaseModel):
     parts: list[SplitPart]
 
     def of(self, part_id: str = "") -> list[SplitPart]:
-        """The parts that a part consists of; those of the whole change without one."""
+        """The parts of a part; without an id, those of the whole change."""
         return [part for part in self.parts if part.of == part_id]
 
 
@@ -350,8 +350,8 @@ class Splits(BaseModel):
 
     Attributes:
         title: the question: "Network or node".
-        untold: why nothing could be divided, in a sentence; "" where something is.
-        notes: how it was done, and what it cannot tell.
+        untold: why nothing could be divided, in a sentence; "" if something is.
+        notes: the method, and its limits.
     """
 
     title: str
@@ -360,37 +360,37 @@ class Splits(BaseModel):
     notes: list[str] = []
 
     def split_of(self, metric_id: str, statistic: str) -> Split | None:
-        """That of one judgement."""
+        """The split of one judgement."""
         return next(
             (split for split in self.splits if (split.metric_id, split.statistic) == (metric_id, statistic)), None
         )
 
 
 class Followed(Attachment):
-    """What happened to the most extreme samples of a comparison, as parts of its report: none without its system.
+    """The events behind the most extreme samples of a comparison, as parts of its report; empty without its system.
 
-    Each is given the comparison, for the labels of its sides and the units of its metrics.
+    Each method receives the comparison, for the labels of its sides and the units of its metrics.
     """
 
     def closing(self, comparison: Comparison) -> Sequence[Any]:
-        """What a terminal ends with, as `chainmark.report.blocks.Remark`."""
+        """The final remarks on a terminal, as `chainmark.report.blocks.Remark`."""
         return ()
 
     def leads(self, comparison: Comparison, metric_id: str) -> Sequence[Any]:
-        """What is said beside the chart of a metric's distribution, as `chainmark.report.phrases.Phrases`."""
+        """The note next to the chart of a metric's distribution, as `chainmark.report.phrases.Phrases`."""
         return ()
 
     def tail(self, comparison: Comparison, metric_id: str) -> Sequence[tuple[str, float, str, str]]:
-        """The samples of a metric's tails that can be opened: the side's label, the value, what it is, the anchor."""
+        """The samples of a metric's tails with details: the side's label, the value, a description, the anchor."""
         return ()
 
     def sections(self, comparison: Comparison) -> Sequence[Any]:
-        """Its own `chainmark.report.blocks.Section`s."""
+        """Its own sections, as `chainmark.report.blocks.Section`."""
         return ()
 
 
 class AnchorView(BaseModel):
-    """The candidate beside the release that is pinned: its gating judgements, which the verdict does not rest on."""
+    """The candidate against the pinned release: its gating judgements, without effect on the verdict."""
 
     side: Side
     judgements: list[Judgement]
@@ -400,13 +400,13 @@ class Comparison(JudgedResult):
     """``comparison.json``.
 
     Attributes:
-        failed_runs_verdict: what the runs that a subject failed make of the verdict by themselves; None where nobody
-            failed one, or the metrics alone decide.
+        failed_runs_verdict: the verdict from the runs that a subject failed; None if there are none,
+            or the metrics alone decide.
     """
 
     schema_version: int = SCHEMA_VERSION
-    reasons: list[str]  # what made it so, most important first
-    advice: list[str]  # what to do next
+    reasons: list[str]  # the most important first
+    advice: list[str]  # the next steps
     failed_runs_verdict: Verdict | None = None
     baseline: Side
     candidate: Side
@@ -425,9 +425,9 @@ class Comparison(JudgedResult):
     distributions: list[DistributionRow]
     effect_sizes: list[EffectSize]
     charts: list[ChartData]
-    followed: SerializeAsAny[Followed] | None = None  # the tails of metrics, where the system can follow samples
+    followed: SerializeAsAny[Followed] | None = None  # the tails of metrics, if the system can link samples to events
     breakdowns: list[Breakdown] = Field(default=[])
-    false_alarms: Annotated[FalseAlarms | None, Field(exclude_if=not_)] = None  # of the history that was used
+    false_alarms: Annotated[FalseAlarms | None, Field(exclude_if=not_)] = None  # of the history behind the verdict
     builds: Annotated[BuildDifferences | None, Field(exclude_if=not_)] = None  # of the sides' first runs
     question: Annotated[Question, Field(exclude_if=lambda item: item is Question.WORSE)] = Question.WORSE
     anchor: Annotated[AnchorView | None, Field(exclude_if=not_)] = None
@@ -439,15 +439,15 @@ class Comparison(JudgedResult):
 
     @property
     def labels(self) -> tuple[str, str]:
-        """What the sides are called, the baseline first."""
+        """The names of the sides, the baseline first."""
         return self.baseline.label, self.candidate.label
 
     @model_validator(mode="before")
     @classmethod
     def _of_schema_1(cls, raw: Any) -> Any:
-        """Schema 1 had what was followed as two lists of its own."""
+        """Schema 1 had two separate lists of followed samples."""
         if not isinstance(raw, dict) or not raw.keys() & {"tails", "stories"}:
             return raw
-        tails, stories = raw.get("tails", []), raw.get("stories", [])
+        tails, timelines = raw.get("tails", []), raw.get("stories", [])
         others = {key: value for key, value in raw.items() if key not in ("tails", "stories")}
-        return {**others, "followed": {"tails": tails, "stories": stories} if tails else None}
+        return {**others, "followed": {"tails": tails, "stories": timelines} if tails else None}

@@ -1,4 +1,4 @@
-"""Files that zstd compressed, read piece by piece; `_native.ZstdWriter` writes them."""
+"""Reading files that zstd compressed, piece by piece; `_native.ZstdWriter` writes them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from chainmark._native import ZstdReader
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-_PIECE_BYTES = 1 << 17  # what zstd makes at once
+_PIECE_BYTES = 1 << 17  # zstd's output size per step
 
 
 class DamagedFileError(Exception):
-    """A compressed file does not hold what zstd wrote."""
+    """A compressed file is damaged."""
 
 
 class _Content(io.RawIOBase):
-    """What a compressed file holds, as the standard library reads."""
+    """The content of a compressed file, as a stream of the standard library."""
 
     def __init__(self, path: Path) -> None:
         self._reader: ZstdReader | None = ZstdReader(path)
@@ -44,10 +44,10 @@ class _Content(io.RawIOBase):
 
 
 def open_zstd(path: Path) -> io.BufferedReader:
-    """A compressed file to be read as it was before, frame after frame; a file that was cut off ends there.
+    """Open a compressed file for reading its content, frame after frame; a truncated file ends at the truncation.
 
     Raises:
         OSError: it cannot be opened; reading raises it, too.
-        DamagedFileError: while reading: it holds something else.
+        DamagedFileError: while reading: the content is damaged.
     """
     return io.BufferedReader(_Content(path), _PIECE_BYTES)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict, Field
 
-# The 29 fractions that performance reports of this field have published for years; p99.99 and the extremes matter
-# because tails are what releases break.
+# The 29 fractions in this field's published performance reports; p99.99 and the extremes matter
+# because regressions of releases appear in the tails.
 STANDARD_CENTILES: tuple[float, ...] = (
     0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.875, 0.9, 0.925, 0.95, 0.97, 0.98, 0.99,
     0.995, 0.997, 0.998, 0.999, 0.9995, 0.9997, 0.9998, 0.9999, 1.0,
@@ -17,9 +17,9 @@ STANDARD_CENTILES: tuple[float, ...] = (
 class Distribution(BaseModel):
     """The samples of one metric: size, moments, range and nearest-rank centiles, all in the metric's unit.
 
-    ``mean`` follows the weighting of the metric's population, so that a metric has one mean; all else is of the pooled
-    samples, and ``sd`` is about their plain mean, unless the population sets its keys apart.
-    ``centiles`` pairs each of the 29 standard fractions with its value, or with None where n is too small for
+    ``mean`` follows the weighting of the metric's population, so that a metric has one mean; all others are of the
+    pooled samples, and ``sd`` is about their plain mean, unless the population treats its keys separately.
+    ``centiles`` pairs each of the 29 standard fractions with its value, or with None if n is too small for
     that fraction to have a rank: fewer than one sample is expected beyond it (`stats.estimable.has_rank`).
     """
 
@@ -53,10 +53,10 @@ class Estimate(BaseModel):
 
 
 class MetricSummary(BaseModel):
-    """Everything ``metrics.json`` holds of one metric. ``distribution`` is None when there was no sample.
+    """All data of one metric in ``metrics.json``. ``distribution`` is None if there was no sample.
 
     For counts and proportions ``total`` is the sum of the samples and ``distribution.n`` the exposure or the trials.
-    ``samples`` says how many there were where only a printed figure is known, and no distribution.
+    ``samples`` is their number if only an imported figure is known, and no distribution.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -69,12 +69,12 @@ class MetricSummary(BaseModel):
 
     @property
     def n(self) -> int:
-        """How many samples its figures rest on; 0 where that is not known."""
+        """The number of samples behind its figures; 0 if it is not known."""
         return self.distribution.n if self.distribution else self.samples or 0
 
 
 def value_in(summaries: Mapping[str, MetricSummary], metric_id: str, statistic: str) -> float | None:
-    """One statistic of one metric in a run; None where it has none."""
+    """One statistic of one metric in a run; None if it has none."""
     summary = summaries.get(metric_id)
     estimate = summary.estimates.get(statistic) if summary else None
     return estimate.value if estimate else None

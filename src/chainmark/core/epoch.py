@@ -1,4 +1,4 @@
-"""Changes of the set-up that somebody noted: what runs on either side of one differ by is no noise."""
+"""Recorded changes of the set-up: differences across one are not noise."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from chainmark.core.noted import Noted
 
 
 class Annotation(BaseModel):
-    """What was known of some runs, beside what they measured: a wrong clock, a host that was replaced.
+    """A note on some runs in addition to their measurements: a wrong clock, a host that was replaced.
 
-    It changes no figure and no verdict.
+    It affects no figure and no verdict.
 
     Attributes:
-        system: whose runs.
-        text: what was known, as a clause.
-        run: the id of the run that it is about; "" for another reach.
-        version: the version whose runs it is about; "" likewise.
-        since, until: ISO 8601, UTC: it is about all runs of the system that ran between these; "" likewise.
+        system: the system of the runs.
+        text: the note, as a clause.
+        run: the id of the run that it concerns; "" for another scope.
+        version: the version whose runs it concerns; "" likewise.
+        since, until: ISO 8601, UTC: it concerns all runs of the system between these times; "" likewise.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -31,11 +31,11 @@ class Annotation(BaseModel):
 
     @property
     def reach(self) -> str:
-        """What it is about: a run's id, a version, or a span of time."""
+        """Its scope: a run's id, a version, or a period."""
         return self.run or self.version or f"{self.since} to {self.until}"
 
     def is_about(self, run: Noted) -> bool:
-        """Whether it is about a run."""
+        """Whether it concerns a run."""
         if self.system != run.system:
             return False
         if self.run or self.version:
@@ -44,13 +44,13 @@ class Annotation(BaseModel):
 
 
 class Epoch(BaseModel):
-    """From when on runs were made with another set-up.
+    """The start of runs with another set-up.
 
     Attributes:
-        system: whose runs.
+        system: the system of the runs.
         since: ISO 8601, UTC: runs that started then or later are of the new set-up.
-        text: what was changed, as a clause.
-        metrics: ids of those that it changed; empty: any.
+        text: the change, as a clause.
+        metrics: ids of the affected metrics; empty: any.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -61,6 +61,6 @@ class Epoch(BaseModel):
     metrics: tuple[str, ...] = ()
 
     def divides(self, metric_id: str, *started: str) -> bool:
-        """Whether some of the times are before it and some are not, and it changed the metric."""
+        """Whether it lies between some of the times, and affects the metric."""
         sides = {time >= self.since for time in started}
         return len(sides) > 1 and (not self.metrics or metric_id in self.metrics)

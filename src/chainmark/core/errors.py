@@ -1,4 +1,4 @@
-"""Errors as a user meets them: one sentence naming the offending thing, a hint, and an exit code."""
+"""Errors for users: one sentence that names the problem, a hint, and an exit code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Self
 
 
 class ExitCode(IntEnum):
-    """What a command's exit status means, the same for every command."""
+    """The meaning of a command's exit status, the same for every command."""
 
     DONE = 0
     FAIL = 1
@@ -18,11 +18,11 @@ class ExitCode(IntEnum):
 
 
 class ChainmarkError(Exception):
-    """Base of every error that chainmark raises on purpose.
+    """Base of every error that chainmark raises deliberately.
 
     Args:
-        message: one sentence with the offending thing in it.
-        hint: what to do next; printed on a line of its own.
+        message: one sentence that names the problem.
+        hint: what to do next; printed on a separate line.
     """
 
     exit_code: ExitCode = ExitCode.ENVIRONMENT
@@ -34,13 +34,13 @@ class ChainmarkError(Exception):
 
     @classmethod
     def from_native(cls, error: Exception) -> Self:
-        """The same for an error that a crate raised: its text is the sentence, and maybe a line with a hint."""
+        """The same for an error from a crate: its text is the sentence, optionally with a second line as the hint."""
         sentence, _, hint = str(error).partition("\nhint: ")
         return cls(sentence, hint or None)
 
 
 class UsageError(ChainmarkError):
-    """The command, a profile or an input file is not as it must be (exit code 2)."""
+    """The command, a profile or an input file is not valid (exit code 2)."""
 
     exit_code = ExitCode.USAGE
 
@@ -58,7 +58,7 @@ class EnvironmentFailure(ChainmarkError):  # noqa: N818 - it is the environment 
 
 
 class InternalError(ChainmarkError):
-    """Two parts of chainmark do not agree with each other: nobody's input is to blame (exit code 5)."""
+    """Two parts of chainmark are inconsistent: a bug, independent of the input (exit code 5)."""
 
     exit_code = ExitCode.ENVIRONMENT
 

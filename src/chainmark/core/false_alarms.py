@@ -1,4 +1,4 @@
-"""How often a lab calls something changed that is one build run again."""
+"""How often a lab reports a change in re-runs of one build."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ PROMISED = 0.05
 
 
 class FalseAlarms(BaseModel):
-    """Re-runs of one build judged as two releases, each pair by the noise that all other runs show.
+    """Re-runs of one build judged as two releases, each pair by the noise of all other runs.
 
     Attributes:
-        pairs: of runs that were judged, a name each.
-        figures: that were judged in all pairs, gating and diagnostic; ``moved``: those called moved.
-        gating: figures that decide; of them ``worse`` and ``undecided``.
-        alarmed: pairs in which a gating figure was called moved.
+        pairs: names of the judged pairs of runs.
+        figures: number of judged figures in all pairs, gating and diagnostic; ``moved``: those reported as moved.
+        gating: deciding figures; of them ``worse`` and ``undecided``.
+        alarmed: pairs with a gating figure that is reported as moved.
         set_aside: figures that were not judged, because they show a change of the set-up and not noise.
-        examples: what was called moved.
+        examples: figures that were reported as moved.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -37,7 +37,7 @@ class FalseAlarms(BaseModel):
 
     @property
     def told(self) -> str:
-        """The rate in a sentence, to stand beside a verdict; "" where nothing was judged."""
+        """The rate in a sentence, next to a verdict; "" if nothing was judged."""
         if not self.figures:
             return ""
         pairs = units.plural(len(self.pairs), "re-run")
@@ -49,11 +49,11 @@ class FalseAlarms(BaseModel):
 
 
 class SplitAlarms(BaseModel):
-    """Runs split into two halves that differ by nothing, each half judged by its own error.
+    """Runs split into two equivalent halves, each half judged by its own error.
 
     Attributes:
-        runs: that were split.
-        figures: that were judged in all of them; ``moved``: those beyond the 95 % of their error.
+        runs: number of split runs.
+        figures: number of judged figures in all of them; ``moved``: those beyond the 95 % of their error.
     """
 
     model_config = ConfigDict(extra="forbid")

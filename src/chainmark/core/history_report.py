@@ -1,4 +1,4 @@
-"""What the releases of one workload show one after the other: every figure, and where its level changed."""
+"""The releases of one workload in sequence: every figure, and where its level changed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from chainmark.core.caveats import Caveats, CaveatsField
 from chainmark.core.metric import Better
 from chainmark.core.result import Result
 
-LEAST_CHANGE = 0.001  # relative: what is smaller, nobody would look at, however surely it changed
+LEAST_CHANGE = 0.001  # relative: a smaller change is irrelevant, however significant
 
 
 class ReleaseDifference(BaseModel):
-    """Something that is not as it was with the release before."""
+    """A difference from the previous release."""
 
     what: str
     before: str
@@ -26,10 +26,10 @@ class MeasuredRelease(BaseModel):
     """Runs of one build under one set-up.
 
     Attributes:
-        label: the version, with the day where another place of the series has it, too.
+        label: the version, with the day if another place of the series has the same version.
         started_at: of its first run, ISO 8601.
-        notes: what is known of its time: the set-up changed, a clock was wrong.
-        changed: what it was made with differs in this from the release before.
+        notes: on its time: the set-up changed, a clock was wrong.
+        changed: differences of its set-up from the previous release.
     """
 
     label: str
@@ -42,12 +42,12 @@ class MeasuredRelease(BaseModel):
 
 
 class LevelChange(BaseModel):
-    """From which release on a figure has another level.
+    """The release from which on a figure has another level.
 
     Attributes:
-        release: its place among the releases.
+        release: its index among the releases.
         label: of that release.
-        change: of the level, as a fraction where ``is_relative`` of its series, else in the unit; ``low`` and ``high``
+        change: of the level, as a fraction if ``is_relative`` of its series, else in the unit; ``low`` and ``high``
             are its 90 % interval.
         p_value: of the permutation test; ``q_value`` adjusted for all series.
         is_gradual: a straight line through all releases of the set-up describes them better than steps.
@@ -67,8 +67,8 @@ class HistorySeries(BaseModel):
     """One statistic of one metric over the releases.
 
     Attributes:
-        values: a mean of its runs for every release; None where it has none.
-        setups: places of the releases before which the set-up changed, so that the levels are not one series.
+        values: the mean of its runs for every release; None if it has none.
+        setups: indices of the releases before which the set-up changed, so that the levels are separate series.
         changes: of the level, in order.
     """
 
@@ -88,11 +88,11 @@ class HistoryReport(Result):
     """``history.json``.
 
     Attributes:
-        system: whose catalogue defines the figures.
-        false_discoveries: the share of the listed changes that may be none.
+        system: the system whose catalogue defines the figures.
+        false_discoveries: the accepted share of false changes in the list.
     """
 
-    system: Annotated[str, Field(exclude=True)] = ""  # every release's runs say so themselves
+    system: Annotated[str, Field(exclude=True)] = ""  # every release's runs contain it
     sentence: str
     releases: list[MeasuredRelease]
     series: list[HistorySeries]

@@ -1,10 +1,10 @@
-"""The words by which a run is found, by key: what of them names the cell of a matrix of tests."""
+"""The labels that identify a run, by key, and those of them that name the cell of a matrix of tests."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-# The one label that names no cell: what of the subject was measured.
+# The only label that names no cell: the measured part of the subject.
 ENDPOINT = "endpoint"
 
 
@@ -12,14 +12,14 @@ Labels = Mapping[str, Sequence[str]]
 
 
 def cell_of(labels: Labels) -> dict[str, str]:
-    """The first word of every key of `Manifest.labels` that names a cell."""
+    """The first value of every key of `Manifest.labels` that names a cell."""
     return {key: words[0] for key, words in labels.items() if words and key != ENDPOINT}
 
 
 def same_cell(left: Labels, right: Labels) -> bool:
-    """Whether two runs are of one cell, as far as both state it: what they call it, and what else they say of it.
+    """Whether two runs are of one cell, as far as both state it: by its name and its description.
 
-    Two machines of one name are two cells where both are described, and differently.
+    Two machines with one name are two cells if their descriptions differ.
     """
     shared = (left.keys() & right.keys()) - {ENDPOINT}
     return all(_agree(left[key], right[key]) for key in shared if left[key] and right[key])

@@ -1,7 +1,7 @@
-"""What a load test found: how much each endpoint takes, of which servers, and what stopped it.
+"""The result of a load test: how much each endpoint sustains, of which servers, and what stopped the search.
 
-The document of one load test over one or more servers, stored in the run of each. It is the only source of every
-rendering of it.
+The document of one load test of one or more servers, stored in the run of each, is the only source of all of its
+renderings.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Part(BaseModel):
 
 
 class ServiceLevel(_Part):
-    """The service level that an endpoint is held to. Shares are fractions; a limit of None is not asked for."""
+    """The SLA of an endpoint. Shares are fractions; None: no limit."""
 
     p95_s: float | None
     p99_s: float
@@ -39,7 +39,7 @@ class ConditionEntry(_Part):
     """One condition of a step: ``measured`` against ``limit`` in its unit (s, fraction, requests).
 
     ``low`` and ``high`` are the 95 % interval of the share of requests that ``what`` counts (slower than the limit,
-    failed); None where there is none. ``part`` is the id of the mix's endpoint that it is about.
+    failed); None without one. ``part`` is the id of the mix's endpoint.
     """
 
     name: str
@@ -53,11 +53,11 @@ class ConditionEntry(_Part):
 
 
 class PartEntry(_Part):
-    """One endpoint of a mix in one step: its books, latencies of right answers, whether it kept to its own.
+    """One endpoint of a mix in one step: its counts, latencies of correct responses, whether it met its own SLA.
 
     Attributes:
         share: of the requests that were due.
-        p99_limit_s: what it is held to.
+        p99_limit_s: its limit.
         outcome: the worst of its conditions.
     """
 
@@ -77,7 +77,7 @@ class PartEntry(_Part):
 
 
 class ErrorEntry(_Part):
-    """Failed requests of one kind; ``told`` holds what the server's body said (code, message, retriable)."""
+    """Failed requests of one kind; ``told`` holds members of the server's response (code, message, retriable)."""
 
     kind: str
     status: int | None
@@ -88,16 +88,16 @@ class ErrorEntry(_Part):
 
 
 class StepFigures(_Part):
-    """One step of load: its level, its books, its latencies in seconds (of all requests that ended), its judgement.
+    """One step of load: its level, its counts, its latencies in seconds (of all requests that ended), its judgement.
 
-    Every figure of a step that is told stands here, and only here; columns of tables follow from it.
+    All reported figures of a step are here, and only here; columns of tables are derived from them.
 
     Attributes:
-        warm_up_s: what of ``seconds`` comes before the window.
-        closed_idle: of the failed, those whose connection the server had ended while it rested: no errors of its.
-        repeated: requests that were sent once more because of that.
+        warm_up_s: the part of ``seconds`` before the window.
+        closed_idle: of the failed, those whose idle connection the server had closed: not errors of the server.
+        repeated: requests that were repeated for that reason.
         wake_p99_s: how late the generator's threads woke.
-        generator_lost_share, server_lost_share: of the time in which their threads wanted to run, what others had;
+        generator_lost_share, server_lost_share: share of the time in which their threads wanted to run but others ran;
             None: not known, or the server runs elsewhere. stolen_share: of all processors' time, by the hypervisor.
     """
 
@@ -134,11 +134,11 @@ class StepFigures(_Part):
 
 
 class Centile(_Part):
-    """A centile of all requests that were due, of which those that had no right answer are slower than anything.
+    """A centile of all requests that were due, where those without a correct response are slower than anything.
 
     Attributes:
-        value_s: None where there is none.
-        missing: why there is none: too few requests, or more than the rest were never answered rightly.
+        value_s: None if there is none.
+        missing: why there is none: too few requests, or too many without a correct response.
     """
 
     value_s: float | None
@@ -146,7 +146,7 @@ class Centile(_Part):
 
 
 class Centiles(_Part):
-    """The centiles of a step that its tables and charts tell."""
+    """The centiles of a step for tables and charts."""
 
     p50: Centile
     p95: Centile
@@ -154,13 +154,13 @@ class Centiles(_Part):
 
 
 class StepEntry(StepFigures):
-    """A step with why it was judged so.
+    """A step with the reasons for its judgement.
 
     Attributes:
-        of_due: centiles of all that was due; the figures above them are of what ended.
-        number: of its endpoint, by which seconds and answers name it: no two steps of an endpoint share one.
+        of_due: centiles of all requests that were due; the latencies of the step are of those that ended.
+        number: unique within its endpoint; seconds and requests refer to it.
         parts: of a mix, its endpoints.
-        curve: fractions and latencies, the distribution of the step for drawing; empty where nothing ended.
+        curve: fractions and latencies, the distribution of the step for drawing; empty if nothing ended.
     """
 
     number: int
@@ -172,10 +172,10 @@ class StepEntry(StepFigures):
 
 
 class SecondEntry(_Part):
-    """What happened in one second of one step, from the begin of its warm-up on.
+    """One second of one step, from the start of its warm-up on.
 
     Attributes:
-        errors: the failed requests by kind ("status", "timeout"); what they lack of ``failed`` is of no known kind.
+        errors: the failed requests by kind ("status", "timeout"); the rest of ``failed`` is of an unknown kind.
     """
 
     step: int
@@ -204,16 +204,17 @@ class ContestedLevel(_Part):
 
 
 class CapacityEntry(_Part):
-    """The answer of one search.
+    """The result of one search.
 
     Attributes:
-        capacity: clients or requests per second; 0 if the lowest level failed, None if nothing was decided. Of a
-            level that is contested, the next lower one that passed every time.
+        capacity: clients or requests per second; 0 if the lowest level failed, None if nothing was decided. For a
+            contested level, the next lower one that passed every time.
         low, high: up to ``low`` every measurement passed clearly, from ``high`` on every one failed clearly.
         stopped_by: "p99", "p95", "errors", "achieved", "ladder end", "generator-limited", "waited", "first step",
             "budget", "interrupted", "server gone".
-        condition: what the first fail missed; condition_part: the label of the mix's endpoint that missed it.
-        best_step, fail_step: numbers of the steps that stand for the answer.
+        condition: the condition that the first fail missed; condition_part: the label of the mix's endpoint that missed
+            it.
+        best_step, fail_step: numbers of the steps that represent the result.
     """
 
     kind: Kind
@@ -231,12 +232,12 @@ class CapacityEntry(_Part):
 
 
 class FixedLevel(_Part):
-    """What was measured at one fixed level, of all steps that ran to their end together.
+    """The measurements at one fixed level, of all complete steps together.
 
     Attributes:
-        measured: how many steps.
-        p50, p99: medians of the steps' centiles of all that was due; not estimable where one of them is not.
-        error_share: failed requests of those that were sent; None if none was.
+        measured: number of steps.
+        p50, p99: medians of the steps' centiles of all due requests; not estimable if one of them is not.
+        error_share: failed requests over sent requests; None if none were sent.
     """
 
     kind: Kind
@@ -248,13 +249,13 @@ class FixedLevel(_Part):
 
 
 class DriftEntry(_Part):
-    """How a figure of a long step changed from its begin to its end.
+    """The change of a figure of a long step from its start to its end.
 
     Attributes:
         begin: seconds, a share of the requests, or bytes; None with the others: not estimable.
-        rise: latencies and memory as a share of the begin, errors as a share of the requests; low, high: its 95 %
-            interval.
-        limit: how far it may rise; None: it is not judged.
+        rise: latencies and memory as a share of the initial value, errors as a share of the requests; low, high: its
+            95 % interval.
+        limit: largest permitted rise; None: it is not judged.
     """
 
     what: Literal["p50", "p99", "errors", "memory"]
@@ -270,18 +271,18 @@ class DriftEntry(_Part):
 
 
 class CourseEntry(_Part):
-    """A load that changed while it ran, and what that shows.
+    """A load that changed while it ran, and its result.
 
     Attributes:
         what: a ramp rises linearly; a spike is a steady load, much more for a short time, and the steady load again.
-        first, last: levels: a ramp's begin and end, a spike's before and at its peak.
-        step: of the whole course; its level is the most of it.
-        unit: of what was measured, its interval and its limit: seconds of a spike, of a ramp that of its levels.
+        first, last: levels: a ramp's start and end, a spike's before and at its peak.
+        step: of the whole course; its level is the maximum.
+        unit: of ``measured``, its interval and its limit: seconds for a spike, the unit of its levels for a ramp.
         measured: of a spike, the time until the server was as before; of a ramp, the level from which on the SLA
-            was missed. None: never, or not known; low, high: its 95 % interval, None is open.
+            was missed. None: never, or not known; low, high: its 95 % interval, None: open.
         before_s, peak_s: of a spike, the p99 before it and at its peak.
-        limit: the time that a recovery may take, or the ramp's last level; is_asked: the SLA names it.
-        note: why nothing is known.
+        limit: the longest permitted recovery, or the ramp's last level; is_asked: the SLA defines it.
+        note: why there is no result.
     """
 
     what: Literal["ramp", "spike"]
@@ -304,7 +305,7 @@ class CourseEntry(_Part):
     @model_validator(mode="before")
     @classmethod
     def _with_unit(cls, reported: Any) -> Any:
-        """Runs that were sealed before the unit was named have the same ones."""
+        """Older runs have no stored unit, but the same ones."""
         if not isinstance(reported, Mapping) or "unit" in reported:
             return reported
         return {
@@ -314,13 +315,13 @@ class CourseEntry(_Part):
 
 
 class UseEntry(_Part):
-    """What a step used of a resource.
+    """A step's use of a resource.
 
     Attributes:
         step: its number.
         mean, highest: over the step, in the resource's unit.
-        limit: how much there was; None: not known.
-        share: of the limit, of processors of what others left of it.
+        limit: the available amount; None: not known.
+        share: of the limit; for processors, of what others left of it.
     """
 
     step: int
@@ -331,13 +332,13 @@ class UseEntry(_Part):
 
 
 class ResourceEntry(_Part):
-    """Something that a server used while an endpoint was loaded.
+    """A resource of a server that was used while an endpoint was loaded.
 
     Attributes:
-        source, series: where it is read: "process", "postgres" or a page of metrics, and its name there.
-        label: as a sentence calls it: "the server's CPU".
-        sort: "waiting" counts what waits for it; of a "counter" the rate per second is told.
-        limit_is: where its limit is from; "" without one.
+        source, series: its source: "process", "postgres" or a page of metrics, and its name there.
+        label: its name in a sentence: "the server's CPU".
+        sort: "waiting" for a count of what waits for it; a "counter" is reported as its rate per second.
+        limit_is: the source of its limit; "" without one.
     """
 
     source: str
@@ -351,7 +352,7 @@ class ResourceEntry(_Part):
 
 
 class StatementEntry(_Part):
-    """A statement that a database spent time on during a step.
+    """A statement that used a database's time during a step.
 
     Attributes:
         text: without values.
@@ -365,13 +366,13 @@ class StatementEntry(_Part):
 
 
 class BentEntry(_Part):
-    """What of a server was exhausted first under one kind of load.
+    """The resource of a server that was exhausted first under one kind of load.
 
     Attributes:
-        finding: it reached its known limit; much of the load waited for it; it stayed as it was while the load grew;
-            nothing that was watched was exhausted; or the generator was the limit.
+        finding: it reached its known limit; much of the load waited for it; it stayed constant while the load grew;
+            no observed resource was exhausted; or the generator was the limit.
         resource: its label; level: from which on.
-        sentence: a clause that says it.
+        sentence: a clause about it.
     """
 
     kind: Kind
@@ -382,7 +383,7 @@ class BentEntry(_Part):
 
 
 class SourceEntry(_Part):
-    """What was read of a server: how often it answered and how often not, and why not the last time."""
+    """A data source about a server: how often it responded and how often not, and the last error."""
 
     name: str
     what: str
@@ -392,12 +393,12 @@ class SourceEntry(_Part):
 
 
 class EndpointEntry(_Part):
-    """One endpoint of one server: its SLA, what was asked, what was found.
+    """One endpoint of one server: its SLA, the load, the results.
 
     Attributes:
-        sizes: the least and the most of what was counted in the answers before the load ("bytes", "coins").
-        resources: what the server used meanwhile; series_left_out: further series that only the run's tables have.
-        bent: what was exhausted first, a kind of load each.
+        sizes: the smallest and the largest counts in the responses before the load ("bytes", "coins").
+        resources: the server's resource use meanwhile; series_left_out: further series that only the run's tables have.
+        bent: the resource that was exhausted first, one per kind of load.
     """
 
     id: str
@@ -420,7 +421,7 @@ class EndpointEntry(_Part):
 
     @property
     def met(self) -> bool | None:
-        """Whether it takes any load within its SLA; None where nothing was decided."""
+        """Whether it sustains any load within its SLA; None if nothing was decided."""
         decided = [capacity.capacity for capacity in self.capacities if capacity.capacity is not None]
         if not decided:
             return None
@@ -428,7 +429,7 @@ class EndpointEntry(_Part):
 
 
 class Departure(_Part):
-    """When a server went away (ISO time), and how that showed, as a clause."""
+    """When a server went away (ISO time), and the symptom, as a clause."""
 
     at: str
     why: str
@@ -438,10 +439,10 @@ class TargetEntry(_Part):
     """One server.
 
     Attributes:
-        skipped: what was not measured, by its id, and why.
-        interrupted: the test ended before its end.
-        gone: set where the server's going was why.
-        sources: what was read of it while it was loaded.
+        skipped: endpoints that were not measured, by id, with the reason.
+        interrupted: the test ended early.
+        gone: set if the server went away.
+        sources: data sources about it during the load.
     """
 
     name: str
@@ -461,10 +462,10 @@ class LoadReport(_Part):
     """``load.json``: one load test.
 
     Attributes:
-        scenario: what was special about the servers or the data ("huge address", "pruning on"); "" if nothing.
-        machine: facts of the machine that made the load, read from it.
-        corpus_hash: BLAKE3 of the pinned corpus, None where there is none.
-        required: capacities that were asked for, by endpoint id and kind ("block.clients"); they gate.
+        scenario: the special property of the servers or the data ("huge address", "pruning on"); "" if none.
+        machine: facts about the machine that generated the load, read from it.
+        corpus_hash: BLAKE3 of the stored corpus, None without one.
+        required: required capacities, by endpoint id and kind ("block.clients"); they gate.
     """
 
     schema_version: int = LOAD_REPORT_SCHEMA

@@ -1,4 +1,4 @@
-"""The manifest: who was measured, how, where, and what the run is worth in a comparison."""
+"""The manifest: subject, method, environment, and whether the run may be compared."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from chainmark.core.labels import cell_of
 
 SCHEMA_VERSION = 1
 Scalar = str | int | float | bool | None
-# Of fields that few runs have: a manifest without them is as it was before they were known.
+# For fields that few runs have: a manifest without them stays unchanged.
 Rare = Field(exclude_if=not_)
 
 
 class Status(StrEnum):
-    """What a run is worth in a comparison."""
+    """Whether a run may be compared."""
 
     VALID = "valid"
     FAILED = "failed"  # the subject failed it: evidence against its side
-    INVALID = "invalid"  # the measurement failed: the run says nothing
+    INVALID = "invalid"  # the measurement failed: the run is not evidence
 
 
 class GateStatus(StrEnum):
-    """The result of one gate. One whose measure is not known fails nothing, and is not met either."""
+    """The result of one gate. A gate with an unknown measure is neither failed nor met."""
 
     PASS = "pass"  # noqa: S105 - not a password
     WARN = "warn"
@@ -35,19 +35,19 @@ class GateStatus(StrEnum):
 
 
 class GateKind(StrEnum):
-    """Whose failure it is when a gate is not met."""
+    """The cause when a gate is not met."""
 
-    INSTRUMENT = "instrument"  # ours or the machine's: the run says nothing of its subject
-    SUBJECT = "subject"  # that of what is tested: the run is evidence against it
+    INSTRUMENT = "instrument"  # the measurement or the machine: the run is not evidence about its subject
+    SUBJECT = "subject"  # the subject: the run is evidence against it
 
 
 class Gate(BaseModel):
     """A condition that a run, or a pair of sides, must meet before it may be compared.
 
     Attributes:
-        kind: manifests that were written before gates had one are read as if all were of instruments.
-        conclusive: of a subject's gate: no failure of the measurement explains it, so that it counts whatever the
-            instruments did. A node that died makes the generator late, and not the other way round.
+        kind: in manifests from before this field, all gates are of instruments.
+        conclusive: for a subject's gate: a failure of the measurement cannot be the cause, so it counts whatever the
+            instruments' status. A node that died makes the generator late, and not the other way round.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -55,23 +55,24 @@ class Gate(BaseModel):
     id: str
     label: str
     status: GateStatus
-    measured: str  # what was found, with unit
-    limit: str  # what was required, with unit
+    measured: str  # the measured value, with unit
+    limit: str  # the requirement, with unit
     detail: str = ""
     kind: GateKind = GateKind.INSTRUMENT
     conclusive: bool = False
 
 
 def failed_gates(gates: Iterable[Gate]) -> list[Gate]:
-    """Those that were not met."""
+    """The gates that were not met."""
     return [gate for gate in gates if gate.status is GateStatus.FAIL]
 
 
 def status_of(gates: Iterable[Gate]) -> Status:
-    """What a run with these gates is worth.
+    """The status of a run with these gates.
 
-    A conclusive failure of the subject makes it FAILED; else a failed instrument makes it INVALID, because what an
-    overloaded machine did not commit says nothing of the subject; else any failure of the subject makes it FAILED.
+    A conclusive failure of the subject makes it FAILED. Otherwise a failed instrument makes it INVALID, because
+    transactions that an overloaded machine did not commit are not evidence about the subject. Otherwise any failure of
+    the subject makes it FAILED.
     """
     failed = failed_gates(gates)
     if any(gate.conclusive for gate in failed):
@@ -82,19 +83,19 @@ def status_of(gates: Iterable[Gate]) -> Status:
 
 
 class Subject(BaseModel):
-    """What is judged: a system at one version and configuration.
+    """The subject of a judgement: a system at one version and configuration.
 
     Attributes:
-        release: the version that it calls itself, where a document gives it another label ("8.9.1-rerun").
-        aliases: what other documents call the same version.
-        is_untold: its version tells no build from another, as that of a node of somebody else.
-        told: the version that the logs tell, where it is called otherwise.
+        release: its own version, if a document gives it another label ("8.9.1-rerun").
+        aliases: other documents' names of the same version.
+        is_untold: its version does not distinguish builds, for example of a node run by others.
+        told: the version in the logs, if its label differs.
     """
 
     model_config = ConfigDict(frozen=True)
 
     system: str
-    name: str  # as people say it: "CometBFT"
+    name: str  # its usual spelling: "CometBFT"
     version: str
     revision: str | None = None
     build: str | None = None
@@ -118,14 +119,14 @@ class HostFacts(BaseModel):
 
     @property
     def hardware_class(self) -> str:
-        """CPU model, cores and memory to the GiB; of a cluster that others ran only what was stated."""
+        """CPU model, cores and memory to the GiB; of a cluster that others ran only the stated facts."""
         if self.cores == 0:
             return self.cpu_model
         return f"{self.cpu_model} × {self.cores}, {round(self.memory_bytes / 2**30)} GiB"
 
 
 class ExperimentLength(BaseModel):
-    """How many runs per side an experiment was planned with, at most; and whether it ends as soon as it is decided."""
+    """The planned number of runs per side of an experiment, and whether it ends as soon as it is decided."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -134,15 +135,15 @@ class ExperimentLength(BaseModel):
 
 
 class ExperimentPlace(BaseModel):
-    """Where a run stands in its experiment: which side, which repetition, which position in the interleaved order."""
+    """The position of a run in its experiment: side, repetition, position in the interleaved order."""
 
     model_config = ConfigDict(frozen=True)
 
     id: str
-    side: str  # "baseline", "candidate"; "subject" where there is only one
+    side: str  # "baseline", "candidate"; "subject" if there is only one
     repetition: int
     position: int
-    length: ExperimentLength | None = None  # of runs that no experiment of two sides made: None
+    length: ExperimentLength | None = None  # None for runs without an experiment of two sides
 
 
 class ConfigChange(BaseModel):
@@ -155,7 +156,7 @@ class ConfigChange(BaseModel):
 
 
 class Configuration(BaseModel):
-    """The subject's effective configuration, flattened to dotted keys, and what was changed from its defaults.
+    """The subject's effective configuration, flattened to dotted keys, and its changes from the defaults.
 
     Attributes:
         effective: every key common to all nodes, per file ("config.toml", "genesis.json").
@@ -169,7 +170,7 @@ class Configuration(BaseModel):
 
 
 class Incident(BaseModel):
-    """Something that happened during the run and that a reader must know; ``planned`` if the profile asked for it."""
+    """An event during the run that a reader must know; ``planned`` if it is part of the profile."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -178,12 +179,12 @@ class Incident(BaseModel):
     planned: bool = False
 
 
-# The label of the fact that says what was measured at the same time on the same machine.
+# The label of the fact about simultaneous measurements on the same machine.
 BESIDE = "on the machine at the same time"
 
 
 class Fact(BaseModel):
-    """Something that the reports of a system say of a run before anything else, as text: "Machines", "52"."""
+    """A key fact about a run for the reports of a system, as text: "Machines", "52"."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -192,10 +193,10 @@ class Fact(BaseModel):
 
 
 class Source(BaseModel):
-    """A file that the run was made from: raw material kept in the run, or, of an import, where it was found.
+    """A source file of the run: raw material stored in the run, or, for an import, its original location.
 
     Attributes:
-        place: the host whose log it is, where that is known; the files of one host stand in the order of time.
+        place: the host whose log it is, if that is known; the files of one host are in chronological order.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -207,7 +208,7 @@ class Source(BaseModel):
 
 
 class Grouping(BaseModel):
-    """Which values of a key are alike: hosts of one region. ``label`` is what a group is called."""
+    """Groups of similar values of a key: hosts of one region. ``label`` is the name of a group."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -219,20 +220,21 @@ class Manifest(BaseModel):
     """``manifest.json`` of a run.
 
     Attributes:
-        workload: what two runs must share to be comparable, flattened to dotted keys (load, network, window).
+        workload: properties that comparable runs must share, flattened to dotted keys (load, network, window).
         conditions: facts of the run by the catalogue's condition ids.
         counts: the accounting: for each account, its classes; the sums have been checked.
-        facts: what the system's own reports say of a run, in their order.
-        contradictions: of the warnings, those that say that the subject is not what it is called.
-        groups: by key of the samples, which of its values are held against each other.
-        synthetic: no node ran: a simulation wrote what the run was made from.
-        printed: the figures were read from a published report: there are no samples, and what the report does not
-            state of the workload is not known.
-        identity: what distinguishes the run from all others wherever it was read: two manifests with the same are of
-            one run.
-        profiles: kinds of profiles that were taken of its nodes; such a run shows why, and is not judged.
-        labels: words by which a selector finds the run, by key ("scenario", "hardware", "endpoint"); the first of each
-            key is what it is called. All but `ENDPOINT` name its cell: runs of two cells are no repetitions.
+        facts: the facts for the system's own reports, in order.
+        contradictions: of the warnings, those about a subject that differs from its label.
+        groups: by key of the samples, the groups within which its values are compared.
+        synthetic: no node ran: the source of the run is a simulation.
+        printed: the figures were imported from a published report: there are no samples, and workload settings that the
+            report does not state are unknown.
+        identity: distinguishes the run from all others, wherever it was imported from: two manifests with the same
+            identity are of one run.
+        profiles: kinds of profiles that were taken of its nodes; such a run serves as an explanation, and is not
+            judged.
+        labels: labels for selectors, by key ("scenario", "hardware", "endpoint"); the first value of each
+            key is the displayed one. All but `ENDPOINT` name its cell: runs of two cells are not repetitions.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -268,7 +270,7 @@ class Manifest(BaseModel):
 
     @property
     def cell(self) -> dict[str, str]:
-        """Which cell of a matrix of tests the run is of, by key; empty where it is of none."""
+        """The cell of a matrix of tests, by key; empty without a matrix."""
         return cell_of(self.labels)
 
     @property
@@ -278,6 +280,6 @@ class Manifest(BaseModel):
 
     @property
     def deciding_gates(self) -> list[Gate]:
-        """Of the gates that were not met, those that made the status what it is."""
+        """The unmet gates that determine the status."""
         kind = GateKind.SUBJECT if self.status is Status.FAILED else GateKind.INSTRUMENT
         return [gate for gate in self.failed_gates if gate.kind is kind]

@@ -1,4 +1,4 @@
-"""What margins could be, given the noise that is known, before anything is run."""
+"""Possible margins at the known noise, before anything is run."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from chainmark.core.result import Result
 
 
 class MarginRow(BaseModel):
-    """One gating figure: its noise, and the margin in force and the learnt one with what each would decide.
+    """One gating figure: its noise, and the margin in force and the learnt one with the decisions that each allows.
 
     Attributes:
         deviation: standard deviation of one run, as a share of the value.
-        degrees_of_freedom: with which it is known.
-        noise: what shows it.
-        margin: the worsening in force, as a share; the floor is not in it, because it depends on the baseline.
-        widened_from: the figure's own margin, beyond which it is worse, where re-runs widened ``margin``.
-        learnt: the margin that three deviations of a re-run make, within the bounds.
-        inside_noise: not even a pair of runs without any change between them would be called equal by ``margin``;
-            ``learnt_inside_noise`` by ``learnt``, which an upper bound can bring about.
+        degrees_of_freedom: of the deviation.
+        noise: its source.
+        margin: the worsening in force, as a share; without the floor, because it depends on the baseline.
+        widened_from: the figure's own margin, beyond which it is worse, if re-runs widened ``margin``.
+        learnt: the margin of three deviations of a re-run, within the bounds.
+        inside_noise: even a pair of runs without any change would not be called equal by ``margin``;
+            ``learnt_inside_noise`` by ``learnt``, which an upper bound can cause.
         chances: of an unchanged release being equal by ``margin``, by runs per side; ``learnt_chances`` by ``learnt``.
     """
 
@@ -44,7 +44,7 @@ class MarginReport(Result):
     Attributes:
         rows: of the gating metrics whose noise is known, in the report's order.
         unknown: names of those whose noise is not known; their margins stay.
-        low, high: the bounds of what is learnt.
+        low, high: the bounds of learnt margins.
     """
 
     sentence: str

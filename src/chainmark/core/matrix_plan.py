@@ -18,16 +18,16 @@ class _Part(BaseModel):
 
 
 class MatrixScenario(_Part):
-    """What is asked: a profile, changed.
+    """The profile of a scenario, with changes.
 
     Attributes:
-        title: what the scenario is called in runs and reports; "": its id.
+        title: name of the scenario in runs and reports; "": its id.
         profile: a shipped profile, or a TOML file; "": that of the plan.
-        settings: of the profile, as `--set` takes them.
-        endpoints: only these, by id or path; none: all that the profile measures.
-        servers: ids of the servers that it is run on; none: all.
+        settings: of the profile, in the form of `--set`.
+        endpoints: only these, by id or path; none: all of the profile.
+        servers: ids of its servers; none: all.
         require: capacities that every server must reach, by endpoint.
-        optional: where a server has nothing of it that could be asked, that decides nothing.
+        optional: a server without data for it does not affect the verdict.
     """
 
     id: Identifier
@@ -41,19 +41,19 @@ class MatrixScenario(_Part):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its title."""
         return self.title or self.id
 
 
 class MatrixServer(_Part):
-    """A server that is asked, and what no server tells of itself.
+    """A server under test, and properties that it does not report itself.
 
     Attributes:
         id: the name of its `--target NAME=URL`.
-        url: where it is; "": the command says it.
-        version: what it runs, where it does not say.
-        hardware_profile: what its machine is called ("mid"); hardware: the machine.
-        settings: of all profiles on it, as `--set` takes them: what is kept of the chain, its network.
+        url: its URL; "": it is given on the command line.
+        version: its version, if it does not report it.
+        hardware_profile: name of its machine ("mid"); hardware: the machine.
+        settings: of all profiles on it, in the form of `--set`: pruning, network.
     """
 
     id: Identifier
@@ -76,10 +76,10 @@ class MatrixServer(_Part):
 
 
 class MatrixCell(_Part):
-    """What one cell has of its own.
+    """The specific settings of one cell.
 
     Attributes:
-        require: capacities that must be reached there, before those of its scenario.
+        require: capacities that must be reached there, with precedence over those of its scenario.
         skip: why it is not run; "": it is.
     """
 
@@ -91,11 +91,11 @@ class MatrixCell(_Part):
 
 
 class MatrixPlan(_Part):
-    """The whole plan, in the order in which it is run: scenario by scenario, server by server.
+    """The whole plan, in order of execution: scenario by scenario, server by server.
 
     Attributes:
-        profile: of scenarios that name none; settings: of all.
-        servers: none: every target of the command, of which nothing is stated.
+        profile: for scenarios without one; settings: for all.
+        servers: none: every target of the command, without further properties.
     """
 
     system: str
@@ -110,22 +110,22 @@ class MatrixPlan(_Part):
 
     @model_validator(mode="after")
     def _names_fit(self) -> MatrixPlan:
-        for what, ids in (
+        for kind, ids in (
             ("scenarios", [scenario.id for scenario in self.scenarios]),
             ("servers", [server.id for server in self.servers]),
         ):
             twice = next((identifier for identifier in ids if ids.count(identifier) > 1), None)
             if twice:
-                raise ValueError(f"two {what} are called `{twice}`")
+                raise ValueError(f"two {kind} are called `{twice}`")
         bare = next((scenario.id for scenario in self.scenarios if not (scenario.profile or self.profile)), None)
         if bare:
             raise ValueError(f"the scenario `{bare}` names no profile, and the plan has none for all")
         if self.servers:
             self._require_known([name for scenario in self.scenarios for name in scenario.servers])
             self._require_known([cell.server for cell in self.cells])
-        stranger = next((cell.scenario for cell in self.cells if not self._has(cell.scenario)), None)
-        if stranger:
-            raise ValueError(f"a cell is of the scenario `{stranger}`, which the plan does not have")
+        unknown = next((cell.scenario for cell in self.cells if not self._has(cell.scenario)), None)
+        if unknown:
+            raise ValueError(f"a cell is of the scenario `{unknown}`, which the plan does not have")
         places = [(cell.scenario, cell.server) for cell in self.cells]
         double = next((place for place in places if places.count(place) > 1), None)
         if double:
@@ -136,19 +136,19 @@ class MatrixPlan(_Part):
         return any(item.id == scenario for item in self.scenarios)
 
     def _require_known(self, names: Iterable[str]) -> None:
-        known = {server.id for server in self.servers}
-        stranger = next((name for name in names if name not in known), None)
-        if stranger:
-            raise ValueError(f"`{stranger}` is not one of the plan's servers: {', '.join(sorted(known))}")
+        server_ids = {server.id for server in self.servers}
+        unknown = next((name for name in names if name not in server_ids), None)
+        if unknown:
+            raise ValueError(f"`{unknown}` is not one of the plan's servers: {', '.join(sorted(server_ids))}")
 
     def own_of(self, scenario: MatrixScenario, server: MatrixServer) -> MatrixCell:
-        """What the cell has of its own; nothing, where the plan says nothing of it."""
+        """The cell's specific settings; empty ones if the plan has none."""
         place = (scenario.id, server.id)
         matrix_cell = next((cell for cell in self.cells if (cell.scenario, cell.server) == place), None)
         return matrix_cell or MatrixCell(scenario=scenario.id, server=server.id)
 
     def places(self) -> list[tuple[MatrixScenario, MatrixServer]]:
-        """The cells in the order in which they are run."""
+        """The cells in order of execution."""
         return [
             (scenario, server)
             for scenario in self.scenarios

@@ -1,4 +1,4 @@
-"""What a plan of load tests found: a load test for every cell that was measured, and why the others were not."""
+"""The result of a plan of load tests: a load test for every measured cell, and the reasons for the others."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class CellEntry(BaseModel):
     """One cell.
 
     Attributes:
-        words: what names the cell, by key: scenario, hardware, deployment and what its system adds.
-        report: without what is only drawn, and without seconds; None where nothing was measured.
-        missing: why nothing was measured; ``ended``: what that counts as.
+        words: the labels of the cell, by key: scenario, hardware, deployment and those of its system.
+        report: without charts and series; None if nothing was measured.
+        missing: why nothing was measured; ``ended``: the status for that.
         gates: whether that counts.
     """
 
@@ -34,7 +34,7 @@ class CellEntry(BaseModel):
 
     @property
     def name(self) -> str:
-        """What the cell is called."""
+        """The name of the cell."""
         return f"{self.scenario} on {self.server}"
 
 
@@ -42,9 +42,9 @@ class MatrixReport(Result):
     """``load-plan.json``.
 
     Attributes:
-        plan: its name; experiment: under which its runs are found.
-        machine: that made the load.
-        interrupted: it goes on with `--resume`.
+        plan: its name; experiment: the experiment of its runs.
+        machine: the machine that generated the load.
+        interrupted: `--resume` continues it.
     """
 
     system: str

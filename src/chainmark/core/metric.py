@@ -1,6 +1,6 @@
-"""What a metric is: an entry of a system's catalogue.
+"""The definition of a metric: an entry of a system's catalogue.
 
-Right of the samples, code knows a metric only through this description.
+Apart from samples, code knows a metric only by this description.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Better(StrEnum):
 
 
 class MetricChart(StrEnum):
-    """The kinds of chart a metric can ask for; the report draws each kind the same way for every system."""
+    """The kinds of chart of a metric; the report draws each kind the same way for every system."""
 
     CDF = "cdf"  # distribution of all samples, both sides, with a band; and the shift of its quantiles
     SERIES = "series"  # value over time since the start of the window, one line per run
-    SCATTER = "scatter"  # one dot a sample over time
+    SCATTER = "scatter"  # one dot per sample over time
 
 
 STATISTIC_PATTERN = r"^(mean|min|max|p\d{1,2}(\.\d+)?)$"
@@ -48,16 +48,16 @@ def _as_list(value: Any) -> Any:
 class CovariateKind(StrEnum):
     """How a covariate enters a regression."""
 
-    LINEAR = "linear"  # a figure, or 0 and 1
+    LINEAR = "linear"  # a number, including 0 and 1
     DAY = "day"  # seconds since midnight: as waves of a day and of half a day
 
 
 class Covariate(BaseModel):
-    """What a metric's samples depend on besides the version: a column of the same samples.
+    """A variable that a metric's samples depend on besides the version: a column of the same samples.
 
     Attributes:
         column: a key or a metric of the population.
-        label: as sentences call it.
+        label: its name in sentences.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -71,12 +71,12 @@ class Metric(BaseModel):
     """One metric of a system.
 
     ``judged_by`` may name several statistics: latency is judged by its median *and* its tail, and both are one
-    column of samples. Each (metric, statistic) pair gets an outcome of its own. ``published`` says how the reports that
-    the system is known by show it; only the system reads it. ``adjusted_for`` names the covariates whose differences
-    between two sides are taken off before means are compared. ``widened`` is the margin of one comparison up to which
-    a metric is called equal where re-runs alone exceed its own margin. One that ``explains`` is shown again where
-    another became worse: it tells what the nodes were doing. ``rises`` and ``falls`` are what somebody notices, as the
-    first sentence of a verdict says it: "blocks reach half of the hosts {} later".
+    column of samples. Each (metric, statistic) pair has a separate outcome. ``published`` is its form in the
+    system's published reports; only the system reads it. ``adjusted_for`` names the covariates whose differences
+    between two sides are removed before means are compared. ``widened`` is the margin of one comparison up to which
+    a metric is called equal if re-runs alone exceed its own margin. One that ``explains`` is shown again if
+    another became worse: it shows what the nodes were doing. ``rises`` and ``falls`` describe the effect on users in
+    the first sentence of a verdict: "blocks reach half of the hosts {} later".
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -108,12 +108,12 @@ class Metric(BaseModel):
 
     @property
     def accepted(self) -> float:
-        """The relative margin up to which the metric is called equal; it is worse beyond ``margin`` all the same."""
+        """The relative margin up to which the metric is called equal; it is still worse beyond ``margin``."""
         return max(self.margin, self.widened or 0.0)
 
     @property
     def is_shown_closely(self) -> bool:
-        """Whether its breakdowns and its tails are shown: if it decides, or if its distribution is drawn."""
+        """Whether its breakdowns and its tails are shown: it decides, or its distribution is drawn."""
         return self.gating or MetricChart.CDF in self.charts
 
     @model_validator(mode="after")
@@ -129,7 +129,7 @@ class Metric(BaseModel):
 
 
 class Weighting(StrEnum):
-    """What counts alike in the mean of a population with keys to average over; all three are resampled by time."""
+    """The items with equal weight in the mean of a population with keys to average over; all are resampled by time."""
 
     TIMES = "times"  # every time: samples of one time are averaged first
     SAMPLES = "samples"  # every sample
@@ -137,22 +137,22 @@ class Weighting(StrEnum):
 
 
 class Population(BaseModel):
-    """What a metric is sampled over: block, transaction, second, node × second.
+    """The unit that a metric is sampled over: block, transaction, second, node × second.
 
     Attributes:
         keys: the key columns of the samples' file.
         time_key: the key that orders samples in time, in seconds since the window's start; None if they have no order.
         average_over: keys averaged away before the standard error is estimated (hosts are the same fixed fleet
             in every run, so they are not resampled).
-        weighting: what counts alike in the mean, where there are keys to average over.
-        lowest_means: with weighting by keys, the mean is that of only so many of the lowest means of the keys' values:
-            a rule of an incumbent that some runs are made by; None: of all.
-        silent_keys_are_zero: with weighting by keys, a key's value whose rows hold no sample counts as a mean of 0: a
-            rule of an incumbent, too; else it does not count.
+        weighting: the items with equal weight in the mean, if there are keys to average over.
+        lowest_means: with weighting by keys, the mean is that of this many of the lowest means of the keys' values:
+            an existing tool's rule that applies to some runs; None: of all.
+        silent_keys_are_zero: with weighting by keys, a key's value without samples counts as a mean of 0: an
+            existing tool's rule, too; otherwise it does not count.
         keys_apart: with weighting by keys, the standard deviation is the largest of the keys' values, and a centile the
-            median of theirs: a rule of an incumbent, too; else both are of the pooled samples.
-        breakdowns: keys by whose values the metrics are also shown one by one, e.g. host by host.
-        covariates: what its samples depend on besides the version, where no two runs have the same conditions.
+            median of theirs: an existing tool's rule, too; otherwise both are of the pooled samples.
+        breakdowns: keys by whose values the metrics are also shown one by one, for example by host.
+        covariates: variables that its samples depend on besides the version, if conditions differ between all runs.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -171,9 +171,9 @@ class Population(BaseModel):
 
     @model_validator(mode="after")
     def _keys_are_known(self) -> Population:
-        stranger = next((key for key in [*self.average_over, *self.breakdowns] if key not in self.keys), None)
-        if stranger is not None:
-            raise ValueError(f"population `{self.id}` names `{stranger}`, which is not among its keys")
+        unknown = next((key for key in [*self.average_over, *self.breakdowns] if key not in self.keys), None)
+        if unknown is not None:
+            raise ValueError(f"population `{self.id}` names `{unknown}`, which is not among its keys")
         if self.lowest_means is not None and self.weighting is not Weighting.KEYS:
             raise ValueError(f"population `{self.id}` limits the means of its keys but is not weighted by them")
         return self
@@ -189,11 +189,11 @@ class MetricGroup(BaseModel):
 
 
 class SharedFact(BaseModel):
-    """A fact about a run that two sides should share; when they differ the report warns with this text.
+    """A fact about a run that two sides should share; if they differ the report warns with this text.
 
     Attributes:
-        makes_incomparable: ids of the metrics whose very definition depends on the fact: where it differs they are
-            shown, but neither judged nor called a change.
+        makes_incomparable: ids of the metrics whose definition depends on the fact: if it differs they are
+            shown, but neither judged nor reported as changed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,4 +1,4 @@
-"""What finds the notes of a run; apart from the notes, so that a list of runs starts at once."""
+"""The key of a run's notes; separate from the notes, so that a list of runs starts at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Noted:
-    """What must be known of a run to find what is noted of it; ``names`` are all that its version is called."""
+    """The data that select the notes on a run; ``names`` are all names of its version."""
 
     system: str
     run_id: str

@@ -1,4 +1,4 @@
-"""Work that grows with the input, done part by part: a pure function mapped over parts, wherever they run."""
+"""Work that grows with the input, done part by part: a pure function mapped over parts, on this or other machines."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Machines(Protocol):
 
     @property
     def threads(self) -> int:
-        """How many parts they work on at the same time."""
+        """The number of parts that they work on at the same time."""
 
     def ask_each(self, function: Callable[[Part], Result], question: Part) -> dict[str, Result]:
-        """What an importable function returns on each machine, by the machine's address.
+        """The result of an importable function on each machine, by the machine's address.
 
         Raises:
-            ChainmarkError: what the function raised on one of them, or a machine or the network failed.
+            ChainmarkError: an error of the function on one of them, or a machine or the network failed.
         """
 
     def map(
@@ -36,23 +36,23 @@ class Machines(Protocol):
         weight: Callable[[Part], float],
         watch: Callable[[Mapping[int, Any]], None],
     ) -> list[Taken]:
-        """As `map_parts`, on these machines; a part whose machine is lost is worked on again.
+        """Like `map_parts`, on these machines; a part whose machine is lost is repeated.
 
         Args:
-            function: importable on every machine; reports how far it is by `chainmark.cluster.working.watched`.
+            function: importable on every machine; reports its progress by `chainmark.cluster.working.watched`.
             parts: one piece of work each.
             at: the addresses of the machines that can do a part.
             take: called here with every result as it arrives.
-            weight: how long a part takes, in any unit; the longest begin first.
-            watch: called about ten times a second with the last report of each part that has sent any, by its place.
+            weight: duration of a part, in any unit; the longest begin first.
+            watch: called about ten times a second with the last report of each part that has sent any, by its index.
 
         Raises:
-            ChainmarkError: what the function raised, or a machine or the network failed.
+            ChainmarkError: an error of the function, or a machine or the network failed.
         """
 
 
 def _nothing() -> None:
-    """The default of what is called now and then."""
+    """The default of an optional callback."""
 
 
 def _as_it_is(_: Part, result: Result) -> Any:
@@ -69,23 +69,23 @@ def map_parts(
     cancel: Callable[[], None] = _nothing,
     take: Callable[[Part, Result], Taken] = _as_it_is,
 ) -> list[Taken]:
-    """The function's results, in the order of the parts, whatever the order in which they came about.
+    """The function's results, in the order of the parts, independent of the order of their completion.
 
-    The first failure, and an interruption, ends everything: what has not begun never begins, what runs is told to
-    stop and waited for, so that nothing works on when this returns.
+    The first failure, or an interrupt, ends everything: waiting parts never start, running parts are told to
+    stop and waited for, so that nothing is running when this returns.
 
     Args:
-        function: importable and without side effects beside its result, so that it may run on another machine.
+        function: importable and without side effects besides its result, so that it may run on another machine.
         parts: one piece of work each: one host's logs.
         executor: threads, processes, a cluster's client; the caller closes it.
-        weight: how long a part takes, in any unit; the longest begin first.
+        weight: duration of a part, in any unit; the longest begin first.
         watch: called about ten times a second while parts run.
         cancel: tells the running parts to stop.
-        take: called by this thread with every part and its result soon after it is there; what it returns is the
-            part's result from then on, so that nothing large has to wait for the last part.
+        take: called by this thread with every part and its result soon after its completion; its return value replaces
+            the part's result, so that nothing large has to wait for the last part.
 
     Raises:
-        Exception: what the first failed part, in the order of the parts, raised.
+        Exception: the error of the first failed part, in the order of the parts.
     """
     heavy_first = sorted(range(len(parts)), key=lambda index: -weight(parts[index]))
     futures: dict[int, Future[Result]] = {}
@@ -101,7 +101,7 @@ def map_parts(
             for index in [index for index, future in futures.items() if future in done]:
                 taken[index] = take(parts[index], futures.pop(index).result())
     finally:
-        # Without effect where all is done.
+        # No effect if everything is done.
         for future in futures.values():
             future.cancel()
         if any(not future.done() for future in futures.values()):

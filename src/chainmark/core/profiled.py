@@ -1,4 +1,4 @@
-"""What profiles of two sides say of a change: which functions, by how much, and what taking the profiles cost."""
+"""The comparison of two sides' profiles: the changed functions, their changes, and the cost of profiling."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class FunctionChange(BaseModel):
-    """A function with what it uses of its language's own library, on both sides, for each node, in the kind's unit.
+    """A function with its calls into its language's standard library, on both sides, for each node, in the kind's unit.
 
     Attributes:
-        low, high: the 90 % interval of the change; None where there is one node alone.
-        within_baseline, within_candidate: the same with everything that the function calls.
-        grown_baseline, grown_candidate: of what is there at the end, what was added over the window.
+        low, high: the 90 % interval of the change; None with only one node.
+        within_baseline, within_candidate: the same including all callees.
+        grown_baseline, grown_candidate: the part of the final value that was added over the window.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -30,16 +30,16 @@ class FunctionChange(BaseModel):
 
     @property
     def change(self) -> float:
-        """Of the candidate against the baseline."""
+        """The candidate's value minus the baseline's."""
         return self.candidate - self.baseline
 
 
 class Frame(BaseModel):
-    """A call in the tree of all stacks of both sides; its children lie on it, one deeper.
+    """A call in the tree of all stacks of both sides; its children are on top of it, one level deeper.
 
     Attributes:
-        begin, end: where it lies: its width is the mean of both sides, in the kind's unit.
-        is_rest: it stands for calls that are too small to be drawn.
+        begin, end: its position: its width is the mean of both sides, in the kind's unit.
+        is_rest: it represents calls that are too small to be drawn.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -57,9 +57,9 @@ class ProfileChange(BaseModel):
     """One kind of profile on both sides.
 
     Attributes:
-        unit: of its values; ``per`` is what they are divided by: "transaction and node", "node".
-        functions: those that changed most clearly, at most twenty; ``functions_in_all`` is of how many.
-        basis: what the intervals rest on.
+        unit: of its values; ``per`` is their divisor: "transaction and node", "node".
+        functions: those that changed most clearly, at most twenty; ``functions_in_all`` is their total number.
+        basis: source of the intervals.
         frames: of the flame graph, the outermost first.
     """
 
@@ -78,10 +78,10 @@ class ProfileChange(BaseModel):
 
 
 class ProfileCost(BaseModel):
-    """What taking profiles cost one side: a metric of its runs with profiles against that of its runs without.
+    """The cost of profiling on one side: a metric of its runs with profiles against that of its runs without.
 
     Attributes:
-        low, high: the 90 % interval of the difference; None where one run stands against one.
+        low, high: the 90 % interval of the difference; None with one run each.
         n_profiled, n_plain: runs.
     """
 
@@ -98,13 +98,13 @@ class ProfileCost(BaseModel):
 
 
 class Profiled(BaseModel):
-    """The profiles of a comparison. They explain, and no verdict rests on them.
+    """The profiles of a comparison. They explain it, and do not affect the verdict.
 
     Attributes:
         runs: with profiles, by side.
         changes: by kind, in the order of `chainmark.core.profiles.KINDS`.
         notes: what is missing or empty, a sentence each.
-        is_asked: somebody wants to see them, whatever the verdict is.
+        is_asked: they were requested, whatever the verdict is.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -1,4 +1,4 @@
-"""Profiles of a run's nodes: which kinds there are, and what a run keeps of them."""
+"""Profiles of a run's nodes: their kinds, and the stored record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from chainmark.core.errors import UsageError
 from chainmark.core.wording import enumerated
 
-# Where a run keeps what it knows of its profiles: the table of stacks, and the record beside it.
+# The location of a run's profiles: the table of stacks, and the record.
 EVENTS = DOCUMENT = "profiles"
 NO_PROFILES = "none"
 
@@ -20,9 +20,9 @@ class ProfileKind:
     """One kind of profile.
 
     Attributes:
-        label: what its values are.
+        label: meaning of its values.
         unit: of its values.
-        per_work: its values are summed over the window, and are shown per unit of work; others are what is there at
+        per_work: its values are summed over the window, and are shown per unit of work; others are the amount at
             its end.
     """
 
@@ -42,34 +42,34 @@ KINDS: Mapping[str, ProfileKind] = {
 
 
 def profile_kinds(text: str, known: Sequence[str] = tuple(KINDS)) -> tuple[str, ...]:
-    """The kinds that a text names: "cpu,heap"; "none" is no kind at all.
+    """The kinds in a text: "cpu,heap"; "none" gives an empty result.
 
     Args:
         text: kinds, separated by commas.
-        known: those that can be asked for.
+        known: the permitted ones.
 
     Raises:
         UsageError: one is not known.
     """
-    asked = tuple(dict.fromkeys(filter(None, (part.strip() for part in text.split(",")))))
-    if asked == (NO_PROFILES,):
+    kinds = tuple(dict.fromkeys(filter(None, (part.strip() for part in text.split(",")))))
+    if kinds == (NO_PROFILES,):
         return ()
-    stranger = next((kind for kind in asked if kind not in known), None)
-    if stranger is not None or not asked:
-        there = enumerated([f"`{kind}`" for kind in known])
-        raise UsageError(f"`{stranger or text}` is not a kind of profile", f"there are {there}, and `{NO_PROFILES}`")
-    return asked
+    unknown = next((kind for kind in kinds if kind not in known), None)
+    if unknown is not None or not kinds:
+        supported = enumerated([f"`{kind}`" for kind in known])
+        raise UsageError(f"`{unknown or text}` is not a kind of profile", f"there are {supported}, and `{NO_PROFILES}`")
+    return kinds
 
 
 class ProfilesRecord(BaseModel):
-    """What a run knows of its profiles besides their stacks (``documents/profiles.json``).
+    """The record of a run's profiles besides their stacks (``documents/profiles.json``).
 
     Attributes:
-        kinds: that were asked for.
-        missing: what could not be taken, in a sentence each.
-        empty: kinds of which the nodes record nothing.
-        work: units of work that the network did in the window, 0 where that is not known; ``work_label`` is one.
-        cost_metric: the metric that shows what profiling costs; "" where none does.
+        kinds: the requested ones.
+        missing: profiles that could not be taken, in a sentence each.
+        empty: kinds without data from the nodes.
+        work: the network's units of work in the window, 0 if unknown; ``work_label`` is one.
+        cost_metric: the metric that shows the cost of profiling; "" if there is none.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -1,4 +1,4 @@
-"""How long work says where it stands, without knowing who listens."""
+"""Progress reports of long work, independent of their listeners."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Protocol, runtime_checkable
 
 
 class Progress(Protocol):
-    """What takes reports of progress: a terminal, a log, a test."""
+    """A receiver of progress reports: a terminal, a log, a test."""
 
     def stage(self, name: str) -> None:
-        """A new stage begins: "starting 4 validators"."""
+        """Start of a stage: "starting 4 validators"."""
 
     def update(self, fraction: float, detail: str = "") -> None:
-        """The current stage stands at ``fraction`` (0 to 1)."""
+        """Progress of the current stage, ``fraction`` from 0 to 1."""
 
 
 @runtime_checkable
 class StepListener(Protocol):
-    """Who tells a stage from one of many steps, of which a log need not name each."""
+    """A listener that distinguishes stages from single steps, not all of which a log needs to name."""
 
     def step(self, name: str) -> None:
-        """One of many steps begins."""
+        """Start of one of many steps."""
 
     def tell(self, text: str) -> None:
-        """What the steps so far have found."""
+        """The result of the steps so far."""
 
 
 def begin_step(progress: Progress, name: str) -> None:
-    """One of many steps begins; to most listeners it is a stage as any other."""
+    """Report the start of one of many steps; for most listeners it is a stage like any other."""
     if isinstance(progress, StepListener):
         progress.step(name)
     else:
@@ -38,13 +38,13 @@ def begin_step(progress: Progress, name: str) -> None:
 
 
 def tell(progress: Progress, text: str) -> None:
-    """Say what steps have found to whom it is of use."""
+    """Report the result of steps to listeners that support it."""
     if isinstance(progress, StepListener):
         progress.tell(text)
 
 
 class Silent:
-    """A listener that does not care."""
+    """A listener that ignores everything."""
 
     def stage(self, name: str) -> None:
         """Ignore the stage."""
@@ -55,13 +55,13 @@ class Silent:
 
 @dataclass(frozen=True)
 class LiveFigures:
-    """Figures of a load and of the nodes under it, as they stand now; None and no entry: not known.
+    """Current figures of a load and of the nodes under it; None and missing entries: not known.
 
     Attributes:
         offered: transactions or requests that are due by now.
-        sent, accepted, failed: what became of them so far.
+        sent, accepted, failed: their counts so far.
         in_flight: sent, and not answered yet.
-        schedule_lag_s: how long the load would need for what is due and not sent yet.
+        schedule_lag_s: time that the load would need for what is due and not sent yet.
         committed: transactions in blocks.
         p50_s, p99_s: latencies of the last whole second, once the load has warmed up.
         heights, waiting: by node, its last block and the transactions that wait in it.
@@ -85,12 +85,12 @@ LiveSource = Callable[[], LiveFigures]
 
 @runtime_checkable
 class LiveListener(Protocol):
-    """Who may want figures while work lasts, at moments of its own choice: looking costs nothing unless it looks."""
+    """A listener that may request figures during the work, whenever it chooses: it costs nothing otherwise."""
 
     def live(self, source: LiveSource) -> AbstractContextManager[None]:
-        """Figures can be had from ``source``, from any thread, as long as the context lasts."""
+        """Make figures available from ``source``, from any thread, for the lifetime of the context."""
 
 
 def live_figures(progress: Progress, source: LiveSource) -> AbstractContextManager[None]:
-    """Offer figures to a listener that may want them."""
+    """Offer figures to a listener that supports them."""
     return progress.live(source) if isinstance(progress, LiveListener) else nullcontext()

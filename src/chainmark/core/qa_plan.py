@@ -1,4 +1,4 @@
-"""The plan of a release's qualification: which scenarios are run, on which sides, and what is drawn of them.
+"""The plan of a release's qualification: the scenarios, their sides, and the plots.
 
 Common to all systems: a scenario names a profile, and a plot a metric of the catalogue.
 """
@@ -13,15 +13,15 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
 Role = Literal["baseline", "candidate"]
 MOST_REPETITIONS = 100
-# Runs of a side where a plan says nothing: at most of a scenario that decides, and of any other.
+# Default numbers of runs per side: the limit of a deciding scenario, and the number of any other.
 MOST_RUNS, REPETITIONS = 8, 3
 
 
 class ScenarioKind(StrEnum):
-    """What a scenario is for."""
+    """The purpose of a scenario."""
 
     COMPARISON = "comparison"  # baseline against candidate, judged metric by metric
-    SWEEP = "sweep"  # loads step by step, to find how much each version takes
+    SWEEP = "sweep"  # increasing loads, to find the capacity of each version
     INFORMATIONAL = "informational"  # shown side by side, never judged
 
 
@@ -33,10 +33,10 @@ class SidePlan(_Part):
     """One side of a scenario.
 
     Attributes:
-        id: under which its runs are kept; "baseline" and "candidate" in a comparison.
+        id: the side of its runs; "baseline" and "candidate" in a comparison.
         version: which of the two versions it runs.
-        label: how reports call it, after the version; "" where the version is enough.
-        settings: of its profile alone, as `--set` takes them.
+        label: its name in reports, after the version; "" if the version suffices.
+        settings: of its profile alone, in the form of `--set`.
     """
 
     id: Identifier
@@ -52,21 +52,21 @@ class ScenarioPlan(_Part):
     """One scenario.
 
     Attributes:
-        question: what it answers; method: how it is made. Both stand in the report.
+        question: its question; method: its method. The report contains both.
         profile: a shipped profile, or a TOML file.
-        settings: of the profile, as `--set` takes them; `{baseline}` and `{candidate}` stand for the versions.
-        repetitions: a fixed number of runs of each side; of a sweep at each load. None: a gating comparison goes on
+        settings: of the profile, in the form of `--set`; `{baseline}` and `{candidate}` represent the versions.
+        repetitions: a fixed number of runs of each side; of a sweep at each load. None: a gating comparison continues
             until it is decided, and anything else has `REPETITIONS`.
-        most_runs: of each side of a comparison that goes on until it is decided; None: as ordered, or `MOST_RUNS`.
+        most_runs: of each side of a comparison that continues until it is decided; None: as ordered, or `MOST_RUNS`.
         gating: whether the release can fail by it.
-        cores: where what is asked is whether and when something happens, and not how fast the network is under a load:
-            processors that a run leaves enough of if it has so many. Two runs are made at a time where there are twice
-            as many. None: a run has the machine to itself.
-        needs: what the machine or the version must offer, as its system calls it: "namespaces", "cores:4".
-        beside: a scenario whose runs of the candidate stand before the sides of this one, in its table and plots.
-        headline: ids of the metrics that its result is told by where it is not judged, with every side's value.
-        tables: of the catalogue, shown whole; none: the gating metrics and what moved.
-        plots: ids of the plots drawn of it.
+        cores: for scenarios about whether and when something happens, not about speed under a load: the number of
+            processors that suffices for a run. Two runs are made in parallel if there are twice as
+            many. None: a run has the machine to itself.
+        needs: requirements for the machine or the version, by the system's names: "namespaces", "cores:4".
+        beside: a scenario whose runs of the candidate precede the sides of this one, in its table and plots.
+        headline: ids of the metrics in its result if it is not judged, with every side's value.
+        tables: of the catalogue, shown complete; none: the gating metrics and what moved.
+        plots: ids of its plots.
     """
 
     id: Identifier
@@ -114,7 +114,7 @@ class ScenarioPlan(_Part):
 
     @property
     def planned_runs(self) -> int:
-        """Runs of each side, of a sweep at each load; where it goes on until it is decided, at most."""
+        """Runs of each side, of a sweep at each load; the limit if it continues until it is decided."""
         return (self.most_runs or MOST_RUNS) if self.goes_on else (self.repetitions or REPETITIONS)
 
 
@@ -122,18 +122,18 @@ class PlotPlan(_Part):
     """One plot: a metric of all runs of a scenario over time.
 
     Attributes:
-        id: as published reports call it.
+        id: its id in published reports.
         metric: of the catalogue.
         y_label: with the unit in which it is drawn.
         factor: of the metric's values, into that unit.
-        points: what is drawn: the samples; their reciprocals; how many rows of the metric's population there were per
-            second of the last ``window_s``; or one dot for the samples that ended together, with their mean, where
-            each ended: its time plus its value.
-        by: a key of the population whose values get a line each; "": one line per run, the mean where it has keys to
+        points: the drawn values: the samples; their reciprocals; the number of rows of the metric's population per
+            second of the last ``window_s``; or one dot for the samples that ended together, with their mean, at
+            each end: its time plus its value.
+        by: a key of the population whose values get a line each; "": one line per run, the mean if it has keys to
             average over.
         mean: adds each version's mean over all its lines at each instant, dashed.
         limit: the upper end of the published plot's axis; None: it has none.
-        note: what a reader must know of it.
+        note: a caveat.
     """
 
     id: Identifier
@@ -150,11 +150,11 @@ class PlotPlan(_Part):
 
 
 class QaPlan(_Part):
-    """A whole plan: its scenarios in the order in which they are run and reported.
+    """A whole plan: its scenarios in the order of execution and of the report.
 
     Attributes:
         margins: by metric id, the relative change that is accepted instead of the catalogue's margin.
-        name: "quick", or the file that it stands in.
+        name: "quick", or the name of its file.
         sections: the report's sections after the verdict, by title: ids of scenarios.
     """
 
@@ -173,18 +173,18 @@ class QaPlan(_Part):
         if twice:
             raise ValueError(f"two scenarios are called `{twice}`")
         plots = {plot.id for plot in self.plots}
-        for place, scenario in enumerate(self.scenarios):
+        for index, scenario in enumerate(self.scenarios):
             missing = next((plot for plot in scenario.plots if plot not in plots), None)
             if missing:
                 raise ValueError(f"the scenario `{scenario.id}` draws `{missing}`, but there is no such plot")
-            if scenario.beside and scenario.beside not in ids[:place]:
+            if scenario.beside and scenario.beside not in ids[:index]:
                 raise ValueError(
                     f"the scenario `{scenario.id}` refers to `{scenario.beside}` in `beside`, which must come before it"
                 )
         return self
 
     def with_most_runs(self, most: int) -> QaPlan:
-        """The same with so many runs per side at most, in every scenario that goes on until it is decided."""
+        """The plan with this limit of runs per side in every scenario that continues until it is decided."""
         scenarios = [item.model_copy(update={"most_runs": most}) if item.goes_on else item for item in self.scenarios]
         return self.model_copy(update={"scenarios": scenarios})
 
@@ -193,6 +193,6 @@ class QaPlan(_Part):
         return next(item for item in self.scenarios if item.id == scenario_id)
 
     def plots_of(self, scenario: ScenarioPlan) -> list[PlotPlan]:
-        """What is drawn of a scenario, in its order."""
+        """The plots of a scenario, in order."""
         by_id = {plot.id: plot for plot in self.plots}
         return [by_id[plot] for plot in scenario.plots]

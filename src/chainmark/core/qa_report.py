@@ -1,6 +1,6 @@
 """The report of a release's qualification: every scenario with its result, and the verdict over all of them.
 
-It is the only source of every rendering of it. Whatever a rendering shows stands here, computed.
+It is the only source of all of its renderings, and contains their computed content.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chainmark.core.manifest import Fact, Gate, Status, Subject, failed_gates, s
 from chainmark.core.qa_plan import ScenarioKind
 from chainmark.core.verdict import Verdict
 
-QA_REPORT_SCHEMA = 2  # 1 had three other names, which are read
+QA_REPORT_SCHEMA = 2  # 1 had three other names, which are still read
 
 
 class _Part(BaseModel):
@@ -23,7 +23,7 @@ class _Part(BaseModel):
 
 
 class Incomparable(_Part):
-    """A metric whose values must not be held against each other, and why."""
+    """A metric whose values must not be compared, and why."""
 
     metric_id: str
     label: str
@@ -56,12 +56,12 @@ class RunLine(_Part):
 
     @property
     def failed(self) -> bool:
-        """Whether the version under test failed it, which counts against it; else it is valid or says nothing."""
+        """Whether the version under test failed it, which counts against it; otherwise it is valid or not evidence."""
         return status_of(self.gates) is Status.FAILED
 
 
 class SideLine(_Part):
-    """One side of a scenario: what it ran, and which conditions it met."""
+    """One side of a scenario: its version and its conditions."""
 
     id: str
     label: str
@@ -83,8 +83,8 @@ class QaPlot(_Part):
 
     Attributes:
         chart: its lines' ``side`` is the label of the side; a line without a run id is a version's mean.
-        unit: in which the values are.
-        limit: the upper end of the published plot's axis, drawn where values come near it; None: there is none.
+        unit: of the values.
+        limit: the upper end of the published plot's axis, drawn if values come near it; None: there is none.
     """
 
     id: str
@@ -100,12 +100,12 @@ class QaScenario(_Part):
     """One scenario with its result.
 
     Attributes:
-        experiment: under which its runs are found; "" where none were made.
+        experiment: the experiment of its runs; "" if there are none.
         reasons: of the result, the most important first.
-        lacking: what it needs and this machine or version does not have; empty where it was run.
-        repeated: what was run again, and why.
-        second_rule: what the rule of the system's published reports says of every judged figure, where it has one.
-        swept: of a sweep, what the system found.
+        lacking: requirements that this machine or version does not meet; empty if it was run.
+        repeated: repeated runs, and why.
+        second_rule: the outcome by the rule of the system's published reports for every judged figure, if it has one.
+        swept: of a sweep, the system's result.
     """
 
     id: str
@@ -140,7 +140,7 @@ class QaScenario(_Part):
 
 
 class VerdictRow(_Part):
-    """One row of the table that published reports end with."""
+    """One row of the final table in published reports."""
 
     scenario: str
     date: str
@@ -153,9 +153,9 @@ class QaReport(_Part):
     """``qa.json``.
 
     Attributes:
-        notices: what a reader must know before any figure: what cannot be compared, what was not run or run again.
-        second_opinion: what the rule of the system's published reports says of the whole, where it has one.
-        configuration_differences: of the versions' own defaults, where their effective values differ.
+        notices: caveats before any figure: what cannot be compared, what was not run or was repeated.
+        second_opinion: the joint outcome by the rule of the system's published reports, if it has one.
+        configuration_differences: of the versions' own defaults, if their effective values differ.
         catalogue: for the labels and units of the metrics.
     """
 

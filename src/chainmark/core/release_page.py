@@ -20,7 +20,7 @@ class _Part(BaseModel):
 
 
 class ChangeEvidence(_Part):
-    """The change that a sentence rests on, on the scale of its judgement, with its 90 % interval."""
+    """The change behind a sentence, on the scale of its judgement, with its 90 % interval."""
 
     against: str
     workload: str
@@ -32,14 +32,14 @@ class ChangeEvidence(_Part):
 
 
 class Sentence(_Part):
-    """One sentence of the text; ``evidence`` is empty where it tells how the runs were made, and no change."""
+    """One sentence of the text; ``evidence`` is empty if it is about how the runs were made, not about a change."""
 
     text: str
     evidence: list[ChangeEvidence] = []
 
 
 class Chapter(_Part):
-    """Sentences below one heading; ``part`` is that of several chapters."""
+    """Sentences below one heading; ``part`` is the heading of several chapters."""
 
     part: str
     title: str
@@ -47,18 +47,18 @@ class Chapter(_Part):
 
 
 class PublishedPart(Attachment):
-    """One workload as the published reports of its system show it: none of it where its system is not there."""
+    """One workload in the form of the system's published reports: empty without its system."""
 
     def workload(self) -> str:
-        """What the reports call the workload."""
+        """The workload's name in the reports."""
         return ""
 
     def setting(self) -> str:
-        """What the runs did, in a sentence."""
+        """The load of the runs, in a sentence."""
         return ""
 
     def parameters(self) -> Sequence[Any]:
-        """What is stated of the runs and their hosts, as `chainmark.report.blocks.Block`."""
+        """Facts about the runs and their hosts, as `chainmark.report.blocks.Block`."""
         return ()
 
     def tables(self) -> Sequence[Any]:
@@ -70,7 +70,7 @@ class PublishedPart(Attachment):
         return ()
 
     def dictionary(self) -> Sequence[Any]:
-        """What the figures are, likewise; the same for all workloads."""
+        """The definitions of the figures, likewise; the same for all workloads."""
         return ()
 
 
@@ -78,13 +78,13 @@ class ReleasePage(_Part):
     """``release-page.json``.
 
     Attributes:
-        author: who signs it; statement: what they say before all figures. Empty where they are not told.
+        author: the author; statement: text before all figures. Empty if they are not given.
         date: the day of the analysis, never of its rendering.
-        verdict: the worst over all baselines and workloads; what has no baseline leaves it inconclusive.
+        verdict: the worst over all baselines and workloads; a workload without a baseline makes it inconclusive.
         against: the comparisons with each baseline, the main one first.
-        text: a draft: how the runs were made, what was observed, and what follows.
-        published: one a workload, in the order of the main baseline's comparisons.
-        noted: of each of these, what is noted of its runs, a sentence each.
+        text: a draft: how the runs were made, the observations, and the conclusion.
+        published: one per workload, in the order of the main baseline's comparisons.
+        noted: for each of these, the notes on its runs, a sentence each.
     """
 
     schema_version: int = RELEASE_PAGE_SCHEMA

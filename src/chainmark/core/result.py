@@ -1,4 +1,4 @@
-"""What every result begins with that is written as JSON."""
+"""The common fields of every result in JSON."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from chainmark.core.verdict import Verdict
 
 
 class Result(BaseModel):
-    """A result that judges nothing by itself.
+    """A result that judges nothing itself.
 
     Attributes:
-        schema_version: of its JSON; raised with every change of it.
+        schema_version: of its JSON; incremented with every change of it.
         title: "CometBFT v1.0.1 against v0.38.17".
         subtitle: "profile cometbft/demo · 3 + 3 runs, interleaved · 2026-11-20".
         date: of the newest run, ISO 8601; never the clock.

@@ -1,4 +1,4 @@
-"""What must not be written anywhere: values that let somebody in, and their replacement in texts."""
+"""Values that must not be written anywhere, because they grant access, and their replacement in texts."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 HIDDEN = "[hidden]"
-# A shorter text is in every second word: replacing it would hide nothing and spoil the rest.
+# A shorter text is part of many words: replacing it would hide nothing and spoil the rest.
 SHORTEST = 4
-# Where a text was cut for a message; what stands before it may be the beginning of a secret.
+# Where a text was truncated for a message; the text before it may be the beginning of a secret.
 CUT = "…"
-# At the end of a text that does not say that it was cut, fewer characters are met by chance.
+# At the end of a text without a truncation mark, fewer characters match by chance.
 _SHORTEST_BEGINNING = 8
-# Of the base64 of a longer text around a secret: fewer characters are met by chance.
+# Of the base64 of a longer text around a secret: fewer characters match by chance.
 _SHORTEST_INNER = 12
 _SECRET_NAMES = re.compile(r"auth|cookie|token|secret|password|credential|signature|session|api[-_]?key", re.IGNORECASE)
-# Headers whose value is secret in any text, whoever sent it: `Cookie: a=b; c=d`, `"authorization": "Bearer abc"`.
+# Headers whose value is secret in any text, whatever the sender: `Cookie: a=b; c=d`, `"authorization": "Bearer abc"`.
 _HEADER_NAMES = r"(?:proxy-)?authorization|(?:set-)?cookie|x-api-key|x-auth-token"
 _HEADER = re.compile(
     rf"\b({_HEADER_NAMES})(\\?[\"']?\s*[:=]\s*\\?[\"']?)((?!\[hidden\])[^\"'\r\n\\]{{4,}})", re.IGNORECASE
@@ -30,12 +30,12 @@ _USER = re.compile(r"(?:(?<=//)|(?<==)|^)([^/?#@\s:]*):[^/?#\s]*@")
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a header of this name lets somebody in, whatever its value is."""
+    """Whether a header of this name is a credential, whatever its value is."""
     return _SECRET_NAMES.search(name) is not None
 
 
 def without_password(url: str) -> str:
-    """An address as it may be printed, whether or not it is a right one: `http://user:***@host`."""
+    """An address in printable form, whether or not it is valid: `http://user:***@host`."""
     return _USER.sub(r"\1:***@", url)
 
 
@@ -63,9 +63,9 @@ class Secrets:
             {form for item in self._values for form in _forms(item)}, key=lambda form: (-len(form), form)
         )
         self._pattern = re.compile("|".join(map(re.escape, self._forms)))
-        # Looked for ahead, as they may overlap.
-        heads = sorted({form[:SHORTEST] for form in self._forms})
-        self._heads = re.compile(f"(?={'|'.join(map(re.escape, heads))})")
+        # By lookahead, because they may overlap.
+        beginnings = sorted({form[:SHORTEST] for form in self._forms})
+        self._heads = re.compile(f"(?={'|'.join(map(re.escape, beginnings))})")
 
     def hide(self, text: str) -> str:
         """The text without them, and without the values of headers that are secret by their names."""
@@ -88,13 +88,13 @@ class Secrets:
         return HIDDEN if isinstance(value, str) and _HEADER_KEY.fullmatch(key) else self.hide_in(value)
 
     def _hide_cut(self, text: str) -> str:
-        """Replace the beginning of a secret where the text was cut within it, by us or by who wrote it."""
+        """Replace the beginning of a secret at a truncation, by chainmark or by the sender."""
         *cut, last = text.split(CUT)
         return CUT.join([*(self._without_beginning(item, SHORTEST) for item in cut), self._without_beginning(last)])
 
     def _without_beginning(self, text: str, shortest: int = _SHORTEST_BEGINNING) -> str:
-        heads = self._heads.finditer(text, max(0, len(text) - len(self._forms[0]))) if self._heads else ()
-        for head in heads:
+        matches = self._heads.finditer(text, max(0, len(text) - len(self._forms[0]))) if self._heads else ()
+        for head in matches:
             end = text[head.start() :]
             if len(end) >= shortest and any(form.startswith(end) for form in self._forms):
                 return text[: head.start()] + HIDDEN
@@ -126,7 +126,7 @@ def _forms(value: str) -> set[str]:
 
 
 def _within_base64(value: bytes) -> Iterator[str]:
-    """What the base64 of any longer text has of this one, wherever it begins there."""
+    """The part of this text's base64 that the base64 of any longer text around it contains, at any offset."""
     for before, first in ((0, 0), (1, 2), (2, 3)):
         encoded = base64.b64encode(bytes(before) + value).decode()
         inner = encoded[first : (before + len(value)) * 8 // 6]

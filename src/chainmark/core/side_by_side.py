@@ -23,9 +23,9 @@ class SideBySide(JudgedResult):
 
     Attributes:
         verdict: the worst of the comparisons', in the order fail, invalid, inconclusive, pass.
-        labels: what the versions are called: the baseline, then the candidates; no two alike.
-        comparisons: one a candidate, each whole, without charts.
-        facts: what the runs' manifests say before anything else, in every version.
+        labels: unique names of the versions: the baseline, then the candidates.
+        comparisons: one per candidate, each complete, without charts.
+        facts: the key facts in the runs' manifests, for every version.
         charts: all versions in one plot; ``line.side`` is the version's label.
     """
 

@@ -1,4 +1,4 @@
-"""What the operating system says about storage, said to a user."""
+"""Storage errors of the operating system as messages for users."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Turn what the operating system says about storage into an error that names the file and says what to do.
+    """Turn a storage error of the operating system into an error that names the file and the remedy.
 
     Raises:
         EnvironmentFailure: the disk is full, read-only or not writable.
-        UsageError: a folder stands where the file shall be, or a file where its folder shall be.
+        UsageError: a folder has the file's path, or a file that of its folder.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Times and durations as people type them, to whole nanoseconds; and times as manifests write them, to the second."""
+"""Times and durations in user input, to whole nanoseconds; and times in manifests, to the second."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
 
 
 def utc_text(time_ns: int) -> str:
-    """Nanoseconds since 1970-01-01 UTC as "2026-01-01T10:00:00Z", cut to seconds."""
+    """Nanoseconds since 1970-01-01 UTC as "2026-01-01T10:00:00Z", truncated to seconds."""
     return datetime.fromtimestamp(time_ns // NS, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def utc_now() -> str:
-    """Now, in the same way."""
+    """The current time in the same form."""
     return utc_text(time.time_ns())
 
 
@@ -29,7 +29,7 @@ def nanoseconds_of_time(text: str) -> int:
     """Any ISO 8601 time with its zone, such as "2026-01-01T10:00:00Z", as ns since 1970-01-01 UTC, to the microsecond.
 
     Raises:
-        UsageError: it is no such time, or has no time zone.
+        UsageError: it is not such a time, or has no time zone.
     """
     hint = "write it as `2026-01-01T10:00:00Z`"
     try:
@@ -46,7 +46,7 @@ def nanoseconds_of_duration(text: str) -> int:
     """A duration such as "90s", "1h30m" or "1.5m" in ns.
 
     Raises:
-        UsageError: it is no such duration, or none at all.
+        UsageError: it is not such a duration, or zero.
     """
     parts = _PART.findall(text)
     total = sum(round(float(number) * _UNITS_NS[unit]) for number, unit in parts)
@@ -59,7 +59,7 @@ def time_range(begin: str | None, end: str | None, duration: str | None) -> tupl
     """The two ends of a range in ns since 1970-01-01 UTC, from two of its three measures; two None if none is given.
 
     Raises:
-        UsageError: one or all three are given, one is no time, or the range is empty.
+        UsageError: one or all three are given, one is not a time, or the range is empty.
     """
     given = [begin, end, duration]
     if not any(given):

@@ -1,8 +1,9 @@
-"""chainmark's own version, as manifests and reports tell it."""
+"""chainmark's own version, for manifests and reports."""
 
 from __future__ import annotations
 
-# That of the package: to ask the installed package for it parses its whole description, half the time of `--version`.
+# The package's version: reading it from the installed package parses its whole description, half the time of
+# `--version`.
 VERSION = "0.1.0"
 
 

@@ -1,6 +1,6 @@
-"""Numbers as a careful engineer prints them: with a unit, no more digits than are known, and a true minus sign.
+"""Formatting of numbers: with a unit, no more digits than are known, and a true minus sign.
 
-Figures that stand in one row share one unit and one number of decimals, so a column aligns on its decimal point.
+Figures in one row share one unit and one number of decimals, so a column aligns on its decimal point.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class DisplayUnit:
     factor: float = 1.0
 
     def of(self, value: float | None) -> float | None:
-        """The value in this unit; None stays None, and what is not finite becomes None."""
+        """The value in this unit; None stays None, and non-finite values become None."""
         if value is None or not math.isfinite(value):
             return None
         scaled = value * self.factor
@@ -53,7 +53,7 @@ def display_unit(unit: str, values: Iterable[float | None]) -> DisplayUnit:
 
     Args:
         unit: the metric's own unit ("s", "B", "MiB/s", "tx/s", …).
-        values: everything that will be printed in that unit; None is ignored.
+        values: all values to print in that unit; None is ignored.
     """
     largest = _largest(values)
     if unit == "s":
@@ -106,7 +106,7 @@ def decimals_for(values: Iterable[float | None], uncertainty: float | None = Non
 def number(value: float | None, decimals: int, *, signed: bool = False, grouped: bool = True) -> str:
     """A figure with a fixed number of decimals; groups of three digits from 10,000 on, unless it goes into a file.
 
-    Zero, and what rounds to zero, carries no sign.
+    Zero, and values that round to zero, have no sign.
     """
     if value is None or math.isnan(value):
         return NOT_ESTIMABLE
@@ -128,7 +128,7 @@ def _sign(value: float, signed: bool) -> str:
 
 
 def percent_decimals(*fractions: float | None) -> int:
-    """One decimal for percentages below 100 %, none above: a change of +1240 % is not known to a tenth."""
+    """One decimal for percentages below 100 %, none above: a change of +1240 % is not known to 0.1 %."""
     return 1 if _largest(fractions) < 0.9995 else 0
 
 
@@ -149,19 +149,19 @@ def percent_interval(low: float | None, high: float | None) -> str:
 
 
 def probability(value: float) -> str:
-    """A p- or q-value: to a thousandth, and below that "< 0.001"."""
+    """A p- or q-value: to three decimals, and below that "< 0.001"."""
     return "< 0.001" if value < 0.001 else number(value, 3)
 
 
 def plain_percent(fraction: float, *, decimals: int | None = None) -> str:
-    """A share or a margin without a sign and, unless asked for, without useless decimals: ``0.1`` is "10 %"."""
+    """A share or a margin without a sign and, by default, without trailing zeros: ``0.1`` is "10 %"."""
     if decimals is None:
         decimals = 0 if math.isclose(fraction * 100.0, round(fraction * 100.0), abs_tol=0.05) else 1
     return f"{number(fraction * 100.0, decimals)} %"
 
 
 def share_beside(limit: float, fraction: float) -> str:
-    """A share to a tenth of a per cent, or as exactly as tells it from its limit: beside 98 %, 97.99 is no "98.0 %"."""
+    """A share to 0.1 %, or with enough digits to differ from its limit: with a limit of 98 %, 97.99 is not "98.0 %"."""
     for decimals in range(1, _MOST_DECIMALS):
         text = plain_percent(fraction, decimals=decimals)
         if text != plain_percent(limit, decimals=decimals):
@@ -170,12 +170,12 @@ def share_beside(limit: float, fraction: float) -> str:
 
 
 def plain_percent_interval(low: float, high: float) -> str:
-    """An interval of shares, to a tenth of a per cent: "94.1 … 96.2 %"."""
+    """An interval of shares, to 0.1 %: "94.1 … 96.2 %"."""
     return f"{number(low * 100.0, 1)} … {number(high * 100.0, 1)} %"
 
 
 def quantity(value: float | None, unit: str, uncertainty: float | None = None) -> str:
-    """A single value with its unit, scaled for itself: ``0.0123`` s is "12.30 ms"."""
+    """A single value with its unit, scaled by itself: ``0.0123`` s is "12.30 ms"."""
     shown = display_unit(unit, [value])
     scaled = shown.of(value)
     if scaled is None:
@@ -193,7 +193,7 @@ def quantity_with_error(value: float, standard_error: float, unit: str) -> str:
 
 
 def tidy(value: float, digits: int = 6) -> str:
-    """A figure to so many significant digits, without useless zeros: ``0.250`` is "0.25"."""
+    """A figure with this many significant digits, without trailing zeros: ``0.250`` is "0.25"."""
     magnitude = math.floor(math.log10(abs(value))) + 1 if value and math.isfinite(value) else 1
     text = number(value, min(_MOST_DECIMALS, max(0, digits - magnitude)))
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
@@ -207,17 +207,17 @@ def tidy_quantity(value: float, unit: str, *, is_change: bool = False) -> str:
 
 
 def rounded(value: float, digits: int = 6) -> float:
-    """A coordinate or a level to so many significant digits: more cannot be drawn, and make a document long."""
+    """A coordinate or a level with this many significant digits: more are invisible, and make a document long."""
     return float(f"{value:.{digits}g}")
 
 
 def all_rounded(values: Sequence[float], digits: int = 6) -> list[float]:
-    """The same of many, in less time."""
+    """The same for many values, faster."""
     return [float(text) for text in (f"%.{digits}g " * len(values) % tuple(values)).split()]
 
 
 def duration(seconds: float) -> str:
-    """A duration to three digits, without useless zeros: ``0.005`` is "5 ms"."""
+    """A duration with three digits, without trailing zeros: ``0.005`` is "5 ms"."""
     return tidy_quantity(seconds, "s")
 
 
@@ -237,7 +237,7 @@ def byte_size(size: int) -> str:
 
 
 def utc(text: str) -> str:
-    """An ISO 8601 time as "2026-11-20 10:11 UTC"; a bare date, or what is not a time, is returned as it is."""
+    """An ISO 8601 time as "2026-11-20 10:11 UTC"; a bare date, or a text that is not a time, is returned unchanged."""
     if "T" not in text:
         return text
     try:
@@ -268,7 +268,7 @@ def utc_of_nanoseconds(time_ns: int) -> str:
 
 
 def scalar(value: object) -> str:
-    """A configuration value as a configuration file would show it."""
+    """A configuration value in the form of a configuration file."""
     if value is None:
         return UNSET
     if value == "":
@@ -302,7 +302,7 @@ PUNCTUATION_SPACE = "\u2008"  # as wide as a point
 
 
 def pad_after_point(texts: Sequence[str]) -> list[str]:
-    """Figures that align on their decimal point when set flush right in a proportional font; words stay as they are."""
+    """Figures that align on their decimal point when set flush right in a proportional font; words stay unchanged."""
     tails = [len(text.partition(".")[2]) if is_figure(text) else 0 for text in texts]
     longest = max(tails, default=0)
     padded = []

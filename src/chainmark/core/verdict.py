@@ -1,4 +1,4 @@
-"""How something ended: one set of words for a step, a case, a scenario and a whole document, and their exit codes."""
+"""The outcome of a step, a case, a scenario or a whole document, in one vocabulary with exit codes."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from enum import StrEnum
 
 from chainmark.core.errors import ExitCode
 
-# What a document and a list say of data that a simulation made.
+# The badge of a document or a list for simulated data.
 SYNTHETIC = "SYNTHETIC"
 PRINTED = "PRINTED"
 PROFILED = "profiled"
 
 
 class Verdict(StrEnum):
-    """How a step, a case or a document ended, the worst first.
+    """The outcome of a step, a case or a document, the worst first.
 
-    A found regression outweighs what could not be measured, and that outweighs what was measured without deciding.
+    A found regression outweighs a failed measurement, and that outweighs an undecided one.
     """
 
-    GONE = "server gone"  # what was tested went away, and nobody knows why: what was measured until then counts
+    GONE = "server gone"  # the tested server went away for an unknown reason: the measurements until then count
     FAIL = "fail"
     INVALID = "invalid"
-    PARTIAL = "partial"  # interrupted: what was measured until then counts
-    GENERATOR_LIMITED = "generator-limited"  # the load generator was the limit, not what it asked
+    PARTIAL = "partial"  # interrupted: the measurements until then count
+    GENERATOR_LIMITED = "generator-limited"  # the load generator was the limit, not the tested server
     INCONCLUSIVE = "inconclusive"
     NOT_RUN = "not run"
     PASS = "pass"  # noqa: S105 - not a password
@@ -32,7 +32,7 @@ class Verdict(StrEnum):
 
     @property
     def exit_code(self) -> ExitCode:
-        """What a command that shows it ends with."""
+        """The exit code of a command that shows it."""
         return _EXIT_CODES.get(self, ExitCode.INCONCLUSIVE)
 
 
@@ -53,16 +53,16 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 
 @dataclass(frozen=True)
 class Case:
-    """One thing that a document judges: a metric, a capacity, a scenario, a host.
+    """One judged item of a document: a metric, a capacity, a scenario, a host.
 
     Attributes:
         id: unique among the cases of its suite.
-        label: what a reader calls it.
-        verdict: how it ended.
-        reason: why, as a clause or sentence; "" where the verdict says all.
+        label: its name for readers.
+        verdict: the outcome.
+        reason: why, as a clause or sentence; "" if the verdict suffices.
         gates: whether the document's verdict depends on it.
-        figures: by name with the unit last, what was measured; in full precision.
-        seconds: how long it was measured; 0 where that is not known.
+        figures: the measured values, by name with the unit last; in full precision.
+        seconds: duration of the measurement; 0 if that is not known.
     """
 
     id: str
@@ -76,15 +76,15 @@ class Case:
 
 @dataclass(frozen=True)
 class Suite:
-    """Cases of one thing that was tested: a version, a server.
+    """Cases of one tested subject: a version, a server.
 
     Attributes:
         name: unique in the document.
         cases: in reading order.
-        properties: what a pipeline is told of it.
-        host: where it was, for suites of servers.
-        started_at: ISO time; "" where that is not known.
-        output, messages: what a pipeline keeps as its output, and as its errors.
+        properties: further properties for a pipeline.
+        host: its host, for suites of servers.
+        started_at: ISO time; "" if that is not known.
+        output, messages: the output and the errors for a pipeline.
     """
 
     name: str
@@ -97,5 +97,5 @@ class Suite:
 
 
 def shown(title: str, output: Iterable[str] = ()) -> Suite:
-    """The suite of a document that judges nothing: a pipeline sees that it was made."""
+    """The suite of a document that judges nothing, so that a pipeline shows its existence."""
     return Suite(title, [Case("shown", title, Verdict.INFORMATIONAL, gates=False)], output=list(output))

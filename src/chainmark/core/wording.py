@@ -1,4 +1,4 @@
-"""How a judged change is said, once for the sentences of a verdict and the tables of every report."""
+"""The words for a judged change, shared by the sentences of a verdict and the tables of every report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def judged_name(metric: Metric, statistic: str) -> str:
 
 
 def name_of(catalogue: Catalogue, judgement: Judgement) -> str:
-    """What a judgement is called in a sentence."""
+    """The name of a judgement in a sentence."""
     return judged_name(catalogue.metric(judgement.metric_id), judgement.statistic)
 
 
@@ -33,11 +33,11 @@ class ChangeText:
 
 
 def change_text(judgement: Judgement, unit: units.DisplayUnit) -> ChangeText:
-    """The figures of a change that is known; "?" is an end that is not.
+    """The figures of a known change; "?" is an unknown end.
 
     Args:
         judgement: with a change.
-        unit: of the metric's values; not used where changes are relative.
+        unit: of the metric's values; not used if changes are relative.
     """
     raw = (judgement.change, judgement.low, judgement.high)
     if judgement.scale is Scale.RELATIVE:
@@ -54,7 +54,7 @@ def change_text(judgement: Judgement, unit: units.DisplayUnit) -> ChangeText:
 
 
 def half_width(judgement: Judgement, unit: units.DisplayUnit) -> float | None:
-    """Half of the interval of the change, in the unit of the metric's values; None where there is none."""
+    """Half of the interval of the change, in the unit of the metric's values; None if there is none."""
     if judgement.low is None or judgement.high is None:
         return None
     half = (judgement.high - judgement.low) / 2.0
@@ -65,16 +65,16 @@ def half_width(judgement: Judgement, unit: units.DisplayUnit) -> float | None:
 
 
 def change_with_interval(judgement: Judgement, metric: Metric) -> str:
-    """For instance "+38.0 % (90 % interval +35.1 … +41.2 %)", or in the metric's unit where changes are absolute."""
+    """For instance "+38.0 % (90 % interval +35.1 … +41.2 %)", or in the metric's unit if changes are absolute."""
     if judgement.change is None or judgement.low is None or judgement.high is None:
         return judgement.note
     values = [judgement.baseline.value, judgement.candidate.value]
-    said = change_text(judgement, units.display_unit(metric.unit, values))
-    return with_interval(said.change, said.low, said.high, said.unit)
+    figures = change_text(judgement, units.display_unit(metric.unit, values))
+    return with_interval(figures.change, figures.low, figures.high, figures.unit)
 
 
 def margin_of(judgement: Judgement, metric: Metric) -> str:
-    """The accepted change with its unit: "10 %", or "−9 %, +10 %" where it differs by direction; "" without one."""
+    """The accepted change with its unit: "10 %", or "−9 %, +10 %" if it differs by direction; "" without one."""
     if judgement.margin_low is None or judgement.margin_high is None:
         return ""
     ends = (-judgement.margin_low, judgement.margin_high)
@@ -86,7 +86,7 @@ def margin_of(judgement: Judgement, metric: Metric) -> str:
 
 
 def worse_beyond(judgement: Judgement, metric: Metric) -> str:
-    """The change towards worse beyond which a metric is worse, where a wider one is still equal; "" where none is."""
+    """The worsening beyond which a metric is worse, if it is equal up to a wider margin; "" otherwise."""
     limit = judgement.worse_beyond
     if limit is None:
         return ""
@@ -113,11 +113,11 @@ def sentence_of(text: str) -> str:
 
 
 def first_sentence(*clauses: str, next_step: str = "") -> str:
-    """What a document begins with: who notices what, how much and how sure that is, and at its end what to do.
+    """The beginning of a document: which users notice what, how much, how certain that is, and the next step.
 
     Args:
-        clauses: without full stops; empty ones are left out. The first may begin with a name, which keeps its letters.
-        next_step: an imperative; "" where nothing is left to do.
+        clauses: without full stops; empty ones are omitted. The first may begin with a name, whose case is kept.
+        next_step: an imperative; "" if there is nothing to do.
     """
     return "; ".join(filter(None, [*clauses, next_step])) + "."
 
@@ -129,16 +129,16 @@ def with_interval(change: str, low: str, high: str, unit: str, *, level: str = "
 
 
 def command(*words: str) -> str:
-    """A command of this tool as a sentence has it: "`chainmark compare v1 v2`"."""
+    """A command of this tool for a sentence: "`chainmark compare v1 v2`"."""
     return f"`{shlex.join(['chainmark', *words])}`"
 
 
 def cut(text: str, most: int) -> str:
-    """The beginning of a text of more than so many characters."""
+    """The beginning of a text of more than this many characters."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def some_of(names: Sequence[str], most: int, noun: str = "") -> str:
-    """The first names, and how many more there are: "a, b and 3 more hosts"."""
+    """The first names, and the number of the others: "a, b and 3 more hosts"."""
     more = f" and {len(names) - most} more {noun}".rstrip() if len(names) > most else ""
     return ", ".join(names[:most]) + more

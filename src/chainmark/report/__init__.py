@@ -1,1 +1,1 @@
-"""Documents: blocks laid out once for every medium, and a function for each kind of result."""
+"""Documents: blocks that are laid out once for every medium, and a function for each kind of result."""

@@ -1,4 +1,4 @@
-"""One build against itself as a document: the verdict where nothing changed, and the noise of every figure."""
+"""One build against itself as a document: the verdict without a change, and the noise of every metric."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from chainmark.report.wording import prose
 
 
 def aa_document(report: AAReport) -> Document:
-    """Lay out what a lab measures of one build."""
+    """Lay out the measurements of one build."""
     left_out = [f"{run_id}: {reason}" for run_id, reason in report.left_out.items()]
     blocks: list[Block] = [_splits(report), _noise(report)]
     if left_out:
         blocks.append(Remarks("left-out", "Runs that are not counted", left_out))
     share = report.splits.get(Verdict.FAIL, 0) / sum(report.splits.values())
     is_kept = report.verdict is not Verdict.FAIL
-    promise = "not significantly more than the 5 % that are promised" if is_kept else "significantly more than 5 %"
-    reason = f"{units.plain_percent(share)} of the halves were called worse than the other half, {promise}"
+    rate_text = "not significantly more than the 5 % that are promised" if is_kept else "significantly more than 5 %"
+    reason = f"{units.plain_percent(share)} of the halves were called worse than the other half, {rate_text}"
     return Document(
         kind="aa",
         title=report.title,

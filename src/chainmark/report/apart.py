@@ -1,4 +1,4 @@
-"""Engines of reports in processes of their own: each holds some 100 MB for as long as its process lives."""
+"""Rendering engines of reports in separate processes: each holds some 100 MB for the lifetime of its process."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import sys
 
 from chainmark.core.errors import EnvironmentFailure, InternalError
 
-_LARGE_BYTES = 128 * 1024  # of a block whose memory goes back to the system at once, where glibc begins
+_LARGE_BYTES = 128 * 1024  # glibc returns larger blocks to the system at once
 
 
 def run_apart(program: str, task: bytes, doing: str) -> bytes:
-    """What a program of this package makes of its standard input.
+    """Run a program of this package and return its standard output.
 
     Args:
         program: the file of a module that imports nothing of the package.
-        task: what it reads.
-        doing: what is done, as an error says it: "drawing the charts".
+        task: its standard input.
+        doing: the activity, for errors: "drawing the charts".
 
     Raises:
         EnvironmentFailure: the system ended the process.
-        InternalError: the program failed; the message has what it wrote of errors.
+        InternalError: the program failed; the message contains its standard error.
     """
     _give_memory_back()
-    # Without the script's folder on its path, where modules are called as some of the standard library are.
+    # Without the script's folder on its path, where some modules have names of the standard library.
     command = [sys.executable, "-P", program]
-    # glibc would keep an arena for each of the engine's threads, and put large blocks into it after the first that was
-    # freed: 65 MB of Typst's.
+    # glibc would keep an arena for each of the engine's threads, and put large blocks into it once one was freed: 65 MB
+    # for Typst.
     environment = os.environ | {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": str(_LARGE_BYTES)}
     ran = subprocess.run(command, input=task, capture_output=True, check=False, env=environment)
     if ran.returncode < 0:
@@ -38,14 +38,14 @@ def run_apart(program: str, task: bytes, doing: str) -> bytes:
             "it takes 200 MB of memory: free some, or leave the PDF out",
         )
     if ran.returncode != 0:
-        # An engine writes its own trace below the lines that say what is wrong.
+        # An engine writes its own trace after the error message.
         named = re.findall(r"(?m)^\S*(?:Error|Exception).*$", ran.stderr.decode(errors="replace"))
         raise InternalError(f"{doing} failed: {' '.join(named) if named else f'exit {ran.returncode}'}")
     return ran.stdout
 
 
 def _give_memory_back() -> None:
-    """Free pages that glibc keeps for later go back to the system: 20 MB of a long document's."""
+    """Return the pages that glibc keeps for later to the system: 20 MB for a long document."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

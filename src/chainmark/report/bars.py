@@ -1,4 +1,4 @@
-"""Where an interval stands against its band: the geometry of the bar that every rendering draws."""
+"""The position of an interval relative to its band: the geometry of the bar that every rendering draws."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chainmark.core.comparison import Judgement
 
-SPAN_IN_MARGINS = 2.0  # beyond twice the margin, how far matters less than that it is beyond
+SPAN_IN_MARGINS = 2.0  # beyond twice the margin, the exact distance matters little
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class IntervalBar:
     """Positions as fractions of the axis' width, 0 at its left end and 1 at its right end.
 
     The axis spans twice the margin on either side of no change. ``low`` and ``high`` are clipped to it;
-    ``beyond_low`` and ``beyond_high`` say that the interval goes on, and the texts to where. ``point`` is None where
+    ``beyond_low`` and ``beyond_high`` indicate a clipped end, whose value is in the texts. ``point`` is None if
     it lies off the axis.
     """
 
@@ -32,7 +32,7 @@ class IntervalBar:
 
 
 def interval_bar(judgement: Judgement) -> IntervalBar | None:
-    """The bar of one judgement; None where it has no change or no band."""
+    """The bar of one judgement; None if it has no change or no band."""
     return bar_between(
         judgement.change,
         interval=(judgement.low, judgement.high),
@@ -43,7 +43,7 @@ def interval_bar(judgement: Judgement) -> IntervalBar | None:
 def bar_between(
     change: float | None, *, interval: tuple[float | None, float | None], margin: tuple[float | None, float | None]
 ) -> IntervalBar | None:
-    """The bar of a change with its interval against a band, all on one scale; None without a change or a band."""
+    """The bar of a change with its interval and a band, all on one scale; None without a change or a band."""
     change = _finite(change)
     margin_low, margin_high = _finite(margin[0]), _finite(margin[1])
     if change is None or margin_low is None or margin_high is None or not margin_low < 0.0 < margin_high:
@@ -77,7 +77,7 @@ def text_bar(bar: IntervalBar | None, width: int) -> str:
     """The bar in characters: ``·`` the band's edges, ``│`` no change, ``├──●─┤`` the interval, ``◂ ▸`` beyond the axis.
 
     Args:
-        bar: None gives blanks.
+        bar: None: blanks.
         width: in columns; odd widths put no change in the middle of a column.
     """
     if bar is None:
@@ -105,7 +105,7 @@ def text_bar(bar: IntervalBar | None, width: int) -> str:
 
 
 def text_scale(margin_low: str, margin_high: str, width: int) -> str:
-    """The heading over a column of bars: the band's edges and no change, named."""
+    """The heading of a column of bars: the names of the band's edges and of no change."""
     cells = [" "] * width
     for fraction, text in ((0.25, margin_low), (0.5, "0"), (0.75, margin_high)):
         start = round(fraction * (width - 1)) - len(text) // 2

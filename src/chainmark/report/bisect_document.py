@@ -1,4 +1,4 @@
-"""A search for the revision that brought a change, as a document: the answer, the path to it, and what it rests on."""
+"""A search for the revision that introduced a change, as a document: the result, the path to it, and the evidence."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _result_blocks(report: BisectReport) -> list[Block]:
 
 
 def _answer(report: BisectReport) -> Table:
-    """The revisions that are left, each with its probability."""
+    """The remaining revisions, each with its probability."""
     first, last = report.first or 1, report.last or 1
     shown = range(first, last + 1)[:_MOST_LISTED]
     has_state = any(place in report.skipped for place in shown)
@@ -122,7 +122,7 @@ def _answer(report: BisectReport) -> Table:
 
 
 def _naming(report: BisectReport) -> list[Column]:
-    """Of commits more is known than of versions."""
+    """Commits have more details than versions."""
     return words("commit", "subject", "author", "date") if report.revisions[0].commit else words("version")
 
 
@@ -175,13 +175,13 @@ def _step(report: BisectReport, step: BisectStep) -> list[str | TableCell]:
 
 
 def _change(report: BisectReport, change: float | None, low: float | None, high: float | None) -> tuple[str, str]:
-    """A change and its interval as they are told; nothing where there is none."""
+    """A change and its interval as text; empty where there is none."""
     if change is None or low is None or high is None:
         return "", ""
     if report.scale is Scale.RELATIVE:
         return units.percent(change, decimals=units.percent_decimals(low, high)), units.percent_interval(low, high)
-    said = [units.tidy_quantity(value, report.unit, is_change=True) for value in (change, low, high)]
-    return said[0], f"{said[1]} … {said[2]}"
+    texts = [units.tidy_quantity(value, report.unit, is_change=True) for value in (change, low, high)]
+    return texts[0], f"{texts[1]} … {texts[2]}"
 
 
 def _bar(report: BisectReport, step: BisectStep) -> IntervalBar | None:
@@ -192,7 +192,7 @@ def _bar(report: BisectReport, step: BisectStep) -> IntervalBar | None:
 
 
 def _charts(report: BisectReport) -> list[Chart]:
-    """What was measured in the order of history, and how the probability lies among the revisions."""
+    """The measurements in the order of history, and the probability of each revision."""
     factor, symbol = _drawn_unit(report)
     rows = [_point(report, level, factor) for level in report.levels]
     effect = report.effect.change * factor if report.effect else 0.0

@@ -1,4 +1,4 @@
-"""A report as blocks: a sentence, tables, charts, notes. Every rendering lays these out and formats no figure."""
+"""A report as blocks: a sentence, tables, charts, notes. Renderings lay these out and format no figure."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Column:
     """One column of a table.
 
     Attributes:
-        heading: what stands above it; over bars, what the band's edges are called: "margin", "10 %".
-        group: columns that follow each other with the same group stand under its name, and are never parted.
-        kind: figures align on their decimal point, intervals on both; a code is a key or a value to the letter; a
+        heading: its heading; over bars, the name of the band's edges: "margin", "10 %".
+        group: adjacent columns of the same group are under its name, and are never separated.
+        kind: figures align on their decimal point, intervals on both; a code is a literal key or value; a
             badge is the row's outcome.
-        spare_tail: what follows the figures is left out first where there is not enough width.
-        follows: the column is never parted from the one before it.
-        below: where a terminal has no room for the table, the column goes to a second line of every row.
-        media: where the column is shown.
+        spare_tail: the text after the figures is omitted first if the width is too small.
+        follows: the column is never separated from the previous one.
+        below: if a terminal is too narrow for the table, the column goes to a second line of every row.
+        media: media that show the column.
     """
 
     heading: str = ""
@@ -44,9 +44,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)  # a long document has thousands
 class TableCell:
-    """A figure or words, and what follows the figure: its standard error and its unit.
+    """A figure or words, and the text after the figure: its standard error and its unit.
 
-    ``phrases`` say the words in parts, where some of them lead somewhere or speak louder; ``notes`` stand below them.
+    ``phrases`` are the words in parts, if some of them are links or emphasised; ``notes`` are below them.
     """
 
     text: str = ""
@@ -63,7 +63,7 @@ class TableCell:
 
     @property
     def parts(self) -> Phrases:
-        """The words in parts, of which there may be one."""
+        """The words in parts, possibly only one."""
         return self.phrases or (Phrase(self.text),)
 
 
@@ -74,16 +74,16 @@ def phrased(*phrases: Phrase, notes: Sequence[str] = (), emphasis: Emphasis = "p
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One row. A second row says the same of the row above it in another way.
+    """One row. A second row is another form of the row above it.
 
     Attributes:
-        emphasis: of the whole row, where something is wrong with it.
-        anchor: under which links find the row.
-        links: where its name leads; the first of them, on paper.
+        emphasis: of the whole row, if something is wrong with it.
+        anchor: target of links to the row.
+        links: targets of its name; on paper only the first.
         tag: one word that marks it.
         more: blocks that it unfolds to on a screen.
         found_by: further words by which a filter finds it.
-        kept: a filter for what matters keeps it.
+        kept: a filter for relevant rows keeps it.
     """
 
     cells: list[TableCell]
@@ -98,13 +98,13 @@ class TableRow:
 
 
 def row_of(*cells: str | TableCell, emphasis: Emphasis = "plain") -> TableRow:
-    """A row of cells, of which most are words and nothing else."""
+    """A row of cells, most of which are only words."""
     return TableRow([TableCell(cell) if isinstance(cell, str) else cell for cell in cells], emphasis=emphasis)
 
 
 @dataclass(frozen=True)
 class StackedBar:
-    """One bar of parts that add up to ``total``, as it is printed."""
+    """One bar of parts that add up to ``total``, as printed."""
 
     label: str
     parts: list[float]
@@ -113,10 +113,10 @@ class StackedBar:
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose first column names its rows. ``bars`` say the same in characters, its rows numbered from 1.
+    """A table whose first column names its rows. ``bars`` are its rows in characters, numbered from 1.
 
-    ``tails`` is what the tails of its cells are called, where some are left out. A terminal that leaves a table out
-    says so. A ``dense`` one is set in small type.
+    ``tails`` is the name of its cells' tails, for the note where some are omitted. A terminal that omits a table
+    states it. A ``dense`` table is set in small type.
     """
 
     id: str
@@ -137,7 +137,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Listing:
-    """Texts to be shown letter by letter, such as lines of a log, each under what it is."""
+    """Literal texts, such as lines of a log, each under its name."""
 
     id: str
     title: str
@@ -147,7 +147,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Definition:
-    """What a name means; ``id`` is the other name under which it is known, ``facts`` is what else is known of it."""
+    """The meaning of a name; ``id`` is its key, ``facts`` are further properties."""
 
     term: str
     id: str
@@ -160,7 +160,7 @@ class Definition:
 
 @dataclass(frozen=True)
 class Definitions:
-    """A list of names with what they mean."""
+    """A list of names with their meanings."""
 
     id: str
     title: str
@@ -184,13 +184,13 @@ class Remark:
 
     @property
     def parts(self) -> Phrases:
-        """The marked sentence in parts, of which there may be one."""
+        """The marked sentence in parts, possibly only one."""
         return self.phrases or (Phrase(self.marked),)
 
 
 @dataclass(frozen=True)
 class Remarks:
-    """Sentences below each other. On a screen those that follow each other ``abreast`` stand side by side."""
+    """Sentences below each other. On a screen, adjacent ``abreast`` ones are next to each other."""
 
     id: str
     title: str
@@ -199,13 +199,13 @@ class Remarks:
     media: frozenset[Medium] = EVERYWHERE
 
     def remarks(self) -> list[Remark]:
-        """The sentences, those without a mark as well."""
+        """The sentences, including those without a mark."""
         return [Remark(item) if isinstance(item, str) else item for item in self.items]
 
 
 @dataclass(frozen=True)
 class Details:
-    """Blocks that are folded behind a summary where that can be done."""
+    """Blocks that are folded behind a summary if the medium supports it."""
 
     id: str
     summary: str
@@ -218,7 +218,7 @@ Block = Table | Chart | Listing | Definitions | Remarks | Details
 
 @dataclass(frozen=True)
 class Filter:
-    """A filter over the tables of a section: what to type for instance, and what is left of all rows otherwise."""
+    """A filter over the tables of a section: an example of its input, and the label for the remaining rows."""
 
     example: str
     kept: str
@@ -226,11 +226,11 @@ class Filter:
 
 @dataclass(frozen=True)
 class Section:
-    """Blocks that belong together.
+    """A group of blocks.
 
     Attributes:
-        folded: in Markdown, where only the first section and those that are not folded stand open.
-        closed: on a screen it is folded away behind its title.
+        folded: in Markdown, where only the first section and those that are not folded are open.
+        closed: on a screen, folded behind its title.
         filter: over the rows of its tables, on a screen.
         hint: how to use it, on a screen.
     """
@@ -246,20 +246,20 @@ class Section:
 
 
 def chart_anchor(chart_id: str) -> str:
-    """Where a chart stands."""
+    """The placement of a chart."""
     return f"chart-{chart_id}"
 
 
 def in_groups(columns: Sequence[Column]) -> list[list[int]]:
-    """The columns after the first one by their places, those together that must not be parted."""
+    """The columns after the first one by index, in groups that must not be separated."""
     groups: list[list[int]] = []
-    for place, column in enumerate(columns[1:], start=1):
-        before = columns[place - 1]
-        alike = column.group != "" and place > 1 and before.group == column.group
-        if groups and (alike or column.follows):
-            groups[-1].append(place)
+    for index, column in enumerate(columns[1:], start=1):
+        before = columns[index - 1]
+        is_same_group = column.group != "" and index > 1 and before.group == column.group
+        if groups and (is_same_group or column.follows):
+            groups[-1].append(index)
         else:
-            groups.append([place])
+            groups.append([index])
     return groups
 
 
@@ -280,7 +280,7 @@ def short_labels(labels: Sequence[str]) -> tuple[list[str], str]:
 
 
 def _shared(split: Sequence[Sequence[str]]) -> int:
-    """How many words all begin with, leaving at least one word to each."""
+    """The number of common first words, leaving at least one word to each."""
     count = 0
     while all(len(parts) > count + 1 for parts in split) and len({parts[count] for parts in split}) == 1:
         count += 1
@@ -293,7 +293,7 @@ def one_line(parts: Iterable[str]) -> str:
 
 
 def are_units(tails: Iterable[str]) -> bool:
-    """Whether what follows the figures of a column is their units, and not a figure or a mark of its own."""
+    """Whether only units follow the figures of a column, and not a figure or a mark."""
     reported = {tail for tail in tails if tail}
     return bool(reported) and all(
         (tail == "%" or any(map(str.isalpha, tail))) and not any(map(str.isdigit, tail)) for tail in reported
@@ -301,23 +301,23 @@ def are_units(tails: Iterable[str]) -> bool:
 
 
 def padded(cells: Sequence[TableCell]) -> list[tuple[str, str]]:
-    """A column's figures as they align in a proportional font when set flush right, and what follows each.
+    """A column's figures, padded to align in a proportional font when set flush right, and the text after each.
 
-    Figures of several units align among those of the same one, and each is followed at once by its unit.
+    Figures with the same unit align, and each is followed directly by its unit.
     """
     if not are_units(cell.tail for cell in cells):
         texts = units.pad_after_point([cell.text for cell in cells])
         return [(text, cell.tail) for text, cell in zip(texts, cells, strict=True)]
-    made = [cell.text for cell in cells]
+    cell_texts = [cell.text for cell in cells]
     for unit in dict.fromkeys(cell.tail for cell in cells):
-        places = [place for place, cell in enumerate(cells) if cell.tail == unit]
-        for place, text in zip(places, units.pad_after_point([made[place] for place in places]), strict=True):
-            made[place] = f"{text} {unit}".rstrip(" ")
-    return [(text, "") for text in made]
+        indices = [index for index, cell in enumerate(cells) if cell.tail == unit]
+        for index, text in zip(indices, units.pad_after_point([cell_texts[index] for index in indices]), strict=True):
+            cell_texts[index] = f"{text} {unit}".rstrip(" ")
+    return [(text, "") for text in cell_texts]
 
 
 def some_open(charts: Sequence[Chart], most: int = 12) -> list[Block]:
-    """The first charts, and the rest behind a summary; paper has the first alone, and says so."""
+    """The first charts, and the rest behind a summary; paper has only the first ones and a note about it."""
     more = list(charts[most:])
     if not more:
         return list(charts)
@@ -327,7 +327,7 @@ def some_open(charts: Sequence[Chart], most: int = 12) -> list[Block]:
 
 
 def with_chart_note(blocks: Sequence[Block], text: str) -> list[Block]:
-    """The blocks with one more note below each chart; the same blocks where there is nothing to note."""
+    """The blocks with an additional note below each chart; unchanged if the note is empty."""
     if not text:
         return list(blocks)
     return [

@@ -1,4 +1,4 @@
-"""A metric host by host in the report: a table and a chart in the HTML, a sentence on what stands out everywhere."""
+"""A metric by host in the report: a table and a chart in the HTML, a sentence on outliers in every medium."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _unit(item: Breakdown, metric: Metric) -> units.DisplayUnit:
 
 
 def _part(comparison: Comparison, item: Breakdown, metric: Metric) -> Details:
-    out = sum(bool(where) for where in item.stands_out)
+    out = sum(bool(sides) for sides in item.stands_out)
     standing_out = f": {out} stand{'s' if out == 1 else ''} out" if out else ""
     left_out = (
         f"; {units.count(item.left_out)} more, nearer to the median and less changed, are not listed"
@@ -67,12 +67,12 @@ def _part(comparison: Comparison, item: Breakdown, metric: Metric) -> Details:
 
 
 def breakdown_table(comparison: Comparison, item: Breakdown, metric: Metric) -> Table:
-    """The means of both sides, value by value, and which of them stand out."""
+    """The means of both sides, value by value, and the outliers among them."""
     unit = _unit(item, metric)
     shown = [unit.of(value) for value in (*item.baseline, *item.candidate)]
     decimals = units.decimals_for(shown)
     labels = comparison.labels
-    where = {"": "", "both": "both sides", "baseline": labels[0], "candidate": labels[1]}
+    side_labels = {"": "", "both": "both sides", "baseline": labels[0], "candidate": labels[1]}
 
     def figure(value: float | None) -> TableCell:
         return TableCell("" if value is None else units.number(unit.of(value), decimals))
@@ -89,7 +89,7 @@ def breakdown_table(comparison: Comparison, item: Breakdown, metric: Metric) -> 
                 _change(item, index, unit, decimals),
                 f"{units.count(item.baseline_n[index])} + {units.count(item.candidate_n[index])}",
                 "" if score is None else units.number(score, 1 if score < 100.0 else 0),
-                TableCell(where[out], emphasis="caution" if out else "plain"),
+                TableCell(side_labels[out], emphasis="caution" if out else "plain"),
             )
         )
     suffix = f", {unit.symbol}" if unit.symbol else ""
@@ -147,7 +147,7 @@ def _chart(comparison: Comparison, item: Breakdown, metric: Metric) -> Chart:
 
 
 def _by_value(item: Breakdown) -> list[str]:
-    """The largest first, by the candidate's mean where it has one."""
+    """The largest first, by the candidate's mean if it has one."""
     means = [right if right is not None else left for left, right in zip(item.baseline, item.candidate, strict=True)]
     return [
         name
@@ -156,33 +156,33 @@ def _by_value(item: Breakdown) -> list[str]:
 
 
 def outlier_sentences(comparison: Comparison) -> list[str]:
-    """What stands out, in a sentence each: "node-7: Fetch duration 2.1 × the median host"; gating metrics first."""
+    """Outliers, one sentence each: "node-7: Fetch duration 2.1 × the median host"; gating metrics first."""
     messages = []
     for item in comparison.breakdowns:
         metric = comparison.catalogue.metric(item.metric_id)
-        for index, where in enumerate(item.stands_out):
-            if where:
+        for index, sides in enumerate(item.stands_out):
+            if sides:
                 rank = (not metric.gating, -(item.z[index] or 0.0))
                 messages.append((rank, _sentence(comparison, item, metric, index)))
     return [text for _, text in sorted(messages, key=lambda entry: entry[0])]
 
 
 def capped(sentences: Sequence[str], most: int) -> list[str]:
-    """The first of the sentences, and how many there are besides."""
+    """The first of the sentences, and the number of the others."""
     more = len(sentences) - most
     return [*sentences[:most], f"{more} more: the HTML report lists all values"] if more > 0 else list(sentences)
 
 
 def _sentence(comparison: Comparison, item: Breakdown, metric: Metric, index: int) -> str:
-    where = item.stands_out[index]
+    sides = item.stands_out[index]
     ratio, distance = item.beside_median(index)
-    label = comparison.baseline.label if where == "baseline" else comparison.candidate.label
-    only = "" if where == "both" else f", in {label} only"
+    label = comparison.baseline.label if sides == "baseline" else comparison.candidate.label
+    only = "" if sides == "both" else f", in {label} only"
     of = f" of its {item.group_label}" if item.group_label else ""
-    who = f"{item.values[index]}: {metric.label}"
+    subject = f"{item.values[index]}: {metric.label}"
     if distance is None:
-        return f"{who} stands out{only}"
+        return f"{subject} stands out{only}"
     if ratio is not None:
-        return f"{who} {units.number(ratio, 1 if ratio >= 1.0 else 2)} × the median {item.key}{of}{only}"
+        return f"{subject} {units.number(ratio, 1 if ratio >= 1.0 else 2)} × the median {item.key}{of}{only}"
     side = "above" if distance > 0.0 else "below"
-    return f"{who} {units.quantity(abs(distance), metric.unit)} {side} the median {item.key}{of}{only}"
+    return f"{subject} {units.quantity(abs(distance), metric.unit)} {side} the median {item.key}{of}{only}"

@@ -11,13 +11,13 @@ from chainmark.report.blocks import IN_FULL, MARKDOWN, ON_PAGES, Block, Column, 
 from chainmark.report.side_facts import differs, pairs_table
 
 _SHORT = 10
-# Facts that say which build it is; the others say what it is made of.
+# Facts that identify the build; the others describe its contents.
 _NAMES = {"ordered as", "calls itself", "commit"}
 _MOST_NAMED = 4
 
 
 def build_sections(comparison: Comparison) -> list[Section]:
-    """What differs between the builds; none where nothing does, or nothing is known of it."""
+    """The differences between the builds; empty if there are none, or they are unknown."""
     builds = comparison.builds
     if builds is None or not difference_summary(builds):
         return []
@@ -43,7 +43,7 @@ def build_sections(comparison: Comparison) -> list[Section]:
 
 
 def difference_summary(build_differences: BuildDifferences) -> str:
-    """In a few words, what differs besides what the builds are called; "" where nothing does."""
+    """The differences besides the builds' names, in a few words; "" if there are none."""
     messages = [
         units.plural(build_differences.added_in_all + build_differences.removed_in_all, "commit"),
         units.plural(len(build_differences.modules), "module"),

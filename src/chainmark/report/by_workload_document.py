@@ -42,8 +42,8 @@ def by_workload_document(result: ByWorkload) -> Document:
         sections=[
             *([Section("verdicts", "Verdicts", first)] if first else []),
             *(
-                Section(f"workload-{place}", label, workload_blocks(place, label, part))
-                for place, (label, part) in enumerate(parts)
+                Section(f"workload-{index}", label, workload_blocks(index, label, part))
+                for index, (label, part) in enumerate(parts)
             ),
         ],
         notes=["Each workload is judged by itself; the verdict is the worst of theirs."],
@@ -53,7 +53,7 @@ def by_workload_document(result: ByWorkload) -> Document:
 
 
 def verdicts_table(result: ByWorkload) -> Table:
-    """The verdict under each workload, and how many gating metrics have which outcome."""
+    """The verdict under each workload, and the number of gating metrics with each outcome."""
     rows = [
         row_of(label, *verdict_cells(comparison))
         for label, comparison in zip(result.labels, result.comparisons, strict=True)
@@ -62,12 +62,12 @@ def verdicts_table(result: ByWorkload) -> Table:
 
 
 def verdict_columns(of: str) -> list[Column]:
-    """The columns of a table of verdicts, by what each is of."""
+    """The columns of a table of verdicts, after the given first one."""
     return [*words(of, "verdict"), *(Column(outcome.value) for outcome in Outcome)]
 
 
 def verdict_cells(comparison: Comparison) -> list[TableCell]:
-    """The verdict, and how many gating metrics have which outcome."""
+    """The verdict, and the number of gating metrics with each outcome."""
     judged = [item.outcome for item in comparison.judgements if item.gating]
     counts = [TableCell(units.count(judged.count(outcome))) for outcome in Outcome]
     return [
@@ -77,11 +77,11 @@ def verdict_cells(comparison: Comparison) -> list[TableCell]:
 
 
 def workload_blocks(place: int, label: str, comparison: Comparison, *, in_full: bool = True) -> list[Block]:
-    """What is decided under one workload, and why; in full with what moved besides and the tables of all metrics.
+    """The decision under one workload, and the reasons; in full also the moved metrics and all tables.
 
     Args:
-        place: of the workload, in the ids of the blocks.
-        label: what it is called.
+        place: index of the workload, for the ids of the blocks.
+        label: its name.
         comparison: the comparison under it.
         in_full: whether the metrics that do not decide are shown.
     """

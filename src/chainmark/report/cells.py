@@ -1,4 +1,4 @@
-"""The plain cells of a table on a page: a long document has tens of thousands, and each takes a template longer."""
+"""The plain cells of a table on a page, built directly: a long document has tens of thousands; templates are slower."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from markupsafe import Markup, escape
 
 from chainmark.report.blocks import Column, Table, TableCell
 
-WIDEST_TAIL = 60  # letters behind a figure
-_SHORT = 24  # letters: so few are not wrapped
+WIDEST_TAIL = 60  # characters after a figure
+_SHORT = 24  # characters: shorter texts are not wrapped
 
 
 @lru_cache(maxsize=10_000)
@@ -21,7 +21,7 @@ def unbroken(text: str) -> Markup:
 
 
 def tail_class(letters: int) -> str:
-    """The class of what follows a figure, with room for so many letters: a page allows no style in place."""
+    """The class of the text after a figure, with room for this many characters: a page allows no inline styles."""
     return f"tail w{min(letters, WIDEST_TAIL)}"
 
 
@@ -31,24 +31,24 @@ def tail_widths() -> str:
 
 
 def plain_rows(table: Table, texts: Sequence[Sequence[tuple[str, str]]], tails: Sequence[int]) -> list[Markup | None]:
-    """All cells of each row but its name; None for a row that has one which leads somewhere, or is drawn.
+    """All cells of each row but its name; None for a row with a link or a drawing.
 
     Args:
-        table: whose rows.
-        texts: by column, then row: what a cell shows, and what follows it.
-        tails: by column, the most letters that follow.
+        table: the table.
+        texts: by column, then row: the text of a cell, and the text after it.
+        tails: by column, the length of the longest text after a figure.
     """
     columns = [
-        _plain_column(column, table.column(place), texts[place], tails[place], leads=_leads(table.columns, place))
-        for place, column in enumerate(table.columns)
-        if place
+        _plain_column(column, table.column(index), texts[index], tails[index], leads=_leads(table.columns, index))
+        for index, column in enumerate(table.columns)
+        if index
     ]
     return [_row(cells) for cells in zip(*columns, strict=True)] if columns else [Markup()] * len(table.rows)
 
 
 def _row(cells: Sequence[str | None]) -> Markup | None:
-    known = [cell for cell in cells if cell is not None]
-    return Markup("".join(known)) if len(known) == len(cells) else None  # noqa: S704 - escaped below
+    complete = [cell for cell in cells if cell is not None]
+    return Markup("".join(complete)) if len(complete) == len(cells) else None  # noqa: S704 - escaped below
 
 
 def _leads(columns: Sequence[Column], place: int) -> bool:
@@ -63,8 +63,8 @@ def _plain_column(
     if column.kind == "words":
         return [_words(cell, label) for cell in cells]
     if column.kind == "code":
-        made = (f'<td class="code {cell.emphasis}">{escape(cell.text)}</td>\n' for cell in cells)
-        return [None if cell.notes else text for cell, text in zip(cells, made, strict=True)]
+        html = (f'<td class="code {cell.emphasis}">{escape(cell.text)}</td>\n' for cell in cells)
+        return [None if cell.notes else text for cell, text in zip(cells, html, strict=True)]
     if column.kind != "figures":
         return [None] * len(cells)
     start = " leads" if leads else ""

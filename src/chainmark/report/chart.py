@@ -1,7 +1,7 @@
-"""A chart as data: columns, and what is drawn of them. Nothing here knows how any renderer draws.
+"""A chart as data: columns, and the marks drawn from them. Independent of any renderer.
 
-A new kind of chart is a function that returns a ``Chart``; a new mark is a name here, with what characters can show of
-it, and its drawing in ``vega``.
+A new kind of chart is a function that returns a ``Chart``; a new mark is a name here, with its form in
+characters, and its drawing in ``vega``.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from chainmark.report.phrases import Phrases
 
 Columns = Mapping[str, Sequence[Any]]  # of one length; None is a gap
-Place = str | float | None  # a column's name, or one place for all
+Place = str | float | None  # a column's name, or one position for all rows
 
 Mark = Literal["line", "band", "points", "interval", "bar", "box", "text", "tick", "flame"]
-# What a terminal shows: one character at each place, the same where nothing else has places, a stroke from x to x2 or
+# On a terminal: one character at each position, the same if nothing else has positions, a stroke from x to x2 or
 # from y to y2, or nothing.
 InCharacters = Literal["places", "places of a path", "stroke", "nothing"]
 IN_CHARACTERS: Mapping[Mark, InCharacters] = {
@@ -34,7 +34,8 @@ IN_CHARACTERS: Mapping[Mark, InCharacters] = {
 }
 Numbers = Literal["figures", "percent", "signed percent", "signed", "quantiles", "answered"]
 
-# Okabe and Ito's colours, without the yellow that is lost on white: told apart with every kind of colour blindness.
+# Okabe and Ito's colours, without the yellow that is lost on white: distinguishable with every kind of colour
+# blindness.
 LINE_COLOURS = ("#333333", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255")
 LINE_COLOURS_ON_DARK = ("#e6e9ec", "#56b4e9", "#ff8c42", "#2fc79a", "#e3a0c6", "#e6b93c", "#9fd4f5", "#c86a94")
 # Paul Tol's muted scheme, in an order in which neighbours differ in lightness as well.
@@ -49,7 +50,7 @@ SHAPES = (
 
 @dataclass(frozen=True)
 class Palette:
-    """How the series of a chart look, in their order: each can be told from the others without its colour."""
+    """The looks of the series of a chart, in order: each can be distinguished without its colour."""
 
     light: Sequence[str]
     dark: Sequence[str]
@@ -61,10 +62,10 @@ PALETTES: Mapping[str, Palette] = {
     "lines": Palette(
         LINE_COLOURS,
         LINE_COLOURS_ON_DARK,
-        # One more than colours: the ninth line is not the first again.
+        # One more than colours: the ninth line differs from the first.
         ([1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [14, 4], [4, 2, 1, 2], [6, 2, 1, 2, 1, 2], [12, 2, 3, 2, 3, 2], [3, 5]),
     ),
-    # Two sides: the dashed baseline is drawn over the solid candidate, so that both are seen where they coincide.
+    # Two sides: the dashed baseline is drawn over the solid candidate, so that both are visible where they coincide.
     "sides": Palette(
         ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#888888"),
         ("#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#888888"),
@@ -79,17 +80,17 @@ class Axis:
     """One axis.
 
     Attributes:
-        title: what stands at it, with the unit.
-        names: of an axis of names, in their order; empty for one of figures.
-        numbers: how its figures read.
-        log_beyond: logarithmic where all values are positive and the greatest is more than so many times the least;
+        title: its title, with the unit.
+        names: of an axis of names, in order; empty for one of figures.
+        numbers: the format of its figures.
+        log_beyond: logarithmic if all values are positive and the greatest is more than this many times the least;
             None: never.
         domain: its ends, the first one left or below; None: those of the data.
         zero, nice: the axis begins at 0, ends at a round figure.
-        ticks: where its figures stand; empty: where there is room.
+        ticks: positions of its figures; empty: chosen automatically.
         padding: pixels left free at both ends.
-        bare: nothing stands at it: it orders, and measures nothing.
-        whole: what it measures comes in whole numbers, and so do its ticks.
+        bare: without labels: the axis only orders.
+        whole: its values and ticks are integers.
     """
 
     title: str = ""
@@ -110,7 +111,7 @@ class LegendSeries:
     """The values of a column that have a look of their own, in the order of the legend.
 
     Attributes:
-        labels: all of them, so that each keeps its look where another one has no data.
+        labels: all of them, so that each keeps its look if another one has no data.
         colours, shapes: its own instead of the palette's.
         told: those in the legend; None: all.
     """
@@ -123,7 +124,7 @@ class LegendSeries:
 
 @dataclass(frozen=True)
 class Tooltip:
-    """What the pointer is told of a mark: a name, a column, and how its figures read (as in Python: ".4g").
+    """One line of a mark's tooltip: a name, a column, and the format of its figures (as in Python: ".4g").
 
     ``until`` names the column of an interval's end.
     """
@@ -139,25 +140,25 @@ class Layer:
     """One kind of mark, drawn for every row of a data set.
 
     Attributes:
-        mark: what is drawn. A band lies between ``x`` and ``x2`` or ``y`` and ``y2``, an interval is a line between
-            them, or across the plot where one axis alone is given; a bar stands at a name; a flame is a box with its
+        mark: its kind. A band lies between ``x`` and ``x2`` or ``y`` and ``y2``, an interval is a line between
+            them, or across the plot if only one axis is given; a bar is drawn at a name; a flame is a box with its
             text in it, to which a reader can zoom.
-        data: which data set.
+        data: name of the data set.
         x, y, x2, y2: columns, or one place for all rows.
         colour: a series' column, or a colour.
-        style: the series' column whose dash (lines) or shape (points) the marks have, or one shape.
+        style: the series' column that selects the dash (lines) or shape (points) of the marks, or one shape.
         ink: a column of colours, instead of ``colour``.
         detail: every value of this column is a line of its own.
         order: the column along which a line runs; "": from left to right.
-        offset: marks at one name stand beside each other by this column.
-        text: a column of texts, or with ``words`` what stands there.
-        above: the line above the plot in which texts stand: a column, or one number from 0 on.
-        size, width, opacity: of points (an area in pixels), lines, marks; None: as such marks usually have.
+        offset: marks at one name are next to each other by this column.
+        text: a column of texts, or with ``words`` the text itself.
+        above: the line above the plot that contains texts: a column, or one number from 0 on.
+        size, width, opacity: of points (an area in pixels), lines, marks; None: the default of the mark.
         dash: of lines without a series.
         hollow: points that are not filled.
-        nudge, align: where a text stands beside its place, in pixels.
+        nudge, align: offset of a text from its position, in pixels.
         leads_to: a column of anchors that a click on a mark opens.
-        tips: what the pointer is told; ``nearest``: of the nearest point, as lines are hard to hit.
+        tips: the tooltip; ``nearest``: of the nearest point, because lines are hard to hit.
     """
 
     mark: Mark
@@ -189,7 +190,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Limit:
-    """A line at a value of an axis, with its name, or with ``until`` the whole stretch between two values."""
+    """A line at a value of an axis, with its name, or with ``until`` the whole range between two values."""
 
     value: float
     name: str = ""
@@ -197,12 +198,12 @@ class Limit:
     until: float | None = None
     colour: str = BAD
     dash: Sequence[int] = (6, 3)
-    at_end: bool = False  # where the name of a limit of the y axis stands
+    at_end: bool = False  # position of the name of a limit of the y axis
 
 
 @dataclass(frozen=True)
 class Thinning:
-    """What paper shows of a data set: so many points of each line (``by`` this column), as it has no zoom."""
+    """How paper thins a data set, which it cannot zoom: the number of points of each line (``by`` this column)."""
 
     most: int
     by: str = ""
@@ -212,9 +213,9 @@ class Thinning:
 
 @dataclass(frozen=True)
 class ColumnOrigin:
-    """Where a stretch of a column comes from: the figures at a place of the page's own document times a factor.
+    """The source of a part of a column: the figures at a path in the page's own document times a factor.
 
-    Without a ``path`` the stretch has no figures.
+    Without a ``path`` the part has no figures.
     """
 
     path: Sequence[str | int] | None
@@ -228,21 +229,21 @@ class Chart:
 
     Attributes:
         data: columns, by the name of their set.
-        layers: what is drawn, from back to front; limits lie behind all of them.
-        series: by the column that tells them apart.
+        layers: the marks, from back to front; limits are behind all of them.
+        series: by the column that distinguishes them.
         note: below the chart.
         caption: above the plot, in it.
-        wide, half: on a screen, it takes the whole width or stands beside another half one.
-        height: of the plot on a screen, of a ``row`` where names stand at the y axis, in pixels.
-        paper: width and height of the plot on paper; where names stand at the y axis, the height follows from them.
+        wide, half: on a screen, it takes the whole width or is next to another half one.
+        height: of the plot on a screen, in pixels; of a ``row`` if the y axis has names.
+        paper: width and height of the plot on paper; if the y axis has names, they determine the height.
         zoom: a reader can zoom and move.
-        unit_s: how long one unit of the x axis lasts, of a chart that can be replayed; 0: of all others.
-        choice: the column by whose values a reader chooses what is shown.
-        pages: on paper the choices that are shown, a drawing each; ``page_rows``: names in one drawing.
+        unit_s: duration of one unit of the x axis, for a chart that can be replayed; 0: for all others.
+        choice: the column by whose values a reader selects rows.
+        pages: on paper, the selected values, one drawing each; ``page_rows``: names in one drawing.
         thinning: by data set.
-        origins: by data set and column, stretches that the page's document holds, so that they are not in it twice.
-        on_terminal: whether characters say it, too; ``beside`` what stands there beside a name or a value.
-        leads: notes that lead somewhere, on a screen.
+        origins: by data set and column, parts that the page's document holds, so that they are not duplicated.
+        on_terminal: whether it is also drawn in characters; ``beside`` is text next to a name or a value.
+        leads: notes with links, on a screen.
         inset: a smaller chart within it, on a screen.
         found_by: words by which a filter finds it.
     """
@@ -278,7 +279,7 @@ class Chart:
 
     @property
     def dots(self) -> int:
-        """How many marks the largest layer has."""
+        """The number of marks in the largest layer."""
         return max((_length(self.data[layer.data]) for layer in self.layers), default=0)
 
     def column(self, name: str, data: str = "points") -> list[Any]:
@@ -286,7 +287,7 @@ class Chart:
         return list(self.data[data].get(name, ()))
 
     def values(self, along: Literal["x", "y"]) -> list[float]:
-        """All figures along an axis, those of the limits as well."""
+        """All figures along an axis, including those of the limits."""
         results: list[float] = [
             end
             for limit in self.limits
@@ -312,10 +313,10 @@ def _length(columns: Columns) -> int:
 
 
 def columns_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Rows as columns, with None where a row has no value."""
-    retained = list(rows)
-    names = dict.fromkeys(name for row in retained for name in row)
-    return {name: [row.get(name) for row in retained] for name in names}
+    """Rows as columns, with None if a row has no value."""
+    row_list = list(rows)
+    names = dict.fromkeys(name for row in row_list for name in row)
+    return {name: [row.get(name) for row in row_list] for name in names}
 
 
 def rows_of(columns: Columns) -> list[dict[str, Any]]:
@@ -326,11 +327,11 @@ def rows_of(columns: Columns) -> list[dict[str, Any]]:
 
 def picked(columns: Columns, retained: Sequence[int]) -> dict[str, list[Any]]:
     """Some rows of all columns."""
-    return {name: [values[place] for place in retained] for name, values in columns.items()}
+    return {name: [values[index] for index in retained] for name, values in columns.items()}
 
 
 def paper_charts(chart: Chart) -> list[Chart]:
-    """What stands on paper: each choice by itself, so many names at a time, thinned to what paper can show."""
+    """The drawings for paper: one per selected value, a limited number of names each, thinned."""
     pages = [chart]
     if chart.choice and chart.pages:
         pages = [
@@ -351,13 +352,13 @@ def _only(chart: Chart, column: str, values: Collection[str]) -> Chart:
     data = {}
     for name, columns in chart.data.items():
         result = columns.get(column)
-        retained = None if result is None else [place for place, value in enumerate(result) if value in values]
-        data[name] = columns if retained is None else picked(columns, retained)
+        indices = None if result is None else [index for index, value in enumerate(result) if value in values]
+        data[name] = columns if indices is None else picked(columns, indices)
     return replace(chart, data=data)
 
 
 def _named(page: Chart) -> Chart:
-    """Without the names at the y axis that have nothing."""
+    """Without the names at the y axis that have no data."""
     if not page.y.names or not page.caption:
         return page
     used = {
@@ -372,9 +373,9 @@ def _named(page: Chart) -> Chart:
 def _thinned(page: Chart) -> Chart:
     data, note = dict(page.data), page.note
     for name, rule in page.thinning.items():
-        retained = _thinned_rows(page, name, rule)
-        if len(retained) < _length(page.data[name]):
-            data[name] = picked(page.data[name], retained)
+        rows = _thinned_rows(page, name, rule)
+        if len(rows) < _length(page.data[name]):
+            data[name] = picked(page.data[name], rows)
             note = _joined(note, rule.note)
     return replace(page, data=data, note=note)
 
@@ -388,17 +389,17 @@ def _joined(note: str, more: str) -> str:
 def _thinned_rows(page: Chart, name: str, rule: Thinning) -> list[int]:
     columns = page.data[name]
     groups: dict[Any, list[int]] = {}
-    for place in range(_length(columns)):
-        groups.setdefault(columns[rule.by][place] if rule.by else "", []).append(place)
+    for index in range(_length(columns)):
+        groups.setdefault(columns[rule.by][index] if rule.by else "", []).append(index)
     y = columns[next(layer.y for layer in page.layers if layer.data == name and isinstance(layer.y, str))]
     thin: Callable[[list[int]], list[int]] = lambda own: (  # noqa: E731 - one of two, by a rule
         _peaks(own, y, rule.most) if rule.keep == "peaks" else _evenly(own, rule.most)
     )
-    return sorted(place for own in groups.values() for place in thin(own))
+    return sorted(index for own in groups.values() for index in thin(own))
 
 
 def _evenly(places: list[int], most: int) -> list[int]:
-    """Even places, and the last ten: a distribution's tail is where its points are few and matter."""
+    """Evenly spaced indices, and the last ten: a distribution's tail has few points, and they matter."""
     if len(places) <= most:
         return places
     tail = min(10, most // 2)
@@ -408,7 +409,7 @@ def _evenly(places: list[int], most: int) -> list[int]:
 
 
 def _peaks(places: list[int], values: Sequence[float], most: int) -> list[int]:
-    """The places of the least and greatest value of even stretches: thinning must not hide a peak."""
+    """The indices of the least and greatest value of equal stretches: thinning must not hide a peak."""
     size = len(places)
     if size <= most:
         return places

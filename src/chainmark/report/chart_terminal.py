@@ -1,4 +1,4 @@
-"""A chart in characters, from the same columns: rows of marks where one axis has few places, else a small plot."""
+"""A chart in characters, from the same columns: rows of marks if one axis has few values, else a small plot."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from chainmark.report.lines import Printer, shorten, wrapped
 
 MARKS = "●■▲◆✚▼▶◀"  # the same shapes as on a screen
 LIMIT = "│"
-_MOST_ROWS = 24  # of marks where an axis has figures: more are a cloud
+_MOST_ROWS = 24  # of marks if an axis has figures: with more, they are a cloud
 _PLOT_ROWS = 12
 _WIDEST = 76
 _NARROWEST = 10
-_WIDEST_NAME = 0.42  # of the terminal
+_WIDEST_NAME = 0.42  # fraction of the terminal
 _INDENT, _GAP = "  ", "  "
 _QUIET = "bright_black"
 
@@ -30,7 +30,7 @@ Along = Literal["x", "y"]
 
 @dataclass(frozen=True)
 class Strip:
-    """One row. ``marks`` pair a kind with its place on the axis, from 0 to 1; ``limits`` and ``ends`` are places."""
+    """One row. ``marks`` pair a kind with its position on the axis, from 0 to 1, as are ``limits`` and ``ends``."""
 
     label: str
     marks: list[tuple[int, float]]
@@ -41,7 +41,7 @@ class Strip:
 
 @dataclass(frozen=True)
 class _Marks:
-    """One series' marks: where they are along both axes."""
+    """One series' marks: their positions along both axes."""
 
     kind: int
     x: list[Any]
@@ -49,7 +49,7 @@ class _Marks:
 
 
 def print_chart(chart: Chart, out: Printer) -> None:
-    """Rows of marks, or a plot; where two marks meet, the later kind is seen: it is drawn last on a screen as well."""
+    """Rows of marks, or a plot; where two marks meet, the later kind is shown: it is drawn last on a screen as well."""
     marks = _marks(chart)
     rows_along = _rows_along(chart, marks)
     lines = _plot(chart, marks, out.width) if rows_along is None else _rows(chart, strips_of(chart), out.width)
@@ -65,7 +65,7 @@ def print_chart(chart: Chart, out: Printer) -> None:
 
 
 def strips_of(chart: Chart) -> list[Strip]:
-    """A row for each name, or each value of an axis that has few of them; none where the chart is a plot."""
+    """A row for each name, or each value of an axis that has few of them; empty if the chart is a plot."""
     marks = _marks(chart)
     along = _rows_along(chart, marks)
     if along is None:
@@ -76,8 +76,8 @@ def strips_of(chart: Chart) -> list[Strip]:
     place = _placing(axis, _figures(chart, marks, across))
     results: dict[Any, list[tuple[int, float]]] = {name: [] for name in names}
     for mark in marks:
-        heads, values = (mark.y, mark.x) if along == "y" else (mark.x, mark.y)
-        for name, value in zip(heads, values, strict=True):
+        labels, values = (mark.y, mark.x) if along == "y" else (mark.x, mark.y)
+        for name, value in zip(labels, values, strict=True):
             if name in results and value is not None:
                 results[name].append((mark.kind, place(value)))
     limits = [place(limit.value) for limit in chart.limits if limit.along == across and limit.name]
@@ -92,7 +92,7 @@ def strips_of(chart: Chart) -> list[Strip]:
 
 
 def _ends(chart: Chart, across: Along) -> dict[Any, list[float]]:
-    """The strokes' ends, by the row in which they lie."""
+    """The ends of the strokes, by row."""
     results: dict[Any, list[float]] = {}
     for layer in chart.layers:
         begin, end, head = (layer.x, layer.x2, layer.y) if across == "x" else (layer.y, layer.y2, layer.x)
@@ -105,7 +105,7 @@ def _ends(chart: Chart, across: Along) -> dict[Any, list[float]]:
 
 
 def _marks(chart: Chart) -> list[_Marks]:
-    """The points, by the series that tells them apart; the lines where there are no points."""
+    """The points, by the series that distinguishes them; the lines if there are no points."""
     layers = _drawn(chart)
     marks: list[_Marks] = []
     for layer in layers:
@@ -116,9 +116,9 @@ def _marks(chart: Chart) -> list[_Marks]:
             continue
         reported = columns.get(layer.colour, ())
         for kind, label in enumerate(_labels(chart)):
-            own = [place for place, item in enumerate(reported) if item == label]
-            if own:
-                marks.append(_Marks(kind, [x[place] for place in own], [y[place] for place in own]))
+            indices = [index for index, item in enumerate(reported) if item == label]
+            if indices:
+                marks.append(_Marks(kind, [x[index] for index in indices], [y[index] for index in indices]))
     return marks
 
 
@@ -167,7 +167,7 @@ def _figures(chart: Chart, marks: Sequence[_Marks], across: Along) -> list[float
 
 
 def _placing(axis: Axis, values: Sequence[float]) -> Callable[[float], float]:
-    """Where a value stands on an axis, from 0 to 1."""
+    """The position of a value on an axis, from 0 to 1."""
     low, high = axis.domain or (min(values, default=0.0), max(values, default=1.0))
     if axis.zero and low > 0.0:
         low = 0.0
@@ -185,8 +185,8 @@ def _rows(chart: Chart, strips: Sequence[Strip], room: int) -> list[Text]:
     across = min(max(cell_len(strip.label) for strip in strips), int(room * _WIDEST_NAME))
     values = units.align_on_point([strip.value for strip in strips])
     spare = room - len(_INDENT) - across - 2 * len(_GAP) - max(map(cell_len, values))
-    beside = spare >= _NARROWEST  # else the values stand below
-    width = max(_NARROWEST, min(_WIDEST, spare if beside else room - len(_INDENT) - across - len(_GAP)))
+    is_inline = spare >= _NARROWEST  # otherwise the values are below
+    width = max(_NARROWEST, min(_WIDEST, spare if is_inline else room - len(_INDENT) - across - len(_GAP)))
     lines = []
     for strip, value in zip(strips, values, strict=True):
         label = shorten(strip.label, across)
@@ -202,11 +202,11 @@ def _rows(chart: Chart, strips: Sequence[Strip], room: int) -> list[Text]:
         for kind, cell in at:
             cells[cell] = kind
         _append(line, cells, chart)
-        if beside:
+        if is_inline:
             line.append(f"{_GAP}{value}")
         line.rstrip()
         lines.append(line)
-        if value.strip() and not beside:
+        if value.strip() and not is_inline:
             lines.append(Text(f"{_INDENT}{' ' * across}{_GAP}{value.strip()}"))
     return lines
 
@@ -222,13 +222,13 @@ def _append(line: Text, cells: Iterable[int | str], chart: Chart) -> None:
 
 
 def _plot(chart: Chart, marks: Sequence[_Marks], room: int) -> list[Text]:
-    """Both axes of figures: marks on a grid, the ends of the axes beside and below it."""
+    """Both axes of figures: marks on a grid, with the ends of the axes next to and below it."""
     xs, ys = _figures(chart, marks, "x"), _figures(chart, marks, "y")
     if not xs or not ys:
         return []
     ends = {"x": chart.x.domain or (min(xs), max(xs)), "y": chart.y.domain or (min(ys), max(ys))}
-    left = [units.tidy(value, 3) for value in (ends["y"][1], ends["y"][0])]
-    margin = max(map(len, left))
+    axis_labels = [units.tidy(value, 3) for value in (ends["y"][1], ends["y"][0])]
+    margin = max(map(len, axis_labels))
     width = max(10, min(_WIDEST, room - len(_INDENT) - margin - 2))
     grid: list[list[int | str]] = [[" "] * width for _ in range(_PLOT_ROWS)]
     x_place, y_place = _placing(chart.x, xs), _placing(chart.y, ys)
@@ -238,8 +238,8 @@ def _plot(chart: Chart, marks: Sequence[_Marks], room: int) -> list[Text]:
                 row = _PLOT_ROWS - 1 - round(y_place(y) * (_PLOT_ROWS - 1))
                 grid[row][round(x_place(x) * (width - 1))] = mark.kind
     lines = []
-    for place, cells in enumerate(grid):
-        end = left[0] if place == 0 else left[1] if place == _PLOT_ROWS - 1 else ""
+    for index, cells in enumerate(grid):
+        end = axis_labels[0] if index == 0 else axis_labels[1] if index == _PLOT_ROWS - 1 else ""
         line = Text(f"{_INDENT}{end:>{margin}} ", style=_QUIET)
         line.append(LIMIT, style=_QUIET)
         _append(line, cells, chart)
@@ -254,7 +254,7 @@ def _plot(chart: Chart, marks: Sequence[_Marks], room: int) -> list[Text]:
 
 
 def _key(chart: Chart, along: Along | None) -> str:
-    """What the marks mean."""
+    """The legend of the marks."""
     labels = _labels(chart)
     messages = [f"{MARKS[kind % len(MARKS)]} {label}" for kind, label in enumerate(labels)]
     across = "x" if along == "y" else "y"

@@ -26,29 +26,29 @@ from chainmark.report.chart import (
 )
 
 _WIDE_RATIO = 100.0  # more than two decades do not fit a linear axis
-# Paper has no zoom: what cannot be told apart at 8 cm is not drawn.
+# Paper has no zoom: details that are indistinguishable at 8 cm are omitted.
 _PRINT_POINTS = {"pooled": 200, "single": 80}
 _DOT_LOOKS = (
     (300, 40.0, 0.8),
     (2_000, 14.0, 0.6),
     (20_000, 9.0, 0.3),
     (math.inf, 6.0, 0.15),
-)  # up to so many dots: size, opacity
+)  # maximum number of dots: size, opacity
 _PRINT_DOTS = 1500  # of a whole chart
 _HALF_PAGE = (330, 185)
-_BODY = 0.99  # of a distribution, beyond which its tail begins
+_BODY = 0.99  # fraction of a distribution beyond which its tail begins
 _INSET_HEIGHT = 70  # pixels
 
 
 @dataclass(frozen=True)
 class ChartContext:
-    """What must be known of a chart besides its points.
+    """The context of a chart besides its points.
 
     Attributes:
         unit: of the metric's values.
-        sides: by a line's side, the label under which it stands; the first one has the first colour.
+        sides: by a line's side, its label; the first one has the first colour.
         relative: whether the metric's changes are ratios.
-        margin: half the height of the band of changes that do not matter, as the chart's values are.
+        margin: half the height of the band of irrelevant changes, in the chart's unit.
     """
 
     unit: str
@@ -66,31 +66,31 @@ def comparison_charts(comparison: Comparison) -> list[Chart]:
 
 
 def chart_context(chart: ChartData, comparison: Comparison) -> ChartContext:
-    """What a comparison says of one of its charts."""
+    """The context of one of a comparison's charts."""
     metric = next(metric for metric in comparison.catalogue.metrics if metric.id == chart.metric_id)
-    own = [judgement for judgement in comparison.judgements if judgement.metric_id == metric.id]
-    relative = own[0].scale is Scale.RELATIVE if own else True
+    judgements = [judgement for judgement in comparison.judgements if judgement.metric_id == metric.id]
+    relative = judgements[0].scale is Scale.RELATIVE if judgements else True
     # The widest effective margin among the metric's judgements.
-    judged = [judgement.margin_high for judgement in own if judgement.margin_high]
+    judged = [judgement.margin_high for judgement in judgements if judgement.margin_high]
     margin = max(judged) if judged else metric.margin if relative else metric.floor
     sides = {"baseline": comparison.baseline.label, "candidate": comparison.candidate.label}
     return ChartContext(metric.unit, sides, relative, margin)
 
 
 def sample_chart(data: ChartData, context: ChartContext, path: Sequence[str | int] | None = None) -> Chart:
-    """One chart of samples, in the unit in which its values read best.
+    """One chart of samples, in the unit in which its values are most readable.
 
     Args:
-        data: what to draw.
-        context: what must be known of it besides.
-        path: where the data stand in the document of the page, if they do.
+        data: the chart's data.
+        context: its context.
+        path: where the data are in the page's document, if they are.
     """
-    made = _Samples(data, context)
+    samples = _Samples(data, context)
     layers, x, y, limits = {
-        ChartKind.CDF: made.cdf,
-        ChartKind.SHIFT: made.shift,
-        ChartKind.SERIES: made.series,
-        ChartKind.SCATTER: made.scatter,
+        ChartKind.CDF: samples.cdf,
+        ChartKind.SHIFT: samples.shift,
+        ChartKind.SERIES: samples.series,
+        ChartKind.SCATTER: samples.scatter,
     }[data.kind]()
     chart = Chart(
         id=data.id,
@@ -98,22 +98,22 @@ def sample_chart(data: ChartData, context: ChartContext, path: Sequence[str | in
         x=x,
         y=y,
         layers=layers,
-        data={name: made.columns(name) for name in ("pooled", "single") if made.lines[name]},
-        series={"side": LegendSeries(made.labels(), told=made.drawn_labels())},
+        data={name: samples.columns(name) for name in ("pooled", "single") if samples.lines[name]},
+        series={"side": LegendSeries(samples.labels(), told=samples.drawn_labels())},
         limits=limits,
         note=data.note,
         palette="sides",
         height=250,
         paper=_HALF_PAGE,
         zoom=True,
-        thinning=made.thinning(),
-        origins={} if path is None else {name: made.origins(name, path) for name in made.lines},
+        thinning=samples.thinning(),
+        origins={} if path is None else {name: samples.origins(name, path) for name in samples.lines},
     )
-    return chart if data.kind is not ChartKind.CDF else _with_tail(chart, made.bend())
+    return chart if data.kind is not ChartKind.CDF else _with_tail(chart, samples.bend())
 
 
 def _with_tail(chart: Chart, bend: tuple[float, float, float] | None) -> Chart:
-    """The axis cut at the highest p99 where the rest is mostly empty, and that rest in a chart within it."""
+    """The axis cut at the highest p99 if the rest is mostly empty, and that rest in an inset chart."""
     if bend is None:
         return chart
     low, p99, top = bend
@@ -136,12 +136,18 @@ def _with_tail(chart: Chart, bend: tuple[float, float, float] | None) -> Chart:
 def with_tail_points(
     chart: Chart, data: ChartData, context: ChartContext, points: Sequence[tuple[str, float, str, str]]
 ) -> Chart:
-    """The chart with a mark for each sample of its tail that can be opened, where the pooled line has it."""
+    """The chart with a clickable mark for each sample of its tail that has details, on the pooled line."""
     lines = {context.sides.get(line.side, ""): line for line in data.lines if line.run_id is None}
     factor = _Samples(data, context).unit.factor
     rows = [
-        {"x": value * factor, "y": float(np.interp(value, line.x, line.y)), "side": side, "what": what, "at": f"#{to}"}
-        for side, value, what, to in points
+        {
+            "x": value * factor,
+            "y": float(np.interp(value, line.x, line.y)),
+            "side": side,
+            "what": description,
+            "at": f"#{to}",
+        }
+        for side, value, description, to in points
         if (line := lines.get(side)) is not None
     ]
     if not rows:
@@ -151,14 +157,14 @@ def with_tail_points(
 
 
 def only_value(data: ChartData) -> float | None:
-    """The value that all of a chart's samples have; None where they differ, which is worth drawing."""
+    """The value that all of a chart's samples have; None if they differ and the chart is worth drawing."""
     along = "x" if data.kind is ChartKind.CDF else "y"
     values = {value for line in data.lines for value in getattr(line, along)}
     return next(iter(values)) if len(values) == 1 else None
 
 
 def line_label(line: ChartLine, context: ChartContext) -> str:
-    """The name under which a line stands in the legend: its side's label, or its own if it belongs to both."""
+    """The name of a line in the legend: its side's label, or its own if it belongs to both."""
     return context.sides.get(line.side, line.label)
 
 
@@ -170,18 +176,18 @@ def _is_banded(line: ChartLine) -> bool:
 
 
 def _times(figures: Sequence[float], factor: float) -> Sequence[float]:
-    """The same figures, and not copies of them, where the unit is theirs."""
+    """The same figures without a copy if the unit is unchanged."""
     return figures if factor == 1.0 else [figure * factor for figure in figures]
 
 
 class _Samples:
-    """One chart's lines, and how each kind draws them: pooled ones thick with their band, single runs thin behind."""
+    """One chart's lines, and how each kind is drawn: pooled ones thick with their band, single runs thin behind."""
 
     def __init__(self, data: ChartData, context: ChartContext) -> None:
         self.data = data
         self.context = context
         self.horizontal = data.kind is ChartKind.CDF
-        # The dashed baseline goes over the solid candidate, so that both are seen where they coincide.
+        # The dashed baseline goes over the solid candidate, so that both are visible where they coincide.
         lines = sorted(data.lines, key=lambda line: line.side != "candidate")
         self.lines = {
             "pooled": [line for line in lines if line.run_id is None],
@@ -202,13 +208,13 @@ class _Samples:
         return f"{label.removesuffix(suffix)}, {symbol}" if symbol else label.removesuffix(suffix)
 
     def labels(self) -> list[str]:
-        """Baseline first, so that it has the first colour even where only the candidate has a line."""
+        """Baseline first, so that it has the first colour even if only the candidate has a line."""
         results = [line_label(line, self.context) for line in self.data.lines]
         sided = any(line.side in self.context.sides for line in self.data.lines)
         return list(dict.fromkeys([*(self.context.sides.values() if sided else []), *results]))
 
     def drawn_labels(self) -> list[str]:
-        """Those with a line: a side whose runs have no samples is not in the legend."""
+        """The sides with a line: a side whose runs have no samples is not in the legend."""
         drawn = {line_label(line, self.context) for line in self.data.lines if line.x}
         return [label for label in self.labels() if label in drawn]
 
@@ -232,23 +238,23 @@ class _Samples:
         return columns
 
     def _factors(self) -> tuple[float, float, float]:
-        """Of the metric's values, and of x and y."""
+        """The factors of the metric's values, and of x and y."""
         factor = self.unit.factor
         return (factor, factor, 1.0) if self.horizontal else (factor, 1.0, factor)
 
     def origins(self, name: str, path: Sequence[str | int]) -> dict[str, list[ColumnOrigin]]:
-        """Where the figures of one set stand in the document: line by line."""
+        """Where the figures of one set are in the document: line by line."""
         factor, across, upwards = self._factors()
         column_origins: dict[str, list[ColumnOrigin]] = {}
         for column, times in (("x", across), ("y", upwards), ("low", factor), ("high", factor)):
             for line in self.lines[name]:
-                place = next(index for index, item in enumerate(self.data.lines) if item is line)
-                at = [*path, "lines", place, column] if getattr(line, column) else None
+                line_index = next(index for index, item in enumerate(self.data.lines) if item is line)
+                at = [*path, "lines", line_index, column] if getattr(line, column) else None
                 column_origins.setdefault(column, []).append(ColumnOrigin(at, len(line.x), times))
         return column_origins
 
     def thinning(self) -> dict[str, Thinning]:
-        """What paper shows of each set."""
+        """How paper thins each set."""
         if self.data.kind is ChartKind.SCATTER:
             most = _PRINT_DOTS // max(1, len(self.data.lines))
             return {"single": Thinning(most, "run", note="thinned evenly for paper")} if self.lines["single"] else {}
@@ -271,7 +277,7 @@ class _Samples:
         pooled, single = self.lines["pooled"], self.lines["single"]
         layers = []
         if single:
-            # A dash on many thin lines is noise; where only single runs are drawn, it is what tells the sides apart.
+            # A dash on many thin lines is noise; if only single runs are drawn, it distinguishes the sides.
             layers.append(
                 Layer("line", "single", "x", "y", colour="side", style="" if pooled else "side", detail="run",
                       order=order, width=0.8 if pooled else 1.2, opacity=0.4 if pooled else 0.85,
@@ -285,7 +291,7 @@ class _Samples:
         return layers
 
     def bend(self) -> tuple[float, float, float] | None:
-        """The lowest value, the highest p99 and the highest, where the last 1 % would take over half of an axis."""
+        """The lowest value, the highest p99 and the highest, if the last 1 % would take over half of an axis."""
         lines = [line for line in self.lines["pooled"] if line.x and line.y and line.y[-1] > _BODY]
         if not lines:
             return None
@@ -304,7 +310,7 @@ class _Samples:
         return layers, self._value_axis(self.titles[0]), Axis(self.titles[1], numbers="percent", domain=(0, 1)), []
 
     def shift(self) -> _Drawn:
-        """How each quantile moved, against no change and the band in which a change does not matter."""
+        """The change of each quantile, with no change and the band of irrelevant changes for comparison."""
         margin = self.context.margin * self.unit.factor
         points = [value * self.unit.factor for line in self.data.lines for value in line.y if math.isfinite(value)]
         # Room for the band and for every point; intervals of wild tails may leave the frame.
@@ -321,7 +327,7 @@ class _Samples:
         return layers, x, y, [Limit(-margin, until=margin, colour=GOOD), Limit(0.0, colour=QUIET, dash=())]
 
     def series(self) -> _Drawn:
-        """One line per run, with its range over what was averaged."""
+        """One line per run, with the range of the averaged values."""
         bands = [
             Layer("band", name, x="x", y="low", y2="high", colour="side", detail="run", opacity=0.1)
             for name in self.lines
@@ -330,7 +336,7 @@ class _Samples:
         return [*bands, *self._lines("x")], Axis(self.titles[0]), self._value_axis(self.titles[1]), []
 
     def scatter(self) -> _Drawn:
-        """One dot a sample; the more there are, the fainter: density shows, and no side covers the other."""
+        """One dot per sample; the more there are, the fainter: density shows, and neither side covers the other."""
         dots = sum(len(line.x) for line in self.lines["single"])
         size, opacity = next((look[1:] for look in _DOT_LOOKS if dots <= look[0]), _DOT_LOOKS[-1][1:])
         layers = []

@@ -1,4 +1,4 @@
-"""What a cluster is worth, as a document: its workers, their clocks, and the ways between them."""
+"""The quality of a cluster as a document: its workers, their clocks, and the network between them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ WAYS = (
 
 
 def cluster_document(report: ClusterReport) -> Document:
-    """Lay out what was asked and measured."""
+    """Lay out the queries and measurements."""
     blocks: list[Block] = []
-    doubts = [Remark(prose(text), "!", "caution") for text in report.warnings]
-    doubts += [Remark(f"{worker.name} {text}", "✗", "worse") for worker in report.workers for text in worker.problems]
-    doubts += [Remark(f"{worker.name} {text}", "!", "caution") for worker in report.workers for text in worker.remarks]
-    if doubts:
-        blocks.append(Remarks("doubts", "What would not work, or may surprise", doubts))
+    remarks = [Remark(prose(text), "!", "caution") for text in report.warnings]
+    remarks += [Remark(f"{worker.name} {text}", "✗", "worse") for worker in report.workers for text in worker.problems]
+    remarks += [Remark(f"{worker.name} {text}", "!", "caution") for worker in report.workers for text in worker.remarks]
+    if remarks:
+        blocks.append(Remarks("doubts", "What would not work, or may surprise", remarks))
     if report.workers:
         blocks.append(_workers(report))
     if report.clocks:
@@ -71,8 +71,8 @@ def _workers(report: ClusterReport) -> Table:
         *words("chainmark", "core", "Python", "Dask"),
         Column("nodes", kind="words", below=True),
     ]
-    own = ["this machine", "", "", "", "", "", report.chainmark, report.build, report.python, report.engine, ""]
-    rows = [*(_worker(worker) for worker in report.workers), row_of(*own)]
+    local_row = ["this machine", "", "", "", "", "", report.chainmark, report.build, report.python, report.engine, ""]
+    rows = [*(_worker(worker) for worker in report.workers), row_of(*local_row)]
     return Table("workers", "Workers", columns, rows)
 
 

@@ -1,4 +1,4 @@
-"""A comparison: the verdict and what it rests on, what to do next, whether to believe it, and the rest."""
+"""A comparison as a document: the verdict and its evidence, the next step, its validity, and the rest."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ from chainmark.report.profile_parts import why_sections
 from chainmark.report.split_parts import split_sections
 from chainmark.report.wording import VERDICT_WORDS, prose
 
-_OUTLIERS = 12  # told in sentences
+_OUTLIERS = 12  # listed in sentences
 _OUTLIERS_ON_TERMINAL = 4
 _MOVED_ON_TERMINAL = 12  # the report lists them all
 _FIRST_ON_PAPER = 6  # charts, behind the verdict
-_MOST_ON_PAPER = 40  # charts: of more, only those of what decides or moved
+_MOST_ON_PAPER = 40  # charts: if there are more, only those of deciding or moved metrics
 _HOW_TO_USE_CHARTS = (
     "Select a side in a legend to see it alone, select it again to see both. Ctrl and scroll, or pinch, to zoom; drag "
     "to move; double-click to go back."
@@ -111,7 +111,7 @@ def _gating(comparison: Comparison) -> set[str]:
 
 
 def _verdict(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Block]:
-    """What decides, why it is so, and what to do next."""
+    """The deciding metrics, the reasons, and the next step."""
     gating = gating_table(comparison, rows)
     blocks: list[Block] = [Remarks("nothing-gates", "", ["No gating metric was compared."])]
     if gating.rows:
@@ -123,14 +123,14 @@ def _verdict(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Block]:
             legend += f" {INSIDE_NOISE_MEANS}"
         blocks = [gating, Remarks("gating-legend", "", [legend], media=IN_FULL)]
     if comparison.reasons:
-        # On a terminal the reasons of a pass are the table itself.
+        # On a terminal the table itself shows the reasons of a pass.
         media = ON_PAGES if comparison.verdict is Verdict.PASS else EVERYWHERE
         blocks.append(Remarks("why", "Why", [prose(text) for text in comparison.reasons], abreast=True, media=media))
     return [*blocks, *beside_anchor(comparison), *_next(comparison, IN_FULL), *_moved_list(comparison, rows)]
 
 
 def beside_anchor(comparison: Comparison) -> list[Block]:
-    """The gating metrics against the pinned release, where one is pinned."""
+    """The gating metrics against the pinned release, if there is one."""
     anchor = comparison.anchor
     if anchor is None:
         return []
@@ -155,7 +155,7 @@ def _next(comparison: Comparison, media: frozenset[Medium]) -> list[Block]:
 
 
 def _diagnostics(comparison: Comparison, rows: Sequence[JudgedRow]) -> int:
-    """How many were compared: none where nothing may be."""
+    """The number of compared metrics: zero if a comparison is not allowed."""
     return 0 if comparison.verdict is Verdict.INVALID else sum(not row.gating for row in rows)
 
 
@@ -164,7 +164,7 @@ def _moved(rows: Sequence[JudgedRow]) -> list[JudgedRow]:
 
 
 def _moved_list(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Block]:
-    """What else changed, each with a link to its row."""
+    """The other changes, each with a link to its row."""
     diagnostics, moved = _diagnostics(comparison, rows), _moved(rows)
     if not diagnostics:
         return []
@@ -202,14 +202,14 @@ def _validity(comparison: Comparison) -> list[Block]:
 
 
 def _closing(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Block]:
-    """What a terminal says of the rest of the report, and what to do next."""
+    """A terminal's references to the rest of the report, and the next step."""
     items: list[Remark] = []
     if _diagnostics(comparison, rows):
         items.append(Remark(_moved_sentence(comparison, rows, _MOVED_ON_TERMINAL), " "))
     differences = comparison.configuration_differences
     if differences:
-        own = sum(item.is_default_change for item in differences)
-        reported = "all" if own == len(differences) else f"{own}"
+        default_changes = sum(item.is_default_change for item in differences)
+        reported = "all" if default_changes == len(differences) else f"{default_changes}"
         place = units.plural(len(differences), "place")
         text = (
             f"configuration differs in {place}, {reported} of them between the versions' own defaults: see the report"
@@ -224,7 +224,7 @@ def _closing(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Block]:
 
 
 def _open_parts(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Section]:
-    """What stands open in a pull request besides the verdict and its validity."""
+    """The open parts in a pull request besides the verdict and its validity."""
     sections = []
     if _diagnostics(comparison, rows):
         sentence = _moved_sentence(comparison, rows)
@@ -247,7 +247,7 @@ def _outliers(comparison: Comparison, title: str) -> list[Block]:
 
 
 def _metrics(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Section]:
-    """All rows: as one section with what stands out, and in a pull request each table folded away."""
+    """All rows: as one section with outliers, and in a pull request each table folded."""
     tables = metric_tables(comparison, rows)
     folded = breakdowns(comparison)
     blocks: list[Block] = []
@@ -257,7 +257,7 @@ def _metrics(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Section]
     blocks += _outliers(comparison, "What stands out from its like")
     for id_, table in tables.items():
         blocks += [table, *([folded[id_]] if id_ in folded else [])]
-    whole = Section(
+    section = Section(
         "metrics",
         "Metrics",
         blocks,
@@ -266,7 +266,7 @@ def _metrics(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Section]
         media=IN_FULL,
     )
     return [
-        whole,
+        section,
         *(
             Section(
                 f"folded-{id_}",
@@ -280,9 +280,10 @@ def _metrics(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Section]
 
 
 def _charts(comparison: Comparison, rows: Sequence[JudgedRow]) -> tuple[list[Section], list[Section]]:
-    """The charts that say most, and the rest: what decides first, then by effect against noise.
+    """The most informative charts, and the rest: deciding metrics first, then by effect over noise.
 
-    On a screen a dozen stand open; on paper the first ones follow the verdict, and only what decides or moved is drawn.
+    On a screen a dozen are open; on paper the first ones follow the verdict, and only deciding or moved metrics are
+    drawn.
     """
     ranks = ranks_of(rows)
     result = sorted(
@@ -299,8 +300,8 @@ def _charts(comparison: Comparison, rows: Sequence[JudgedRow]) -> tuple[list[Sec
     if not drawn:
         return [Section("charts", "Charts", reported or [Remarks("no-chart", "", ["No chart."])], media=IN_FULL)], []
     charts = [chart for chart, _ in drawn]
-    telling = {judgement.metric_id for judgement in comparison.judgements if judgement.gating or judgement.moved}
-    on_paper = [chart for chart, data in drawn if data.metric_id in telling or len(charts) <= _MOST_ON_PAPER]
+    relevant = {judgement.metric_id for judgement in comparison.judgements if judgement.gating or judgement.moved}
+    on_paper = [chart for chart, data in drawn if data.metric_id in relevant or len(charts) <= _MOST_ON_PAPER]
     on_paper = on_paper[:_MOST_ON_PAPER]
     others: list[Block] = [*on_paper[_FIRST_ON_PAPER:], *reported]
     if left_out := len(charts) - len(on_paper):
@@ -315,10 +316,10 @@ def _charts(comparison: Comparison, rows: Sequence[JudgedRow]) -> tuple[list[Sec
 
 
 def _led(comparison: Comparison, chart: Chart, data: ChartData) -> Chart:
-    """A chart that says where its samples are, and from whose tail a click leads to what happened."""
+    """A chart that refers to its samples, and whose tail links to their details."""
     metric = comparison.catalogue.metric(data.metric_id)
     samples = f"samples: column {metric.id} of samples/{metric.population}.parquet in each run"
-    made = replace(
+    led_chart = replace(
         chart,
         note=f"{chart.note}; {samples}" if chart.note else samples,
         half=True,
@@ -326,12 +327,12 @@ def _led(comparison: Comparison, chart: Chart, data: ChartData) -> Chart:
     )
     followed = comparison.followed if data.kind is ChartKind.CDF else None
     if followed is None:
-        return made
-    made = replace(made, leads=followed.leads(comparison, metric.id))
-    points = with_tail_points(made, data, chart_context(data, comparison), followed.tail(comparison, metric.id))
-    if made.inset is None:
+        return led_chart
+    led_chart = replace(led_chart, leads=followed.leads(comparison, metric.id))
+    points = with_tail_points(led_chart, data, chart_context(data, comparison), followed.tail(comparison, metric.id))
+    if led_chart.inset is None:
         return points
-    return replace(points, inset=replace(made.inset, layers=points.layers, data=points.data))
+    return replace(points, inset=replace(led_chart.inset, layers=points.layers, data=points.data))
 
 
 def _facts(comparison: Comparison) -> list[Section]:
@@ -366,7 +367,7 @@ def _subjects(comparison: Comparison) -> list[Section]:
     labels = comparison.labels
     workload = side_facts.workload(comparison)
     subjects, machine = side_facts.subjects(comparison), side_facts.machine(comparison)
-    made = (
+    remark = (
         f"Made by chainmark {comparison.tool_version} from a comparison of schema {comparison.schema_version}, date "
         f"{comparison.date}."
     )
@@ -374,7 +375,7 @@ def _subjects(comparison: Comparison) -> list[Section]:
         side_facts.pairs_table("subjects", "", labels, subjects),
         *_listed("workload", "Workload, the same on both sides", workload, IN_FULL),
         *_listed("profile", f"Profile {comparison.profile_name}, resolved", side_facts.profile(comparison), IN_FULL),
-        Remarks("made", "", [made]),
+        Remarks("made", "", [remark]),
     ]
     brief: list[Block] = [
         side_facts.pairs_table("subjects-in-brief", "", labels, [*subjects, *machine], MARKDOWN),

@@ -1,4 +1,4 @@
-"""What a comparison judges: a case for each metric that gates, and one for each that is shown beside."""
+"""The cases of a comparison: one for each metric that gates, and one for each that is only shown."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def comparison_suite(comparison: Comparison, label: str | None = None, rows: Seq
     Args:
         comparison: of the candidate with its baseline.
         label: the suite's name.
-        rows: the comparison's rows, where they were made before.
+        rows: the comparison's rows, if they exist already.
     """
     rows = rows or RowMaker(comparison).rows()
     cases = [_case(comparison, *pair) for pair in zip(comparison.judgements, rows, strict=True)]
@@ -59,7 +59,7 @@ def comparison_suite(comparison: Comparison, label: str | None = None, rows: Seq
 
 
 def _failed_runs(comparison: Comparison) -> list[Case]:
-    """The case of the runs that a subject failed, where there are any."""
+    """The case of the runs that a subject failed, if there are any."""
     messages = []
     for side in (comparison.candidate, comparison.baseline):
         failed = [run for run in side.runs if run.status is Status.FAILED]
@@ -99,7 +99,7 @@ def _case(comparison: Comparison, judgement: Judgement, row: JudgedRow) -> Case:
 
 
 def _verdict(comparison: Comparison, judgement: Judgement) -> Verdict:
-    """A metric that does not gate is shown, whatever it does; nothing is judged in an invalid comparison."""
+    """A metric that does not gate is shown, whatever its outcome; nothing is judged in an invalid comparison."""
     if not judgement.gating or comparison.question is Question.COST:
         return Verdict.INFORMATIONAL
     if comparison.verdict is Verdict.INVALID:

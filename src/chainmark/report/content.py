@@ -1,4 +1,4 @@
-"""What a document says, whatever the medium: the verdict, what was judged, and blocks in reading order."""
+"""The content of a document, independent of the medium: the verdict, the cases, and blocks in reading order."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _TONES: dict[Verdict, Tone] = {
 
 @dataclass(frozen=True, repr=False)
 class Content:
-    """What a person or a pipeline reads of a result: a verdict, cases, and blocks in reading order.
+    """The readable form of a result: a verdict, cases, and blocks in reading order.
 
     Attributes:
-        result: what it was made from; its JSON is the document's.
-        kind: what the result is called.
-        word: the verdict as the band says it; without one there is no band, and the sentence is set as any other.
-        suites: what was judged.
-        contents: asks for a table of contents on paper.
-        is_page: as a Markdown file it is a page of a website, with its charts as files beside it.
-        date: when the document says that it was made; ``tool_version`` by what.
+        result: its source, whose JSON is the document's.
+        kind: name of the kind of result.
+        word: the verdict in the band; without one there is no band, and the sentence is set like any other.
+        suites: the judged cases.
+        contents: whether paper has a table of contents.
+        is_page: as a Markdown file it is a page of a website, with its charts as separate files.
+        date: when the document was made; ``tool_version``: by which version.
     """
 
     kind: str
@@ -60,24 +60,24 @@ class Content:
 
     @property
     def author(self) -> str:
-        """What made it."""
+        """The tool that made it."""
         return f"chainmark {self.tool_version}".strip()
 
     @property
     def caveats(self) -> Caveats:
-        """What the result says against taking its data at their word: on the first screen of every medium."""
+        """The result's own caveats about its data: on the first screen of every medium."""
         caveats = getattr(self.result, "caveats", None)
         return caveats if isinstance(caveats, Caveats) else Caveats()
 
     @property
     def page_title(self) -> str:
-        """The title, with the verdict and the badges before it where there are some."""
+        """The title, preceded by the verdict and the badges if there are some."""
         word = [] if self.tone == "neutral" else [self.word]
         return ": ".join([*word, *self.caveats.badges, self.title])
 
     @property
     def tone(self) -> Tone:
-        """How the band of the verdict looks."""
+        """The look of the verdict's band."""
         return _TONES.get(self.verdict, "inconclusive")
 
     @property
@@ -87,7 +87,7 @@ class Content:
 
     @cached_property
     def json(self) -> str:
-        """The result as JSON: what pages embed, and what the digest is of. Lone surrogates become U+FFFD."""
+        """The result as JSON, which pages embed and from which the digest is made. Lone surrogates become U+FFFD."""
         try:
             return self.result.model_dump_json(by_alias=True)
         except PydanticSerializationError:
@@ -100,15 +100,15 @@ class Content:
         return hashlib.sha256(self.json.encode()).hexdigest()
 
     def noted_once(self) -> Self:
-        """The same document with what a table explains left out of the tables after it."""
-        said: set[str] = set()
+        """The same document, where definitions already in a table are omitted from later tables."""
+        noted: set[str] = set()
         sections = []
         for section in self.sections:
             blocks: list[Block] = []
             for block in section.blocks:
                 if isinstance(block, Table):
-                    fresh = [note for note in block.notes if note not in said]
-                    said.update(fresh)
+                    fresh = [note for note in block.notes if note not in noted]
+                    noted.update(fresh)
                     blocks.append(replace(block, notes=fresh))
                 else:
                     blocks.append(block)
@@ -116,16 +116,16 @@ class Content:
         return replace(self, sections=sections)
 
     def blocks(self) -> list[Block]:
-        """All blocks in their order."""
+        """All blocks in order."""
         return [block for section in self.sections for block in section.blocks]
 
     def charts(self) -> list[Chart]:
-        """All charts, also those that are folded away."""
+        """All charts, including folded ones."""
         charts = [block for block in _unfolded(self.blocks()) if isinstance(block, Chart)]
         return [item for chart in charts for item in (chart, chart.inset) if item]
 
     def seen_on(self, medium: Medium) -> Self:
-        """What one medium shows of it."""
+        """The part of it that one medium shows."""
         shown = (section for section in self.sections if medium in section.media)
         sections = (replace(section, blocks=_seen(section.blocks, medium)) for section in shown)
         return replace(self, sections=[section for section in sections if section.blocks])
@@ -142,25 +142,25 @@ def _unfolded(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def _seen(blocks: Iterable[Block], medium: Medium) -> list[Block]:
-    """The blocks that a medium shows, and of each what it shows."""
-    seen: list[Block] = []
+    """The blocks that a medium shows, reduced to its parts."""
+    visible: list[Block] = []
     for block in blocks:
         if isinstance(block, Chart):
-            seen.append(block)
+            visible.append(block)
         elif medium not in block.media:
             continue
         elif isinstance(block, Details):
-            seen.append(replace(block, blocks=_seen(block.blocks, medium)))
+            visible.append(replace(block, blocks=_seen(block.blocks, medium)))
         elif isinstance(block, Table):
-            seen.append(_columns_seen(block, medium))
+            visible.append(_columns_seen(block, medium))
         else:
-            seen.append(block)
-    return seen
+            visible.append(block)
+    return visible
 
 
 def _columns_seen(table: Table, medium: Medium) -> Table:
-    retained = [place for place, column in enumerate(table.columns) if medium in column.media]
-    if len(retained) == len(table.columns):
+    indices = [index for index, column in enumerate(table.columns) if medium in column.media]
+    if len(indices) == len(table.columns):
         return table
-    rows = [replace(row, cells=[row.cells[place] for place in retained]) for row in table.rows]
-    return replace(table, columns=[table.columns[place] for place in retained], rows=rows)
+    rows = [replace(row, cells=[row.cells[index] for index in indices]) for row in table.rows]
+    return replace(table, columns=[table.columns[index] for index in indices], rows=rows)

@@ -1,4 +1,4 @@
-"""A result as a person or a pipeline reads it, in every medium: terminal, HTML, PDF, Markdown, JUnit, JSON."""
+"""The readable form of a result in every medium: terminal, HTML, PDF, Markdown, JUnit, JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMATS = (".html", ".pdf", ".md", ".xml", ".json")
 
 @dataclass(frozen=True, repr=False)
 class Document(Content):
-    """A result laid out, and what every medium makes of it. A layout function makes one of each kind of result."""
+    """A result that is laid out, with its outputs in every medium. A layout function creates one per kind of result."""
 
     @cached_property
     def frame(self) -> pl.DataFrame:
@@ -44,11 +44,11 @@ class Document(Content):
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def print(self, console: Console) -> None:
-        """Print it. Colour only underlines what the words say, so nothing is lost without it."""
+        """Print it. The words suffice without colour."""
         terminal.print_document(self, console)
 
     def text(self, width: int = 120) -> str:
-        """What a terminal of that width shows, without colours."""
+        """The output for a terminal of that width, without colours."""
         file = io.StringIO()
         self.print(Console(file=file, width=width, no_color=True, color_system=None))
         return file.getvalue()
@@ -58,7 +58,7 @@ class Document(Content):
         return html.page_of(self)
 
     def markdown(self) -> str:
-        """GitHub-flavoured Markdown for a pull request: what decides is shown open, the rest is folded."""
+        """GitHub-flavoured Markdown for a pull request: the deciding parts are open, the rest is folded."""
         return markdown.comment_of(self)
 
     def markdown_page(self, folder: str) -> tuple[str, dict[str, str]]:
@@ -66,11 +66,11 @@ class Document(Content):
         return markdown.page_of(self, folder)
 
     def pdf(self) -> bytes:
-        """A PDF; fonts, template and data come from the package alone, never from the machine."""
+        """A PDF; fonts, template and data come from the package, never from the machine."""
         return pdf.pdf_of(self)
 
     def paper(self) -> Paper:
-        """What a PDF is made of, which needs nothing else of the document."""
+        """The input of a PDF, which needs nothing else of the document."""
         return pdf.paper_of(self)
 
     def junit(self) -> str:
@@ -78,10 +78,10 @@ class Document(Content):
         return junit.junit_xml(self.suites, self.kind, self.caveats)
 
     def save(self, path: Path | str) -> Path:
-        """Write the format that the file's name ends with: .html, .pdf, .md, .xml (JUnit) or .json; the path written.
+        """Write the format that the file's name ends with: .html, .pdf, .md, .xml (JUnit) or .json. Return the path.
 
         Raises:
-            UsageError: the name ends otherwise.
+            UsageError: the name has another suffix.
             EnvironmentFailure: the file cannot be written.
         """
         target = Path(path)
@@ -90,7 +90,7 @@ class Document(Content):
         return self.write(target, target.suffix)
 
     def write(self, path: Path, suffix: str) -> Path:
-        """Write the format of that suffix, however the file is called."""
+        """Write the format of that suffix, whatever the file's name."""
         contents: dict[str, Callable[[], bytes]] = {
             ".html": lambda: self.html().encode(),
             ".pdf": self.pdf,
@@ -106,7 +106,7 @@ class Document(Content):
         return [self.write(path, suffix) for suffix, path in paths.items()]
 
     def _markdown_at(self, path: Path) -> str:
-        """The Markdown; a page's charts are written beside it."""
+        """The Markdown; a page's charts are written to separate files."""
         if not self.is_page:
             return self.markdown()
         folder = path.with_name(f"{path.stem}-figures")

@@ -1,6 +1,6 @@
-"""Vega-Lite specifications drawn as SVG, here or in processes of their own.
+"""Render Vega-Lite specifications as SVG, here or in separate processes.
 
-As a program it imports nothing of the package, so that the process holds nothing but the engine that draws.
+As a program it imports nothing of the package, so that the process holds only the rendering engine.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 Drawing = tuple[dict[str, Any], dict[str, Any]]  # a specification with its data, and the look
 
 VEGA_LITE_VERSION = "6.4"
-_FONTS = "FONTCONFIG_FILE"  # where the engine reads which folders have fonts
+_FONTS = "FONTCONFIG_FILE"  # the engine reads the font folders from it
 
 
 def svg_of(drawing: Drawing) -> str:
-    """A specification drawn without a network and without a browser."""
+    """A specification rendered without a network and without a browser."""
     spec, config = drawing
     svg = _engine().vegalite_to_svg(spec, vl_version=VEGA_LITE_VERSION, config=config, allowed_base_urls=[])
     return _numbered_afresh(svg)
@@ -28,7 +28,7 @@ def svg_of(drawing: Drawing) -> str:
 
 @functools.cache
 def _engine() -> Any:
-    """What draws, with its own fonts alone: a drawing does not depend on those of the machine.
+    """The renderer, with its own fonts alone: a drawing does not depend on those of the machine.
 
     It would also open a font's file for every letter that it measures, which takes a third of its time.
     """
@@ -37,7 +37,7 @@ def _engine() -> Any:
     folder, before = Path(__file__).parent, os.environ.get(_FONTS)
     os.environ[_FONTS] = str(folder / "fonts.conf")
     try:
-        vl_convert.register_font_directory(str(folder))  # has none, but the engine looks now which fonts there are
+        vl_convert.register_font_directory(str(folder))  # it has none, but makes the engine look up its fonts now
     finally:
         del os.environ[_FONTS]
         os.environ |= {} if before is None else {_FONTS: before}
@@ -45,7 +45,7 @@ def _engine() -> Any:
 
 
 def _numbered_afresh(svg: str) -> str:
-    """Name the clip paths of each drawing from 1: the renderer goes on counting from one drawing to the next."""
+    """Number the clip paths of each drawing from 1: the renderer continues counting across drawings."""
     names: dict[str, str] = {}
     return re.sub(r"\bclip\d+\b", lambda match: names.setdefault(match[0], f"clip{len(names) + 1}"), svg)
 

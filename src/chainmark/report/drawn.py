@@ -1,4 +1,4 @@
-"""Many drawings: where they are many, by a process of their own, whose memory is free again afterwards."""
+"""Many drawings: from a certain number on in a separate process, whose memory is freed afterwards."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from chainmark.report import drawing
 from chainmark.report.apart import run_apart
 from chainmark.report.drawing import Drawing
 
-_MOST_DRAWN_HERE = 6  # of more, a process of their own is worth its start
-_DRAWN_BY_ONE = 40  # the engine takes as long to start as for ten drawings, and 100 MB; for every drawing 2 MB more
+_MOST_DRAWN_HERE = 6  # for more, a separate process is worth its start
+_DRAWN_BY_ONE = 40  # the engine's start takes as long as ten drawings, and 100 MB; each drawing needs 2 MB more
 
 
 def svgs_of(drawings: Sequence[Drawing]) -> list[str]:
@@ -23,7 +23,7 @@ def svgs_of(drawings: Sequence[Drawing]) -> list[str]:
 
 
 def svgs_apart(drawings: Sequence[Drawing]) -> list[str]:
-    """The same by a process of their own, or several in turn: beside each other they would hold twice as much."""
+    """Draw in a separate process, or several in turn: in parallel they would need twice the memory."""
     parts = (drawings[start : start + _DRAWN_BY_ONE] for start in range(0, len(drawings), _DRAWN_BY_ONE))
     return [svg for part in parts for svg in _drawn(part)]
 

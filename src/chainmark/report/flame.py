@@ -1,4 +1,4 @@
-"""A flame graph of two sides: where the calls lie, how wide they are, and by how much they changed."""
+"""A flame graph of two sides: the positions of the calls, their widths, and their changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chainmark.core import units
 from chainmark.core.profiled import Frame, ProfileChange
 from chainmark.report.chart import Axis, Chart, Layer, Tooltip, columns_of
 
-# From blue over grey to orange, which every kind of colour blindness keeps apart; black text is read on all of them.
+# From blue over grey to orange, distinguishable with every kind of colour blindness; black text is readable on all.
 _LESS, _SAME, _MORE, _REST = (86, 180, 233), (232, 232, 232), (255, 140, 66), "#f5f5f5"
 _STEPS = 6
 _ROW_PX = 17
@@ -23,14 +23,14 @@ def flame_graph(change: ProfileChange, labels: Sequence[str]) -> Chart:
     """The tree of calls of one kind of profile.
 
     Args:
-        change: with its frames.
+        change: the change with its frames.
         labels: of both sides, the baseline's first.
     """
     unit = units.display_unit(change.unit, [change.baseline, change.candidate])
     rows = [_row(frame, change, unit, labels) for frame in change.frames]
     depth = max((frame.depth for frame in change.frames), default=0) + 1
     baseline, candidate = labels
-    tips = [Tooltip("call", "function"), *(Tooltip(label, f"side{place}") for place, label in enumerate(labels))]
+    tips = [Tooltip("call", "function"), *(Tooltip(label, f"side{index}") for index, label in enumerate(labels))]
     return Chart(
         id=f"flame-{change.kind}",
         title=f"{change.label[:1].upper()}{change.label[1:]} by call, {baseline} and {candidate}",
@@ -73,7 +73,7 @@ def _row(
 
 
 def _ink(baseline: float, candidate: float) -> str:
-    """Grey where both sides are equal, the full colour where a call is on one side alone."""
+    """Grey if both sides are equal, the full colour if a call is on one side alone."""
     both = baseline + candidate
     share = (candidate - baseline) / both if both > 0.0 else 0.0
     share = round(share * _STEPS) / _STEPS

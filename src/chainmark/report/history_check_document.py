@@ -11,7 +11,7 @@ from chainmark.report.wording import prose
 
 
 def history_check_document(check: HistoryCheck) -> Document:
-    """Lay out what is called moved where nothing was changed."""
+    """Lay out the moved metrics of a history without changes."""
     false_alarms, splits = check.re_runs, check.splits
     rows = [
         ("figures of re-runs, called moved", false_alarms.moved, false_alarms.figures),

@@ -1,4 +1,4 @@
-"""The history of a workload as a document: what moved in which release, and every figure over the releases."""
+"""The history of a workload as a document: the changes of each release, and every figure over the releases."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _name(series: HistorySeries) -> str:
 
 
 def _named(report: HistoryReport, series: HistorySeries, release: int) -> TableCell:
-    """A figure's name, which leads to how it was computed of a release's runs."""
+    """A figure's name, with a link to its computation from a release's runs."""
     runs = report.releases[release].run_ids
     address = computed_address(report.system, series.metric_id, series.statistic, runs) if report.system else ""
     return phrased(Phrase(_name(series), address=address))
@@ -145,7 +145,7 @@ def _moved_row(report: HistoryReport, change: LevelChange, series: HistorySeries
 
 
 def sparkline(values: Sequence[float | None]) -> str:
-    """Values as bars of characters from the least to the largest, a blank where there is none."""
+    """Values as bars of characters from the least to the largest, a blank for a missing value."""
     messages = [value for value in values if value is not None]
     low, span = min(messages, default=0.0), max(messages, default=0.0) - min(messages, default=0.0)
     places = [None if value is None else (value - low) / span if span > 0.0 else 0.5 for value in values]
@@ -157,7 +157,7 @@ def _figures(report: HistoryReport) -> Table:
         *words("figure"),
         Column("first"),
         Column("last"),
-        # The font of the PDF has no such bars; it has the charts.
+        # The font of the PDF does not have such bars; it has the charts.
         Column("over the releases", media=EVERYWHERE - PDF),
         *words("changes of the level"),
     ]
@@ -166,7 +166,7 @@ def _figures(report: HistoryReport) -> Table:
 
 def _figure_row(report: HistoryReport, series: HistorySeries) -> TableRow:
     messages = [value for value in series.values if value is not None]
-    last = max((place for place, value in enumerate(series.values) if value is not None), default=-1)
+    last = max((index for index, value in enumerate(series.values) if value is not None), default=-1)
     ends = [units.quantity(value, series.unit) for value in (messages[0], messages[-1])] if messages else ["", ""]
     changes = ", ".join(f"{_size(series, change)} at {change.label}" for change in series.changes)
     name, line = _named(report, series, last), sparkline(series.values)
@@ -174,7 +174,7 @@ def _figure_row(report: HistoryReport, series: HistorySeries) -> TableRow:
 
 
 def _chart(report: HistoryReport, series: HistorySeries) -> Chart:
-    present = [(place, value) for place, value in enumerate(series.values) if value is not None]
+    present = [(index, value) for index, value in enumerate(series.values) if value is not None]
     shown = units.display_unit(series.unit, [value for _, value in present])
     labels = [release.label for release in report.releases]
     levels = _levels(series, present)
@@ -195,18 +195,18 @@ def _chart(report: HistoryReport, series: HistorySeries) -> Chart:
         ],
         data={
             "points": {
-                "place": [place + 1 for place, _ in present],
+                "place": [index + 1 for index, _ in present],
                 "value": [value * shown.factor for _, value in present],
-                "release": [labels[place] for place, _ in present],
+                "release": [labels[index] for index, _ in present],
             },
             "levels": {
-                "place": [place + 1 for place, _, _ in levels],
+                "place": [index + 1 for index, _, _ in levels],
                 "level": [level * shown.factor for _, level, _ in levels],
                 "stretch": [stretch for *_, stretch in levels],
             },
         },
         limits=[
-            *(Limit(place + 0.5, "set-up", along="x", colour=QUIET) for place in series.setups),
+            *(Limit(index + 0.5, "set-up", along="x", colour=QUIET) for index in series.setups),
             *(Limit(change.release + 0.5, change.label, along="x", colour=BAD) for change in series.changes),
         ],
         half=True,
@@ -215,7 +215,7 @@ def _chart(report: HistoryReport, series: HistorySeries) -> Chart:
 
 
 def _charts(charts: Sequence[Chart]) -> list[Block]:
-    """Those that matter most, and the others behind a summary."""
+    """The most relevant charts, and the others behind a summary."""
     others = charts[_OPEN:]
     folded = [Details("more-charts", f"{units.plural(len(others), 'further figure')}", others)] if others else []
     return [*charts[:_OPEN], *folded]
@@ -224,24 +224,24 @@ def _charts(charts: Sequence[Chart]) -> list[Block]:
 def _levels(series: HistorySeries, present: Sequence[tuple[int, float]]) -> list[tuple[float, float, str]]:
     """The median of every stretch between changes, at its ends."""
     cuts = sorted({*series.setups, *(change.release for change in series.changes)})
-    made = []
+    points = []
     for number, (begin, end) in enumerate(zip([0, *cuts], [*cuts, len(series.values)], strict=True)):
-        stretch = sorted(value for place, value in present if begin <= place < end)
+        stretch = sorted(value for index, value in present if begin <= index < end)
         if stretch:
             middle = (stretch[(len(stretch) - 1) // 2] + stretch[len(stretch) // 2]) / 2.0
-            made += [(begin - 0.3, middle, f"level {number + 1}"), (end - 0.7, middle, f"level {number + 1}")]
-    return made
+            points += [(begin - 0.3, middle, f"level {number + 1}"), (end - 0.7, middle, f"level {number + 1}")]
+    return points
 
 
 def _steps(report: HistoryReport) -> list[Block]:
-    """What each release was made with that the one before it was not; the newest first."""
+    """What differs in each release's set-up from the previous one; the newest first."""
     return [
         Details(
-            f"step-{place}",
+            f"step-{index}",
             f"{release.label}: {units.plural(len(release.changed), 'difference')}",
-            [Table(f"step-table-{place}", "", words("", "before", "with it"), _differences(release))],
+            [Table(f"step-table-{index}", "", words("", "before", "with it"), _differences(release))],
         )
-        for place, release in reversed(list(enumerate(report.releases)))
+        for index, release in reversed(list(enumerate(report.releases)))
         if release.changed
     ]
 

@@ -1,4 +1,4 @@
-"""A document as one HTML file that opens offline: everything it needs is inside it."""
+"""A document as one HTML file that opens offline: it contains everything it needs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from chainmark.report.page import (
 )
 from chainmark.report.steps import in_steps
 
-_MOST_UNPACKED = 50_000  # characters that are folded away
+_MOST_UNPACKED = 50_000  # characters that are folded
 _PLACE = re.compile(r'<div data-folded="(\d+)"></div>')
 
 
@@ -51,20 +51,20 @@ def page_of(document: Content) -> str:
 
 
 def served_page_of(document: Content, package: str, plot: Callable[[Chart], Markup], frame: Mapping[str, Any]) -> str:
-    """The document as a page of a server: nothing is packed in it, and it can be read without a script.
+    """The document as a page of a server: nothing is packed in it, and it is readable without a script.
 
     Args:
-        document: what is shown.
-        package: whose template `site.html.j2` is the page's frame.
-        plot: how a chart is shown.
-        frame: what else that template needs.
+        document: the document.
+        package: its template `site.html.j2` is the page's frame.
+        plot: renders a chart.
+        frame: further context of that template.
     """
     template = environment(package).get_template("site.html.j2")
     return template.render(document=document.seen_on("html"), **{"with": _HELPERS | {"plot": plot}}, **frame)
 
 
 def fragment_of(document: Content) -> str:
-    """What a notebook shows of the document: the verdict and the first section, without charts and without scripts."""
+    """The form for a notebook: the verdict and the first section, without charts and without scripts."""
     seen = document.seen_on("html")
     first = seen.sections[0].blocks if seen.sections else []
     return environment().get_template("fragment.html.j2").render(
@@ -76,18 +76,18 @@ def fragment_of(document: Content) -> str:
 
 
 class _Folded:
-    """What a page shows only when it is unfolded. Most of a long page is, and nine tenths of it are repetition."""
+    """The parts that a page shows only when unfolded: most of a long page, and nine tenths of it are repetition."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
 
     def put(self, part: Markup) -> Markup:
-        """Keep a part, and leave its place."""
+        """Store a part, and return its placeholder."""
         self.parts.append(part)
         return Markup(f'<div data-folded="{len(self.parts) - 1}"></div>')  # noqa: S704 - a number
 
     def unpacked_if_short(self, main: Markup) -> Markup:
-        """The page with its parts in their places if they are short: such a page can be read without a script."""
+        """The page with its parts in place if they are short: such a page is readable without a script."""
         if sum(map(len, self.parts)) > _MOST_UNPACKED:
             return main
         parts, self.parts = self.parts, []
@@ -103,7 +103,7 @@ def _filled(text: str, parts: Sequence[str]) -> str:
 
 
 class _Padded(NamedTuple):
-    """A column's texts and what follows them, and the most letters that follow one."""
+    """A column's texts and the texts after them, and the length of the longest of the latter."""
 
     cells: list[tuple[str, str]]
     tail: int
@@ -117,15 +117,15 @@ def _padded_column(table: Table, index: int) -> _Padded:
 
 
 def _heads(table: Table) -> list[tuple[str, Column, int]]:
-    """The headings, with how many columns each stands above."""
-    heads: list[tuple[str, Column, int]] = []
+    """The headings, with the number of columns below each."""
+    headings: list[tuple[str, Column, int]] = []
     for group, members in groupby(table.columns, key=lambda column: column.group):
         columns = list(members)
         if group:
-            heads.append((group, columns[0], len(columns)))
+            headings.append((group, columns[0], len(columns)))
         else:
-            heads += [(column.heading, column, 1) for column in columns]
-    return heads
+            headings += [(column.heading, column, 1) for column in columns]
+    return headings
 
 
 def _are_charts(blocks: Sequence[Block]) -> bool:
@@ -141,12 +141,12 @@ def _has_badge(table: Table) -> bool:
 
 
 def _abreast(blocks: Sequence[Block]) -> list[tuple[bool, list[Block]]]:
-    """Blocks in runs of those that stand side by side and those that do not."""
+    """Blocks in runs of those that are next to each other and those that are not."""
     runs = groupby(blocks, key=lambda block: isinstance(block, Remarks) and block.abreast)
     return [(abreast, list(group)) for abreast, group in runs]
 
 
-# What the templates ask of blocks; in a fragment everything stands in its place.
+# Functions that the templates use for blocks; in a fragment everything is in place.
 _HELPERS = {
     "kind": lambda block: type(block).__name__,
     "padded_column": _padded_column,

@@ -1,4 +1,4 @@
-"""What a comparison says of each metric, in words and formatted figures, once for every document that tells of it."""
+"""The result of a comparison for each metric, in words and formatted figures, shared by all documents."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from chainmark.report.charts import only_value
 from chainmark.report.phrases import Emphasis
 from chainmark.report.wording import BETTER_WORDS, NOT_COMPARED, NOT_JUDGED
 
-# "worse" would contradict a verdict that takes all gating metrics together.
+# "worse" would contradict a verdict that considers all gating metrics together.
 WORSE_ALONE = "worse alone, not after correction"
-# Outcomes that say by themselves why there is no change.
+# Outcomes that explain by themselves why there is no change.
 _WITHOUT_CHANGE = (Outcome.NO_DATA, Outcome.NOT_COMPARABLE)
 
 
@@ -59,8 +59,8 @@ class JudgedRow:
     interval: str  # "−7.1 … −0.6 %"
     margin: str  # "±10 %"
     outcome: str
-    beyond_noise: str  # whether it moved by more than re-running moves it: "yes", "no", "" where nothing was judged
-    beyond_margin: str  # whether it is worse than is allowed: the same, or "undecided"
+    beyond_noise: str  # whether it moved by more than re-running moves it: "yes", "no", "" if nothing was judged
+    beyond_margin: str  # whether it is worse than allowed: the same, or "undecided"
     emphasis: Emphasis
     gating: bool
     moved: bool
@@ -71,7 +71,7 @@ class JudgedRow:
     facts: list[tuple[str, str]]
     centiles: list[CentileRow]
     chart_ids: list[str]
-    clearness: float  # the change against its interval's width
+    clearness: float  # the change relative to its interval's width
 
     @property
     def change_with_unit(self) -> str:
@@ -88,8 +88,8 @@ class RowMaker:
     """Turns judgements into rows. Holds the look-ups and the unit of each metric, chosen over all its statistics.
 
     Args:
-        comparison: whose judgements.
-        beside: comparisons whose figures stand in the same rows, so that one unit must fit all.
+        comparison: the comparison.
+        beside: comparisons whose figures are in the same rows, so that one unit must fit all.
     """
 
     def __init__(self, comparison: Comparison, beside: Iterable[Comparison] = ()) -> None:
@@ -118,7 +118,7 @@ class RowMaker:
         return [self.row(judgement) for judgement in self._comparison.judgements]
 
     def row(self, judgement: Judgement) -> JudgedRow:
-        """The row of one judgement; of an invalid comparison it says that nothing was judged, not that it could not."""
+        """The row of one judgement; in an invalid comparison it states that nothing was judged."""
         row = self._row(judgement)
         if self._comparison.verdict is not Verdict.INVALID or judgement.change is not None:
             return row
@@ -132,10 +132,10 @@ class RowMaker:
         decimals = units.decimals_for(
             [unit.of(judgement.baseline.value), unit.of(judgement.candidate.value)], half_width(judgement, unit)
         )
-        said = _change(judgement, unit)
+        change = _change(judgement, unit)
         alone = judgement.worse_alone
         no_interval = judgement.low is None and judgement.high is None
-        interval = units.NOT_ESTIMABLE if no_interval else f"{said.low} … {said.high} {said.unit}".rstrip()
+        interval = units.NOT_ESTIMABLE if no_interval else f"{change.low} … {change.high} {change.unit}".rstrip()
         return JudgedRow(
             anchor=f"row-{metric.id}-{judgement.statistic}".replace(".", "_"),
             metric_id=metric.id,
@@ -144,10 +144,10 @@ class RowMaker:
             unit=unit.symbol,
             baseline=_value(judgement.baseline, unit, decimals),
             candidate=_value(judgement.candidate, unit, decimals),
-            change=said.change,
-            change_unit=said.unit,
-            low=said.low,
-            high=said.high,
+            change=change.change,
+            change_unit=change.unit,
+            low=change.low,
+            high=change.high,
             interval=judgement.outcome.value if judgement.outcome in _WITHOUT_CHANGE and no_interval else interval,
             margin=_margin(judgement, metric),
             outcome=WORSE_ALONE if alone else _outcome(judgement, metric),
@@ -156,7 +156,7 @@ class RowMaker:
             emphasis="caution" if alone else _emphasis(judgement, metric),
             gating=judgement.gating,
             moved=judgement.moved,
-            bar=_bar(judgement, said),
+            bar=_bar(judgement, change),
             samples=f"{units.count(judgement.baseline.samples)} + {units.count(judgement.candidate.samples)}",
             per_run_baseline=[_figure(unit.of(value), decimals) for value in judgement.baseline.per_run],
             per_run_candidate=[_figure(unit.of(value), decimals) for value in judgement.candidate.per_run],
@@ -200,16 +200,16 @@ def _figure(value: float | None, decimals: int) -> str:
 
 
 def _change(judgement: Judgement, unit: units.DisplayUnit) -> ChangeText:
-    """The change, or in its place the word why there is none."""
+    """The change, or instead the word why there is none."""
     if judgement.change is not None:
         return change_text(judgement, unit)
     word = judgement.outcome.value if judgement.outcome in _WITHOUT_CHANGE else units.NOT_ESTIMABLE
     return ChangeText(word, "", "", "")
 
 
-INSIDE_NOISE = " *"  # behind a margin
+INSIDE_NOISE = " *"  # after a margin
 INSIDE_NOISE_MEANS = "*: inside noise, so that these runs could not even call an equal release equal."
-WIDENED = " †"  # behind a margin and its metric; the table's note says what it means
+WIDENED = " †"  # after a margin and its metric; the table's note explains it
 
 
 def _margin(judgement: Judgement, metric: Metric) -> str:
@@ -237,7 +237,7 @@ def _outcome(judgement: Judgement, metric: Metric) -> str:
 
 
 def _emphasis(judgement: Judgement, metric: Metric) -> Emphasis:
-    """How loudly a row speaks: a change that means nothing is quiet."""
+    """The emphasis of a row: a change without meaning is quiet."""
     outcome = judgement.outcome
     if judgement.gating:
         loud: dict[Outcome, Emphasis] = {
@@ -258,7 +258,7 @@ def _emphasis(judgement: Judgement, metric: Metric) -> Emphasis:
 def _facts(
     judgement: Judgement, metric: Metric, effect: EffectSize | None, unit: units.DisplayUnit
 ) -> list[tuple[str, str]]:
-    """What stands behind an outcome, for the reader who asks."""
+    """The evidence for an outcome, for the interested reader."""
     facts = [("judged by", f"{judgement.statistic}, {BETTER_WORDS[metric.better]}")]
     if margin := _margin(judgement, metric):
         facts.append(("margin", margin))
@@ -337,7 +337,7 @@ def moved_text(row: JudgedRow) -> str:
 
 
 def ranks_of(rows: Iterable[JudgedRow]) -> dict[str, tuple[bool, bool, float]]:
-    """Of every metric: whether it does not decide, did not move, and how little it changed against its noise."""
+    """Sort key of a metric: whether it does not decide, did not move, and how little it changed against its noise."""
     ranks: dict[str, tuple[bool, bool, float]] = {}
     for row in rows:
         rank = (not row.gating, not row.moved, -row.clearness)

@@ -1,7 +1,7 @@
-"""Any document as JUnit XML: a suite a server or version, a case for everything that was judged.
+"""Any document as JUnit XML: a suite per server or version, a case for everything that was judged.
 
-Valid by the schema of Jenkins' xunit plugin and by that of Apache Ant's JUnit task, which allows less: properties
-belong to suites alone, so that each figure is named after its case.
+Valid by the schemas of Jenkins' xunit plugin and of Apache Ant's JUnit task, which allows less: only suites have
+properties, so each figure is named after its case.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PASSED = (Verdict.PASS, Verdict.INFORMATIONAL)
 def junit_xml(suites: Sequence[Suite], kind: str, caveats: Caveats | None = None) -> str:
     """The suites of a document of that kind, for a pipeline; the same suites give the same text.
 
-    A case that fails and gates is a failure. What was not decided or not measured, and what fails without gating, is
+    A case that fails and gates is a failure. Undecided or unmeasured cases, and those that fail without gating, are
     skipped, with the reason. Caveats are properties of every suite, and the first lines of its output.
     """
     root = Xml.Element("testsuites")
@@ -66,7 +66,7 @@ def _suite(kind: str, suite: Suite, number: int, name: str) -> Xml.Element:
 
 
 def _properties(suite: Suite) -> Iterator[tuple[str, str]]:
-    """What was tested, then each case's figures as "block.clients.p99_s"."""
+    """The tested subject, then each case's figures as "block.clients.p99_s"."""
     yield from suite.properties
     for case in suite.cases:
         for name, value in case.figures.items():
@@ -88,7 +88,7 @@ def _case(kind: str, suite: str, label: str, case: Case) -> Xml.Element:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Two cases or suites of one name are one to a pipeline: what makes them equal here gets a number."""
+    """A pipeline merges cases or suites of the same name: duplicates get a number."""
     taken: set[str] = set()
     results = []
     for name in names:
@@ -99,5 +99,5 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def _duration(cases: Sequence[Case]) -> str:
-    whole = math.fsum(case.seconds for case in cases)
-    return f"{whole:.3f}" if math.isfinite(whole) and whole > 0.0 else "0"
+    total = math.fsum(case.seconds for case in cases)
+    return f"{total:.3f}" if math.isfinite(total) and total > 0.0 else "0"

@@ -1,4 +1,4 @@
-"""Which function lays out which result; the modules of the others stay unread."""
+"""The layout function of each kind of result; modules of other kinds are not imported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from chainmark.core.attachment import Attachment
 from chainmark.report.document import Document
 
-# By the module and the name of the result's class: where its function is.
+# By the module and the name of the result's class: the location of its function.
 LAYOUTS = {
     "core.comparison.Comparison": "comparison_document",
     "core.side_by_side.SideBySide": "side_by_side_document",
@@ -31,9 +31,9 @@ LAYOUTS = {
 def document_of(result: BaseModel) -> Document:
     """A result laid out as a document."""
     if isinstance(result, Attachment):
-        own: Document = result.document()
-        return own
+        own_document: Document = result.document()
+        return own_document
     kind = type(result)
     name = LAYOUTS[f"{kind.__module__.removeprefix('chainmark.')}.{kind.__qualname__}"]
-    made: Document = getattr(import_module(f"chainmark.report.{name}"), name)(result)
-    return made
+    document: Document = getattr(import_module(f"chainmark.report.{name}"), name)(result)
+    return document

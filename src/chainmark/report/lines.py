@@ -10,7 +10,7 @@ from rich.text import Text
 
 
 def shorten(text: str, width: int) -> str:
-    """Cut in the middle: the beginning says what it is and the end holds the statistic and the unit."""
+    """Cut in the middle: the beginning names the subject and the end has the statistic and the unit."""
     if cell_len(text) <= width:
         return text
     head = (width - 1) // 2
@@ -32,7 +32,7 @@ class Printer:
         self.lines = 0
 
     def line(self, text: Text) -> None:
-        """One line, as it is."""
+        """One line, unchanged."""
         text.rstrip()
         self.lines += 1
         self.console.print(text, no_wrap=True, overflow="ignore", crop=False, highlight=False)
@@ -43,7 +43,7 @@ class Printer:
             self.line(Text(line, style=style))
 
     def item(self, text: str, mark: str = "·", style: str = "") -> None:
-        """A hanging item: the following lines of a long sentence stand under its first word."""
+        """A hanging item: the further lines of a long sentence are indented to its first word."""
         for index, line in enumerate(wrapped(text, self.width - 4)):
             self.line(Text((f"  {mark} " if index == 0 else "    ") + line, style=style))
 

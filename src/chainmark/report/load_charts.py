@@ -1,6 +1,6 @@
-"""Charts of a load test: capacities, latency against load, and its distribution step by step.
+"""Charts of a load test: capacities, latency by load, and its distribution step by step.
 
-Colours, dashes and shapes say the same, so that each chart can be read without colour.
+Colours, dashes and shapes carry the same information, so each chart is readable without colour.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from chainmark.report.chart import BAD, QUIET, SHAPES, Axis, Chart, Layer, Legen
 from chainmark.report.load_server import use_charts
 
 CENTILES = ("p50", "p95", "p99")
-_MOST_LINES = 6  # of a chart of distributions: more cannot be told apart
+_MOST_LINES = 6  # of a chart of distributions: more are indistinguishable
 _MOST_CURVE_POINTS = 200
 _ROW_PX = 26
-_PLOT_PX = 240  # clients and rates stand beside each other
+_PLOT_PX = 240  # clients and rates are next to each other
 _WIDE_RATIO = 12.0  # more than a decade does not fit a linear axis
 _OUTCOME_SHAPES = {"pass": "circle", "fail": "triangle-up", "inconclusive": "diamond", "generator-limited": "square"}
 
@@ -35,12 +35,12 @@ class EndpointSide:
     endpoint: EndpointEntry
 
     def steps(self, kind: Kind) -> list[StepEntry]:
-        """Its steps of this kind of load."""
+        """Its steps with this kind of load."""
         return [step for step in self.endpoint.steps if step.kind == kind]
 
 
 def capacity_charts(report: LoadReport) -> list[Chart]:
-    """Every endpoint's capacity in one picture, for clients and for rates."""
+    """Every endpoint's capacity in one chart, for clients and for rates."""
     return [drawn for kind in text.kinds_of(report.targets) if (drawn := _capacity_chart(report, kind))]
 
 
@@ -64,12 +64,12 @@ def _capacity_chart(report: LoadReport, kind: Kind) -> Chart | None:
             }
             rows.append({key: value for key, value in row.items() if value is not None})
     labels = list(dict.fromkeys(row["label"] for row in rows))
-    # Of a single figure there is nothing to see that the table does not say.
+    # A single figure needs no chart in addition to the table.
     if len(rows) < 2 or not any(row.get("capacity") for row in rows):
         return None
     notes = ["Bars: the interval."]
-    asked = [row for row in rows if "required" in row]
-    if asked:
+    required = [row for row in rows if "required" in row]
+    if required:
         notes.append("Upright ticks: what is required.")
     missing = [f"{row['target']} {row['label']}" if len(names) > 1 else row["label"]
                for row in rows if "capacity" not in row]  # fmt: skip
@@ -91,12 +91,12 @@ def _capacity_chart(report: LoadReport, kind: Kind) -> Chart | None:
             Layer("interval", "spans", x="low", x2="high", **look),
             Layer("points", "drawn", x="capacity", style="target", size=65, opacity=1, tips=tooltips, **look),
             Layer("text", "drawn", x="capacity", text="text", nudge=(0, -11), **look),
-            *([Layer("tick", "asked", "required", "label", colour=BAD)] if asked else []),
+            *([Layer("tick", "asked", "required", "label", colour=BAD)] if required else []),
         ],
         data={
             "spans": columns_of(row for row in rows if row.get("low") and row.get("high")),
             "drawn": columns_of(row for row in rows if row.get("capacity")),
-            "asked": columns_of(asked),
+            "asked": columns_of(required),
         },
         series={"target": LegendSeries(names)},
         note=" ".join(notes),
@@ -120,7 +120,7 @@ def sides_of(report: LoadReport, id_: str) -> list[EndpointSide]:
 
 
 def load_charts(report: LoadReport) -> list[Chart]:
-    """Latency against load: one an endpoint and kind, all servers in it; under it, what each of them used meanwhile."""
+    """Latency by load: one chart per endpoint and kind, with all servers; below it, the resource use of each."""
     ids = text.endpoint_ids(report)
     kinds = text.kinds_of(report.targets)
     few = len(ids) * len(kinds) <= 4
@@ -144,10 +144,10 @@ def _load_chart(sides: Sequence[EndpointSide], id_: str, kind: Kind, *, few: boo
     label = sides[0].endpoint.label
     level, latency = text.KIND_AXES[kind], f"latency, {text.MS.symbol}"
     marks = _marks(sides, kind)
-    untold = sum(row["value"] is None for row in rows)
+    missing = sum(row["value"] is None for row in rows)
     notes = ["Lines run through the median of each level's steps."]
-    if untold:
-        notes.append(f"Without a mark: {units.plural(untold, 'centile')}, not estimable or never answered.")
+    if missing:
+        notes.append(f"Without a mark: {units.plural(missing, 'centile')}, not estimable or never answered.")
     tips = [
         Tooltip("line", "label"),
         Tooltip("centile", "centile"),
@@ -173,7 +173,7 @@ def _load_chart(sides: Sequence[EndpointSide], id_: str, kind: Kind, *, few: boo
             Layer("interval", "capacities", x="level", colour=colour, width=1.5),
             Layer("text", "capacities", x="level", colour=colour, text="text", above="row", align="right",
                   nudge=(3, 0)),
-            # One server's centiles are told apart as several servers are; several servers' centiles by their dashes.
+            # With one server, its centiles are distinguished like several servers; with several, by dashes.
             Layer("line", "lines", "level", "value", colour="label", style="label" if alone else "centile",
                   detail="series", opacity=1),
             Layer("points", "points", "level", "value", colour="label", style="outcome", size=42, opacity=0.9,
@@ -202,7 +202,7 @@ def _limits(endpoint: EndpointEntry) -> list[tuple[float, str]]:
 
 
 def _points(side: EndpointSide, kind: Kind, *, alone: bool) -> list[dict[str, Any]]:
-    """Three centiles a step; a value of None cannot be drawn."""
+    """Three centiles per step, without missing values."""
     rows = []
     for step in side.steps(kind):
         for name in CENTILES:
@@ -222,7 +222,7 @@ def _points(side: EndpointSide, kind: Kind, *, alone: bool) -> list[dict[str, An
 
 
 def _medians(sides: Sequence[EndpointSide], kind: Kind) -> list[dict[str, Any]]:
-    """One point a level of each line."""
+    """One point per level of each line."""
     return [
         {"label": name if len(sides) == 1 else side.name, "centile": name, "series": f"{side.name} {name}",
          "level": level, "value": _in_ms(value_s)}
@@ -252,19 +252,19 @@ def distribution_charts(report: LoadReport) -> list[Chart]:
     charts = []
     several = len(report.targets) > 1
     for id_ in text.endpoint_ids(report):
-        for place, side in enumerate(sides_of(report, id_)):
+        for index, side in enumerate(sides_of(report, id_)):
             for kind in text.kinds_of(report.targets):
                 name = f", {side.name}" if several else ""
-                drawn = _distribution_chart(side, kind, f"distribution-{kind}-{id_}-{place}", name)
+                drawn = _distribution_chart(side, kind, f"distribution-{kind}-{id_}-{index}", name)
                 charts += [drawn] if drawn else []
     return charts
 
 
 def _distribution_chart(side: EndpointSide, kind: Kind, id_: str, name: str) -> Chart | None:
-    known = [step for step in side.steps(kind) if any(value > 0.0 for _, value in step.curve)]
-    if not known:
+    measured = [step for step in side.steps(kind) if any(value > 0.0 for _, value in step.curve)]
+    if not measured:
         return None
-    chosen = _some_steps(side, kind, known)
+    chosen = _some_steps(side, kind, measured)
     limit_s = side.endpoint.agreement.p99_s
     labels = _step_names(side, kind, chosen)
     rows: list[dict[str, Any]] = [
@@ -272,7 +272,7 @@ def _distribution_chart(side: EndpointSide, kind: Kind, id_: str, name: str) -> 
          "order": order}
         for label, step in zip(labels, chosen, strict=True)
         for order, (fraction, value) in enumerate(_thinned(step.curve))
-        # 100 % is endlessly far on an axis that is stretched towards it.
+        # 100 % is infinitely far on an axis that is stretched towards it.
         if value > 0.0 and 0.0 <= fraction < 1.0
     ]  # fmt: skip
     if not rows:
@@ -280,8 +280,8 @@ def _distribution_chart(side: EndpointSide, kind: Kind, id_: str, name: str) -> 
     axis = f"latency, {text.MS.symbol}"
     least = min([0.001, *(row["slower"] for row in rows)])
     note = "A step keeps to its p99 where its line passes above the crossing of the two dashed lines."
-    if len(chosen) < len(known):
-        note += f" {len(chosen)} of {len(known)} steps are drawn; the table of steps has all."
+    if len(chosen) < len(measured):
+        note += f" {len(chosen)} of {len(measured)} steps are drawn; the table of steps has all."
     tips = [Tooltip("step", "label"), Tooltip(axis, "value", ",.4g"), Tooltip("took longer", "slower", ".4%")]
     return Chart(
         id=id_,
@@ -311,18 +311,18 @@ def _distribution_chart(side: EndpointSide, kind: Kind, id_: str, name: str) -> 
 
 
 def _some_steps(side: EndpointSide, kind: Kind, known: Sequence[StepEntry]) -> list[StepEntry]:
-    """One step a level: the lowest, the highest, the two that the answer stands on, and some between them."""
+    """One step per level: the lowest, the highest, the two that determine the capacity, and some between them."""
     capacity = text.capacity_of(side.endpoint, kind)
-    wanted = {capacity.best_step, capacity.fail_step} if capacity else set()
+    numbers = {capacity.best_step, capacity.fail_step} if capacity else set()
     by_level: dict[float, StepEntry] = {}
-    for step in sorted(known, key=lambda item: (item.number in wanted, item.number)):
+    for step in sorted(known, key=lambda item: (item.number in numbers, item.number)):
         by_level[step.level] = step
     levels = sorted(by_level)
-    retained = {levels[0], levels[-1], *(level for level in levels if by_level[level].number in wanted)}
-    others = [level for level in levels if level not in retained]
-    room = min(_MOST_LINES - len(retained), len(others))
-    retained |= {others[index * len(others) // room] for index in range(room)}
-    return [by_level[level] for level in levels if level in retained]
+    selected = {levels[0], levels[-1], *(level for level in levels if by_level[level].number in numbers)}
+    others = [level for level in levels if level not in selected]
+    room = min(_MOST_LINES - len(selected), len(others))
+    selected |= {others[index * len(others) // room] for index in range(room)}
+    return [by_level[level] for level in levels if level in selected]
 
 
 def _step_names(side: EndpointSide, kind: Kind, steps: Sequence[StepEntry]) -> list[str]:
@@ -332,7 +332,7 @@ def _step_names(side: EndpointSide, kind: Kind, steps: Sequence[StepEntry]) -> l
 
 
 def _thinned(curve: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Every so many points, and the tail whole."""
+    """A sample of the points, and the complete tail."""
     if len(curve) <= _MOST_CURVE_POINTS:
         return list(curve)
     tail = _MOST_CURVE_POINTS // 4

@@ -23,31 +23,33 @@ _RAMP_NOTE = (
 
 
 def course_tables(target: TargetEntry, name: str, number: int, *, several: bool) -> list[Table]:
-    """A table of the spikes and one of the ramps, a row each; nothing without any."""
-    where = f": {name}" if several else ""
+    """A table of the spikes and one of the ramps, a row each; empty without any."""
+    suffix = f": {name}" if several else ""
     every = [(endpoint.label, course) for endpoint in target.endpoints for course in endpoint.courses]
     tables = []
     if spikes := [TableRow(_spike_cells(label, course)) for label, course in every if course.what == "spike"]:
         figures = map(Column, ("p99 before, ms", "p99 at the peak, ms", "failed", "back after", "interval"))
         columns = [*words("load"), *figures, *words("remarks")]
-        tables.append(Table(f"spikes-{number}", f"Recovery from spikes{where}", columns, spikes, [_SPIKE_NOTE]))
+        tables.append(Table(f"spikes-{number}", f"Recovery from spikes{suffix}", columns, spikes, [_SPIKE_NOTE]))
     if ramps := [TableRow(_ramp_cells(label, course)) for label, course in every if course.what == "ramp"]:
         columns = [*words("load"), *map(Column, ("failed", "missed from", "interval")), *words("remarks")]
-        tables.append(Table(f"ramps-{number}", f"Ramps{where}", columns, ramps, [_RAMP_NOTE]))
+        tables.append(Table(f"ramps-{number}", f"Ramps{suffix}", columns, ramps, [_RAMP_NOTE]))
     return tables
 
 
 def course_charts(report: LoadReport) -> list[Chart]:
-    """Each ramp and spike second by second."""
+    """The charts of each ramp and spike, second by second."""
     several = len(report.targets) > 1
     charts = []
     for id_ in text.endpoint_ids(report):
-        for place, side in enumerate(sides_of(report, id_)):
+        for index, side in enumerate(sides_of(report, id_)):
             for turn, course in enumerate(side.endpoint.courses):
                 # As if it were the endpoint's only step.
-                own = side.endpoint.model_copy(update={"steps": [course.step], "seconds": course.seconds})
+                course_step = side.endpoint.model_copy(update={"steps": [course.step], "seconds": course.seconds})
                 name = f"{f', {side.name}' if several else ''}, {course_text(course)}"
-                charts += timelines_of(EndpointSide(side.name, own), course.kind, f"course-{id_}-{place}-{turn}", name)
+                charts += timelines_of(
+                    EndpointSide(side.name, course_step), course.kind, f"course-{id_}-{index}-{turn}", name
+                )
     return charts
 
 
@@ -62,10 +64,10 @@ def _ramp_cells(label: str, course: CourseEntry) -> list[TableCell]:
 
 def _common(course: CourseEntry) -> list[TableCell]:
     failed = course.step.failed - course.step.closed_idle
-    known = not course.note
+    is_known = not course.note
     return [
         TableCell(units.count(failed), emphasis="worse" if failed else "plain"),
-        TableCell(measured_text(course), emphasis=text.OUTCOMES[course.outcome] if known else "quiet"),
+        TableCell(measured_text(course), emphasis=text.OUTCOMES[course.outcome] if is_known else "quiet"),
         TableCell(_interval(course), emphasis="quiet"),
         TableCell(course.note),
     ]

@@ -1,4 +1,4 @@
-"""A load test as a document: the verdict, what each endpoint takes, and all that this rests on."""
+"""A load test as a document: the verdict, what each endpoint sustains, and the evidence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from chainmark.report.load_tables import (
 )
 from chainmark.report.load_timelines import timeline_charts
 
-_LONG_FACT = 64  # what a table has room for; what is longer is told below it
+_LONG_FACT = 64  # longest fact in a table; longer ones are below it
 
 
 def load_document(report: LoadReport) -> Document:
@@ -100,8 +100,8 @@ def _steps(report: LoadReport) -> list[Block]:
             for kind in text.KINDS:
                 steps = [step for step in endpoint.steps if step.kind == kind]
                 if steps:
-                    whole, id_ = f"{title}, {text.KIND_WORDS[kind]}", f"steps-{kind}-{endpoint.id}-{number}"
-                    blocks.append(step_table(steps, id_, whole, in_all))
+                    title_of_kind, id_ = f"{title}, {text.KIND_WORDS[kind]}", f"steps-{kind}-{endpoint.id}-{number}"
+                    blocks.append(step_table(steps, id_, title_of_kind, in_all))
     return blocks
 
 
@@ -131,7 +131,7 @@ def _target_facts(target: TargetEntry) -> list[Fact]:
 
 
 def _facts(id_: str, title: str, names: Sequence[str], columns: Sequence[Sequence[Fact]]) -> Table:
-    """Facts side by side; what is too long for a cell is told below, whole."""
+    """Facts in a table; those too long for a cell are below it in full."""
     labels = list(dict.fromkeys(fact.label for facts in columns for fact in facts))
     rows, long = [], []
     for label in labels:
@@ -146,22 +146,22 @@ def _facts(id_: str, title: str, names: Sequence[str], columns: Sequence[Sequenc
 
 
 def _agreements(report: LoadReport) -> Table:
-    """What is asked of whom."""
+    """The requirements of each endpoint."""
     columns = [*words("of"), Column("p95 within, ms"), Column("p99 within, ms"), Column("errors up to, %"),
                Column("answered of a rate, %"), Column("least requests")]  # fmt: skip
-    asked = text.agreements(report)
+    slas = text.agreements(report)
     rows = []
-    for agreed in asked:
+    for agreed in slas:
         labels = dict.fromkeys(
             end.label for target in report.targets for end in target.endpoints if end.agreement == agreed
         )
-        name = f"all of {units.plural(len(labels), 'endpoint')}" if len(asked) == 1 else ", ".join(labels)
+        name = f"all of {units.plural(len(labels), 'endpoint')}" if len(slas) == 1 else ", ".join(labels)
         rows.append(row_of(name, *_agreement_cells(agreed)))
     return Table("agreements", "The SLA", columns, rows)
 
 
 def _corpus(target: TargetEntry, name: str, number: int) -> list[Table]:
-    """Of how many different requests the load was made."""
+    """The number of different requests of the load."""
     made_of = [", ".join(f"{count} {name}" for name, count in end.strata.items()) for end in target.endpoints]
     long = [f"{end.label}: {words_}." for end, words_ in zip(target.endpoints, made_of, strict=True)
             if len(words_) > _LONG_FACT]  # fmt: skip
@@ -174,7 +174,7 @@ def _corpus(target: TargetEntry, name: str, number: int) -> list[Table]:
 
 
 def _sizes(endpoint: EndpointEntry) -> str:
-    """How large the answers are: "balances 1–40, bytes 332–1,604"."""
+    """The sizes of the responses: "balances 1–40, bytes 332–1,604"."""
     spans = {name: tuple(map(units.count, span)) for name, span in endpoint.sizes.items()}
     messages = [f"{name} {low if low == high else f'{low}–{high}'}" for name, (low, high) in spans.items()]
     return ", ".join(messages) or units.UNSET
@@ -192,7 +192,7 @@ def _agreement_cells(agreed: ServiceLevel) -> list[TableCell]:
 
 
 def _notes(report: LoadReport) -> list[str]:
-    """How to read it."""
+    """Notes on how to read it."""
     findings = {
         capacity.finding for target in report.targets for end in target.endpoints for capacity in end.capacities
     }

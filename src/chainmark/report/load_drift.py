@@ -1,4 +1,4 @@
-"""How latencies and errors of long steps changed from their begin to their end."""
+"""How latencies and errors of long steps changed from their start to their end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _EMPHASIS: dict[str, Emphasis] = {"pass": "plain", "fail": "worse"}
 
 
 def drift_table(target: TargetEntry, name: str, number: int, *, several: bool) -> Table | None:
-    """A row a figure of each long step; None without such a step."""
+    """A row per figure of each long step; None without such a step."""
     rows = [TableRow(_cells(endpoint.label, drift)) for endpoint in target.endpoints for drift in endpoint.drifts]
     if not rows:
         return None
@@ -31,7 +31,7 @@ def drift_table(target: TargetEntry, name: str, number: int, *, several: bool) -
 
 
 def _cells(label: str, drift_entry: DriftEntry) -> list[TableCell]:
-    retained = (
+    limit = (
         {"pass": "yes", "fail": "no"}.get(drift_entry.outcome, "not clear")
         if drift_entry.limit is not None
         else "not asked"
@@ -44,7 +44,7 @@ def _cells(label: str, drift_entry: DriftEntry) -> list[TableCell]:
         _begin(drift_entry),
         TableCell(drift_text(drift_entry)),
         TableCell(
-            retained,
+            limit,
             emphasis=_EMPHASIS.get(drift_entry.outcome, "caution") if drift_entry.limit is not None else "quiet",
         ),
     ]

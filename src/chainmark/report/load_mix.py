@@ -1,4 +1,4 @@
-"""The endpoints of a mix, each by itself, at the levels that the mix's capacity stands on."""
+"""The endpoints of a mix, each by itself, at the levels that determine the mix's capacity."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _QUIET = TableCell(units.UNSET, emphasis="quiet")
 
 
 def mix_table(target: TargetEntry, name: str, number: int, *, several: bool) -> Table | None:
-    """What each endpoint was given within the mix; None where nothing is mixed."""
+    """The figures of each endpoint within the mix; None without a mix."""
     rows = [
         TableRow(_cells(level, part))
         for endpoint in target.endpoints
@@ -31,7 +31,7 @@ def mix_table(target: TargetEntry, name: str, number: int, *, several: bool) -> 
 
 
 def _steps(endpoint: EndpointEntry) -> Iterator[tuple[str, StepEntry]]:
-    """The step that stands for each capacity, and for the level above it."""
+    """The step that represents each capacity, and the level above it."""
     for capacity in endpoint.capacities:
         best = text.shown_step(endpoint, capacity)
         fail = text.step_of(endpoint, capacity.kind, capacity.fail_step)

@@ -1,4 +1,4 @@
-"""The first sentence of a load test: which users notice what, at which load, how sure that is, and what to do next."""
+"""The first sentence of a load test: what users notice, at which load, how certain that is, and the next step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STEPS = {
 
 
 def sentence(report: LoadReport, ruled: Sequence[Ruling]) -> str:
-    """What users notice, where, how sure that is, and what to do."""
+    """What users notice, where, how certain that is, and the next step."""
     gating = [ruling for ruling in ruled if ruling.gates]
     result, _ = verdict(report, ruled)
     gone = next((target for target in report.targets if target.gone), None)
@@ -47,13 +47,13 @@ def sentence(report: LoadReport, ruled: Sequence[Ruling]) -> str:
 def noticed(report: LoadReport, ruling: Ruling) -> str:
     """What users notice of one capacity that is not met: "/block responds too slowly (p99 above 1 s) from 64 on"."""
     capacity = _capacity(report, ruling)
-    who = _who(report, ruling)
+    subject = _who(report, ruling)
     if ruling.verdict is not Verdict.FAIL or capacity is None or capacity.high is None:
-        word = {Verdict.FAIL: who, Verdict.INCONCLUSIVE: f"{who} is not decided"}
-        return f"{word.get(ruling.verdict, f'{who} is {ruling.verdict.value}')}: {ruling.reason}"
+        word = {Verdict.FAIL: subject, Verdict.INCONCLUSIVE: f"{subject} is not decided"}
+        return f"{word.get(ruling.verdict, f'{subject} is {ruling.verdict.value}')}: {ruling.reason}"
     high = level_text(capacity.kind, capacity.high)
-    where = f"from {high} on" if capacity.low > 0.0 else f"already at {high}"
-    result = f"{who} {_effect(capacity, _endpoint(report, ruling))} {where} (95 % confidence)"
+    level = f"from {high} on" if capacity.low > 0.0 else f"already at {high}"
+    result = f"{subject} {_effect(capacity, _endpoint(report, ruling))} {level} (95 % confidence)"
     required = "" if ruling.required is None else level_text(capacity.kind, ruling.required)
     if capacity.low > 0.0:
         sustained = bare_level(capacity.low) if required else level_text(capacity.kind, capacity.low)
@@ -62,7 +62,7 @@ def noticed(report: LoadReport, ruling: Ruling) -> str:
 
 
 def next_step(report: LoadReport, ruling: Ruling) -> str:
-    """What to do about a capacity that is not met, by what was observed of it."""
+    """The next step for a capacity that is not met, based on the observations."""
     capacity = _capacity(report, ruling)
     if ruling.verdict is Verdict.INCONCLUSIVE and capacity is not None and capacity.stopped_by == "ladder end":
         return f"raise `search.{capacity.kind}_last` to reach the limit"
@@ -78,7 +78,7 @@ def next_step(report: LoadReport, ruling: Ruling) -> str:
 
 
 def contested_texts(report: LoadReport) -> list[str]:
-    """Of each capacity that was confirmed and also contradicted: at which level, and how often."""
+    """The level and the counts of each capacity that was confirmed and also contradicted."""
     several = len(report.targets) > 1
     texts = []
     for target in report.targets:
@@ -119,24 +119,24 @@ def _counted(report: LoadReport, gating: Sequence[Ruling], first: Ruling | None 
 
 
 def _sustained(report: LoadReport, gating: Sequence[Ruling]) -> str:
-    """What every endpoint sustains; of requirements, how many are met and which one only just."""
-    asked = agreements(report)
-    within = f"within {agreement_text(asked[0])}" if len(asked) == 1 else "within their SLAs"
-    known = [(item, capacity) for item in gating if (capacity := _capacity(report, item)) is not None]
-    if not known:
+    """What every endpoint sustains; for requirements, how many are met and which one only just."""
+    slas = agreements(report)
+    within = f"within {agreement_text(slas[0])}" if len(slas) == 1 else "within their SLAs"
+    decided = [(item, capacity) for item in gating if (capacity := _capacity(report, item)) is not None]
+    if not decided:
         count = len({(ruling.target, ruling.endpoint) for ruling in gating})
         return f"{units.plural(count, 'endpoint')} stayed {within} {_loads(gating)}"
-    required = [(item, capacity) for item, capacity in known if item.required]
+    required = [(item, capacity) for item, capacity in decided if item.required]
     if required:
         nearest, capacity = min(required, key=lambda pair: pair[1].low / (pair[0].required or 1.0))
-        wanted = level_text(capacity.kind, nearest.required or 0.0)
-        text = f"{_who(report, nearest)} sustains {_level(capacity)}, {wanted} are required"
+        required_level = level_text(capacity.kind, nearest.required or 0.0)
+        text = f"{_who(report, nearest)} sustains {_level(capacity)}, {required_level} are required"
         count = units.plural(len(required), "required capacity", "required capacities")
         return f"All {count} are met {within}; the nearest: {text}" if len(required) > 1 else f"{text}, {within}"
     by_endpoint: dict[str, list[str]] = {}
-    for ruling, capacity in known:
+    for ruling, capacity in decided:
         by_endpoint.setdefault(_who(report, ruling), []).append(_level(capacity))
-    texts = [f"{who} sustains {enumerated(levels)}" for who, levels in by_endpoint.items()]
+    texts = [f"{endpoint} sustains {enumerated(levels)}" for endpoint, levels in by_endpoint.items()]
     return f"{some_of(texts, _NAMED, 'endpoints')} {within}"
 
 
@@ -157,7 +157,7 @@ def _level(capacity: CapacityEntry) -> str:
 
 
 def _after_pass(report: LoadReport) -> str:
-    """What to do where all is met: find the limit, repeat, or keep what was found."""
+    """The next step if everything is met: find the limit, repeat, or keep the result."""
     capacities = [
         capacity for target in report.targets for endpoint in target.endpoints for capacity in endpoint.capacities
     ]
@@ -173,13 +173,13 @@ def _after_pass(report: LoadReport) -> str:
 def _effect(capacity: CapacityEntry, endpoint: EndpointEntry | None) -> str:
     name = capacity.condition or ""
     text = condition_text(name, endpoint.agreement) if endpoint and not capacity.condition_part else name
-    whose = f" of {capacity.condition_part}" if capacity.condition_part else ""
+    of_part = f" of {capacity.condition_part}" if capacity.condition_part else ""
     if name in _TOO_SLOW:
-        return f"responds too slowly ({text}{whose})"
+        return f"responds too slowly ({text}{of_part})"
     if name == "errors":
-        return f"fails too many requests ({text}{whose})"
+        return f"fails too many requests ({text}{of_part})"
     if name == "achieved":
-        return f"falls behind ({text}{whose})"
+        return f"falls behind ({text}{of_part})"
     return "misses its SLA"
 
 

@@ -1,4 +1,4 @@
-"""What a server used while it was loaded: what bent first, shares of what there was by level, and the figures."""
+"""A server's resource use under load: the bottleneck, shares of the available amounts by level, and the figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from chainmark.report import load_text as text
 from chainmark.report.blocks import Block, Column, Remarks, Table, TableCell, TableRow, row_of, words
 from chainmark.report.chart import QUIET, Axis, Chart, Layer, LegendSeries, Limit, Tooltip, columns_of
 
-_MOST_LINES = 6  # of a chart: more cannot be told apart
+_MOST_LINES = 6  # of a chart: more are indistinguishable
 _WIDE_RATIO = 12.0  # more than a decade does not fit a linear axis
 _FULL_PERCENT = 95.0
 _ALL_PERCENT = 100.0
@@ -32,26 +32,26 @@ _MOST_STATEMENTS = 5
 
 
 def bent_remarks(report: LoadReport) -> list[Block]:
-    """A sentence for each endpoint and kind of load of which something was watched."""
+    """A sentence for each endpoint and kind of load with observations."""
     several = len(report.targets) > 1
     messages = []
     for name, target in zip(text.names_of(report.targets), report.targets, strict=True):
         for endpoint in target.endpoints:
             for bent in endpoint.bent:
-                whose = f"{f'{name} ' if several else ''}{endpoint.label} ({bent.kind})"
-                messages.append(f"{whose}: {bent.sentence}.")
+                prefix = f"{f'{name} ' if several else ''}{endpoint.label} ({bent.kind})"
+                messages.append(f"{prefix}: {bent.sentence}.")
     return [Remarks("bent", "What bent first", messages)] if messages else []
 
 
 def use_charts(report: LoadReport, id_: str, kind: Kind) -> list[Chart]:
-    """Of one endpoint on every server: shares of what there was against the load."""
+    """Charts of one endpoint on every server: shares of the available amounts by load."""
     several = len(report.targets) > 1
     charts = []
-    for place, (name, target) in enumerate(zip(text.names_of(report.targets), report.targets, strict=True)):
+    for index, (name, target) in enumerate(zip(text.names_of(report.targets), report.targets, strict=True)):
         for endpoint in target.endpoints:
             if endpoint.id == id_:
                 label = f"{endpoint.label}{f', {name}' if several else ''}"
-                drawn = _use_chart(endpoint, kind, label, f"used-{kind}-{id_}-{place}")
+                drawn = _use_chart(endpoint, kind, label, f"used-{kind}-{id_}-{index}")
                 charts += [drawn] if drawn else []
     return charts
 
@@ -104,7 +104,7 @@ def _short(resource_entry: ResourceEntry) -> str:
 
 
 def _shares(endpoint: EndpointEntry, resource: ResourceEntry, kind: Kind) -> dict[float, float]:
-    """By level."""
+    """The shares by level."""
     return {
         level: result
         for level, steps in _by_level(endpoint, kind).items()
@@ -131,7 +131,7 @@ def _median(values: Sequence[float | None]) -> float | None:
 
 
 def use_blocks(report: LoadReport) -> list[Block]:
-    """Every endpoint's resources at some levels, the costliest statements, and the sources."""
+    """Every endpoint's resources at some levels, the most expensive statements, and the sources."""
     several = len(report.targets) > 1
     blocks: list[Block] = []
     for number, (name, target) in enumerate(zip(text.names_of(report.targets), report.targets, strict=True)):
@@ -160,22 +160,22 @@ def _use_table(endpoint: EndpointEntry, kind: Kind, title: str, id_: str) -> lis
     columns = [*words("resource"), *(Column(level_text(kind, level)) for level in chosen), *words("limit")]
     notes = ["Means over the steps of a level, and the median of these; of what only grows, its rate."]
     if endpoint.series_left_out:
-        left = units.plural(endpoint.series_left_out, "further series", "further series")
-        notes.append(f"{left} without a known limit in `events/server.parquet`.")
+        omitted = units.plural(endpoint.series_left_out, "further series", "further series")
+        notes.append(f"{omitted} without a known limit in `events/server.parquet`.")
     return [Table(id_, f"{title}: what the server used", columns, rows, notes)]
 
 
 def _levels(endpoint: EndpointEntry, kind: Kind, known: Sequence[float]) -> list[float]:
-    """The lowest, where something bent, the capacity, the first fail, the highest."""
+    """The lowest, the bottleneck's, the capacity, the first fail, the highest."""
     if not known:
         return []
     capacity = text.capacity_of(endpoint, kind)
-    wanted = {known[0], known[-1]}
-    wanted |= {bent.level for bent in endpoint.bent if bent.kind == kind and bent.level is not None}
+    selected = {known[0], known[-1]}
+    selected |= {bent.level for bent in endpoint.bent if bent.kind == kind and bent.level is not None}
     if capacity:
         numbers = {capacity.best_step, capacity.fail_step}
-        wanted |= {step.level for step in endpoint.steps if step.kind == kind and step.number in numbers}
-    return [level for level in known if level in wanted]
+        selected |= {step.level for step in endpoint.steps if step.kind == kind and step.number in numbers}
+    return [level for level in known if level in selected]
 
 
 def _use_cell(resource: ResourceEntry, uses: Sequence[UseEntry]) -> TableCell:
@@ -204,7 +204,7 @@ def amount(value: float | None, unit: str) -> str:
 
 
 def _statement_table(endpoint: EndpointEntry, kind: Kind, title: str, id_: str) -> list[Table]:
-    """At the highest of the chosen levels at which any was read."""
+    """The use at the highest of the chosen levels with a reading."""
     by_level = _by_level(endpoint, kind)
     for level in reversed(_levels(endpoint, kind, list(by_level))):
         numbers = {step.number for step in by_level[level]}
@@ -213,8 +213,8 @@ def _statement_table(endpoint: EndpointEntry, kind: Kind, title: str, id_: str) 
         if last:
             rows = [_statement_row(statement) for statement in last[:_MOST_STATEMENTS]]
             columns = [Column("statement", kind="code"), Column("sessions busy"), Column("calls/s"), Column("each, ms")]
-            where = level_text(kind, level)
-            return [Table(id_, f"{title}: what the database spent its time on at {where}", columns, rows)]
+            level_name = level_text(kind, level)
+            return [Table(id_, f"{title}: what the database spent its time on at {level_name}", columns, rows)]
     return []
 
 

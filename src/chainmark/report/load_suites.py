@@ -1,4 +1,4 @@
-"""What a load test judges: a suite a server, a case for each capacity of each endpoint."""
+"""The cases of a load test: a suite per server, a case for each capacity of each endpoint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chainmark.report import load_text as text
 
 
 def load_suites(report: LoadReport, ruled: Sequence[Ruling]) -> list[Suite]:
-    """One suite a server, in the document's order."""
+    """One suite per server, in the document's order."""
     names = text.names_of(report.targets)
     return [
         _suite(report, target, name, [ruling for ruling in ruled if ruling.number == number])
@@ -68,7 +68,7 @@ def _not_run(name: str, reason: str) -> Case:
 
 
 def _properties(report: LoadReport, target: TargetEntry) -> list[tuple[str, str]]:
-    """What was tested."""
+    """The tested subject."""
     results = [
         ("title", report.title),
         ("scenario", report.scenario),
@@ -92,9 +92,9 @@ def _figures(endpoint: EndpointEntry, capacity_entry: CapacityEntry) -> dict[str
         figures |= {"requests": best.due, "failed": best.failed}
         figures |= {"p95_s": best.of_due.p95.value_s, "p99_s": best.of_due.p99.value_s}
         figures |= {"error_share": error_share(best), "ok_per_s": best.ok_per_s}
-    known = {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}
+    finite = {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}
     return {
-        **known,
+        **finite,
         "stopped_by": capacity_entry.stopped_by,
         "finding": capacity_entry.finding,
         "confirmed": "yes" if capacity_entry.confirmed else "no",
@@ -109,5 +109,5 @@ def _host(url: str) -> str:
 
 
 def _seconds(steps: Iterable[StepEntry]) -> float:
-    """Warm-ups and windows."""
+    """Seconds of the warm-ups and windows."""
     return math.fsum(step.warm_up_s + step.window_s for step in steps)

@@ -1,4 +1,4 @@
-"""The tables of a load test: what each endpoint takes, what that rests on, every step, every kind of error."""
+"""The tables of a load test: what each endpoint sustains, the evidence, every step, every kind of error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from chainmark.report.blocks import EVERYWHERE, ON_PAGES, Column, Table, TableCe
 from chainmark.report.phrases import Emphasis
 
 _QUIET = TableCell(units.UNSET, emphasis="quiet")
-_LONGEST_WORDS = 44  # of a cell: what is longer is told below the table
+_LONGEST_WORDS = 44  # of a cell: longer texts are below the table
 _MOST_STEPS_ON_TERMINAL = 40
 _GENERATOR = (
     "CPU: of the generator's threads. Lag: p99 of how late the generator took up what was due; woke late: p99 of how "
@@ -37,20 +37,20 @@ _EMPHASIS: dict[Verdict, Emphasis] = {Verdict.PASS: "plain", Verdict.FAIL: "wors
 
 
 def capacity_table(target: TargetEntry, name: str, number: int, *, several: bool) -> Table:
-    """The table of the published pages, and beside it the same asked with an arrival rate."""
+    """The table of the published pages, and next to it the same for an arrival rate."""
     kinds = text.kinds_of([target])
     main: Kind = kinds[0] if kinds else "clients"
-    beside: Kind | None = kinds[1] if len(kinds) > 1 else None
+    second: Kind | None = kinds[1] if len(kinds) > 1 else None
     first = "max concurrency" if main == "clients" else "max rate, requests/s"
     headings = [first, "p95, ms", "p99, ms", "non-2xx", "error rate, %", "reqs/sec"]
     columns = [*words("ID, endpoint"), *map(Column, headings)]
-    if beside:
+    if second:
         columns += [Column("max rate, /s"), Column("its p99, ms", follows=True)]
     rows = []
-    for place, endpoint in enumerate(target.endpoints, start=1):
-        rows += _capacity_rows(place, endpoint, main, beside)
+    for index, endpoint in enumerate(target.endpoints, start=1):
+        rows += _capacity_rows(index, endpoint, main, second)
     notes = ["reqs/sec: right answers per second at that level.", text.ERRORS_ARE, *text.centile_notes(rows)]
-    if beside:
+    if second:
         notes.append("max rate: requests due per second, whose latency counts from when each was due.")
     if any(row.second for row in rows):
         notes.append("Where the lowest level failed, its own figures stand below.")
@@ -86,7 +86,7 @@ def _capacity_cell(capacity_entry: CapacityEntry | None) -> TableCell:
 
 
 def _figures(step: StepEntry | None) -> list[TableCell]:
-    """p95, p99, non-2xx, error rate, answers per second."""
+    """p95, p99, non-2xx, error rate, responses per second."""
     if step is None:
         return [_QUIET] * 5
     return [
@@ -99,12 +99,12 @@ def _figures(step: StepEntry | None) -> list[TableCell]:
 
 
 def basis_table(target: TargetEntry, name: str, number: int, ruled: Sequence[Ruling], *, several: bool) -> Table:
-    """What each capacity rests on: its interval, its samples, its first fail, what stopped it."""
+    """The evidence for each capacity: its interval, its samples, its first fail, what stopped it."""
     by_key = {(item.endpoint, item.kind): item for item in ruled if item.number == number}
-    asked = any(item.required is not None for item in by_key.values())
+    has_required = any(item.required is not None for item in by_key.values())
     columns = [*words("capacity"), Column("found"), *words("interval"), Column("requests"), Column("first fail"),
                Column("its p99, ms", follows=True), *words("stopped by", "confirmed"),
-               *([Column("required")] if asked else []), *words("verdict")]  # fmt: skip
+               *([Column("required")] if has_required else []), *words("verdict")]  # fmt: skip
     rows = []
     for endpoint in target.endpoints:
         for capacity in endpoint.capacities:
@@ -122,7 +122,7 @@ def basis_table(target: TargetEntry, name: str, number: int, ruled: Sequence[Rul
                 TableCell(text.stopped_text(capacity, endpoint.agreement)),
                 TableCell("yes" if capacity.confirmed else "no", emphasis="plain" if capacity.confirmed else "quiet"),
             ]
-            if asked:
+            if has_required:
                 cells.append(_QUIET if required is None else TableCell(bare_level(required)))
             rows.append(row_of(*cells, _verdict_cell(ruling)))
     notes = [
@@ -142,7 +142,7 @@ def _verdict_cell(ruling: Ruling | None) -> TableCell:
 
 
 def side_by_side_tables(report: LoadReport) -> list[Table]:
-    """Every server's capacities in one row, with the change against the first one."""
+    """Every server's capacities in one row, with the change relative to the first one."""
     if len(report.targets) < 2:
         return []
     tables = [_side_by_side(report, kind) for kind in text.kinds_of(report.targets)]
@@ -152,9 +152,9 @@ def side_by_side_tables(report: LoadReport) -> list[Table]:
 def _side_by_side(report: LoadReport, kind: Kind) -> Table:
     names = text.names_of(report.targets)
     columns = [*words("endpoint")]
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         columns += [Column(name), Column("p99, ms", follows=True)]
-        if place:
+        if index:
             columns += [Column("change", follows=True), Column("between", kind="words", follows=True)]
     rows = []
     for id_, label in text.endpoint_ids(report).items():
@@ -163,10 +163,10 @@ def _side_by_side(report: LoadReport, kind: Kind) -> Table:
         if not any(entries):
             continue
         cells = [TableCell(label)]
-        for place, (endpoint, capacity) in enumerate(zip(endpoints, entries, strict=True)):
+        for index, (endpoint, capacity) in enumerate(zip(endpoints, entries, strict=True)):
             best = text.shown_step(endpoint, capacity) if endpoint and capacity else None
             cells += [_capacity_cell(capacity), text.centile_cell(best.of_due.p99) if best else _QUIET]
-            if place:
+            if index:
                 cells += _change(entries[0], capacity)
         rows.append(TableRow(cells))
     notes = [
@@ -205,11 +205,11 @@ def fixed_table(report: LoadReport) -> list[Table]:
     names = text.names_of(report.targets)
     fixed_levels: dict[tuple[str, Kind, float], list[FixedLevel | None]] = {}
     labels = text.endpoint_ids(report)
-    for place, target in enumerate(report.targets):
+    for index, target in enumerate(report.targets):
         for endpoint in target.endpoints:
             for fixed_level in endpoint.fixed:
                 fixed_levels.setdefault((endpoint.id, fixed_level.kind, fixed_level.level), [None for _ in names])[
-                    place
+                    index
                 ] = fixed_level
     if not fixed_levels:
         return []
@@ -242,22 +242,22 @@ def _fixed_cells(fixed_level: FixedLevel | None) -> list[TableCell]:
 
 
 def step_table(steps: Sequence[StepEntry], id_: str, name: str, steps_in_all: int) -> Table:
-    """Steps of one endpoint in their order."""
+    """Steps of one endpoint, in order."""
     counted = ["requests", "p50, ms", "p95, ms", "p99, ms", "failed", "unsent", "reqs/sec"]
     columns = [*words("step", "phase"), *map(Column, counted), *words("outcome")]
     columns += [*map(Column, ("achieved, %", "lag, ms", "woke late, ms", "CPU, %", "waited, %")), *words("remarks")]
     rows = [TableRow(_step_cells(step)) for step in steps]
-    retained = [
-        place
-        for place, column in enumerate(columns)
+    shown = [
+        index
+        for index, column in enumerate(columns)
         if column.heading not in ("remarks", "unsent", "achieved, %", "lag, ms", "woke late, ms", "waited, %")
-        or any(row.cells[place].text not in ("", "0", units.UNSET) for row in rows)
+        or any(row.cells[index].text not in ("", "0", units.UNSET) for row in rows)
     ]
     return Table(
         id_,
         name,
-        [columns[place] for place in retained],
-        [TableRow([row.cells[place] for place in retained]) for row in rows],
+        [columns[index] for index in shown],
+        [TableRow([row.cells[index] for index in shown]) for row in rows],
         [_GENERATOR, *text.centile_notes(rows)],
         sortable=True,
         media=ON_PAGES if steps_in_all > _MOST_STEPS_ON_TERMINAL else EVERYWHERE,
@@ -295,17 +295,17 @@ def _step_cells(step: StepEntry) -> list[TableCell]:
 
 
 def _waited_cell(step: StepEntry) -> TableCell:
-    """The worst of what was lost to others."""
+    """The largest share of processor time lost to others."""
     shares = [step.generator_lost_share, step.server_lost_share, step.stolen_share]
-    known = [share for share in shares if share is not None]
-    if not known:
+    measured = [share for share in shares if share is not None]
+    if not measured:
         return _QUIET
-    cell = text.percent_figure(max(known), 1)
+    cell = text.percent_figure(max(measured), 1)
     return replace(cell, emphasis="caution") if step.reason == "waited" else cell
 
 
 def error_table(target: TargetEntry, name: str, number: int, *, several: bool) -> Table | None:
-    """Failed requests of all steps by endpoint and by what the server said."""
+    """Failed requests of all steps by endpoint and by the server's response."""
     columns = [*words("endpoint", "failure"), Column("HTTP status"), Column("code")]
     columns += [*words("message", "retriable"), Column("count"), Column("steps"), *words("first")]
     rows, long = [], []
@@ -330,11 +330,11 @@ def error_table(target: TargetEntry, name: str, number: int, *, several: bool) -
 
 
 def _message(entry: ErrorEntry) -> str:
-    """What the server said, then what else is known."""
+    """The server's response, then further details."""
     reported = {key.lstrip("/"): value for key, value in entry.told.items()}
-    said = [reported.pop("message", "")]
-    said += [f"{key}: {value}" for key, value in sorted(reported.items()) if key not in ("code", "retriable")]
-    return " ".join("; ".join(part for part in (*said, entry.detail) if part).split())
+    texts = [reported.pop("message", "")]
+    texts += [f"{key}: {value}" for key, value in sorted(reported.items()) if key not in ("code", "retriable")]
+    return " ".join("; ".join(part for part in (*texts, entry.detail) if part).split())
 
 
 def _value_of(reported: dict[str, str], name: str) -> str:

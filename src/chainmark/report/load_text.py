@@ -1,4 +1,4 @@
-"""The words and figures of a load test, once for all of its tables and charts."""
+"""The words and figures of a load test, shared by all of its tables and charts."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ INTERVALS_ARE = (
 
 
 def centile_notes(rows: Sequence[TableRow]) -> list[str]:
-    """What the words in place of a centile mean, where there are any."""
-    strange = {units.NOT_ESTIMABLE, BEYOND}
-    return [CENTILES_ARE] if any(cell.text in strange for row in rows for cell in row.cells) else []
+    """The meaning of the words that replace a centile, if there are any."""
+    words = {units.NOT_ESTIMABLE, BEYOND}
+    return [CENTILES_ARE] if any(cell.text in words for row in rows for cell in row.cells) else []
 
 
 def centile_cell(centile: Centile) -> TableCell:
-    """A centile of all that was due, in ms, or why there is none."""
+    """A centile of all due requests, in ms, or why there is none."""
     if centile.value_s is not None:
         return milliseconds(centile.value_s)
     if centile.missing == "never answered":
@@ -78,18 +78,18 @@ def centile_cell(centile: Centile) -> TableCell:
 
 
 def milliseconds(seconds: float, emphasis: Emphasis = "plain") -> TableCell:
-    """A latency in ms, the unit that these tables have everywhere, to at most four digits."""
+    """A latency in ms, the unit of all these tables, with at most four digits."""
     value = seconds * MS.factor
     return TableCell(units.number(value, min(_MOST_MS_DECIMALS, units.decimals_for([value]))), emphasis=emphasis)
 
 
 def per_second(value: float) -> TableCell:
-    """Answers per second, to four digits."""
+    """Responses per second, with four digits."""
     return TableCell(units.number(value, min(_MOST_MS_DECIMALS, units.decimals_for([value]))))
 
 
 def percent_figure(share: float | None, decimals: int = 2) -> TableCell:
-    """A share as a percentage without its sign. What is above zero never reads as zero."""
+    """A share as a percentage without its sign. A value above zero never reads as zero."""
     if share is None or not math.isfinite(share):
         return TableCell(units.NO_DATA, emphasis="quiet")
     least = 10.0**-decimals
@@ -99,7 +99,7 @@ def percent_figure(share: float | None, decimals: int = 2) -> TableCell:
 
 
 def capacity_text(capacity_entry: CapacityEntry) -> str:
-    """The capacity as it may honestly be said: "825", "≥ 500" at a ladder's end, "not decided"."""
+    """The capacity without false precision: "825", "≥ 500" at a ladder's end, "not decided"."""
     if capacity_entry.capacity is None:
         return NOT_DECIDED
     if capacity_entry.contested:
@@ -110,14 +110,14 @@ def capacity_text(capacity_entry: CapacityEntry) -> str:
 
 
 def capacity_emphasis(capacity_entry: CapacityEntry) -> Emphasis:
-    """Nothing passed is bad; what is not known surely, or not confirmed, asks for caution."""
+    """Zero capacity is bad; an uncertain or unconfirmed one asks for caution."""
     if capacity_entry.finding == "nothing passed":
         return "worse"
     return "plain" if capacity_entry.finding == "found" else "caution"
 
 
 def interval_text(capacity_entry: CapacityEntry) -> str:
-    """Between what passed clearly and what failed clearly: "825 … 850"."""
+    """From the level that passed clearly to the one that failed clearly: "825 … 850"."""
     low = bare_level(capacity_entry.low)
     if capacity_entry.high is None:
         return f"≥ {low}" if capacity_entry.low > 0.0 else "open"
@@ -125,7 +125,7 @@ def interval_text(capacity_entry: CapacityEntry) -> str:
 
 
 def stopped_text(capacity_entry: CapacityEntry, agreement: ServiceLevel) -> str:
-    """Why the capacity is not higher, or not better known."""
+    """Why the capacity is not higher, or not known more precisely."""
     if capacity_entry.stopped_by == "first step":
         missed = condition_text(capacity_entry.condition, agreement) if capacity_entry.condition else "not told by what"
         return f"the lowest level failed: {missed}"
@@ -137,12 +137,12 @@ def stopped_text(capacity_entry: CapacityEntry, agreement: ServiceLevel) -> str:
         "interrupted": "interrupted",
         "server gone": "the server went away",
     }
-    whose = f" of {capacity_entry.condition_part}" if capacity_entry.condition_part else ""
-    return ends.get(capacity_entry.stopped_by) or _condition_of(capacity_entry.stopped_by, whose, agreement)
+    of_part = f" of {capacity_entry.condition_part}" if capacity_entry.condition_part else ""
+    return ends.get(capacity_entry.stopped_by) or _condition_of(capacity_entry.stopped_by, of_part, agreement)
 
 
 def _condition_of(name: str, whose: str, agreement: ServiceLevel) -> str:
-    """A mix's endpoint has an SLA of its own, so that its limit is not the whole's."""
+    """An endpoint of a mix has its own SLA, so its limit is not that of the whole."""
     return f"{name}{whose}" if whose else condition_text(name, agreement)
 
 
@@ -167,12 +167,12 @@ def agreement_text(agreement: ServiceLevel) -> str:
 
 
 def agreements(report: LoadReport) -> list[ServiceLevel]:
-    """The different SLAs, in their order."""
+    """The different SLAs, in order."""
     return list(dict.fromkeys(endpoint.agreement for target in report.targets for endpoint in target.endpoints))
 
 
 def capacity_of(endpoint: EndpointEntry, kind: Kind) -> CapacityEntry | None:
-    """The answer for this kind of load."""
+    """The result for this kind of load."""
     return next((capacity for capacity in endpoint.capacities if capacity.kind == kind), None)
 
 
@@ -184,7 +184,7 @@ def step_of(endpoint: EndpointEntry, kind: Kind, number: int | None) -> StepEntr
 
 
 def shown_step(endpoint: EndpointEntry, capacity_entry: CapacityEntry) -> StepEntry | None:
-    """The step whose figures stand beside the capacity."""
+    """The step whose figures are next to the capacity."""
     return step_of(endpoint, capacity_entry.kind, capacity_entry.best_step)
 
 
@@ -197,7 +197,7 @@ def kinds_of(targets: Iterable[TargetEntry]) -> list[Kind]:
 
 
 def names_of(targets: Sequence[TargetEntry]) -> list[str]:
-    """The targets' names, no two alike, so that no column or line is taken for another."""
+    """The targets' names, made unique, so that no two columns or lines are confused."""
     names: list[str] = []
     for target in targets:
         name, turn = target.name, 2
@@ -208,7 +208,7 @@ def names_of(targets: Sequence[TargetEntry]) -> list[str]:
 
 
 def endpoint_ids(report: LoadReport) -> dict[str, str]:
-    """All endpoints with their labels, in the order in which they first stand."""
+    """All endpoints with their labels, in the order of their first appearance."""
     results: dict[str, str] = {}
     for target in report.targets:
         for endpoint in target.endpoints:
@@ -217,7 +217,7 @@ def endpoint_ids(report: LoadReport) -> dict[str, str]:
 
 
 def short_level(step: StepEntry) -> str:
-    """A step's level in the least room: "64", "1200/s"."""
+    """A step's level in short form: "64", "1200/s"."""
     return bare_level(step.level) + ("/s" if step.kind == "rate" else "")
 
 

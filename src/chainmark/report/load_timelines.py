@@ -1,4 +1,4 @@
-"""What happened second by second, step after step: latencies, and errors by kind."""
+"""The time lines of a load test, step after step: latencies, and errors by kind."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _LEAST_TEXT_SHARE = 0.045  # of a time line: a narrower step has no room for its
 
 
 def timeline_charts(report: LoadReport) -> list[Chart]:
-    """Second by second: latencies, and errors where there are any."""
+    """Charts by second: latencies, and errors if there are any."""
     charts = []
     several = len(report.targets) > 1
     for id_ in text.endpoint_ids(report):
-        for place, side in enumerate(sides_of(report, id_)):
+        for index, side in enumerate(sides_of(report, id_)):
             for kind in text.kinds_of(report.targets):
                 name = f"{f', {side.name}' if several else ''}, {text.KIND_WORDS[kind]}"
-                charts += timelines_of(side, kind, f"{kind}-{id_}-{place}", name)
+                charts += timelines_of(side, kind, f"{kind}-{id_}-{index}", name)
     return charts
 
 
 @dataclass(frozen=True)
 class _Track:
-    """All that two charts of the same seconds share."""
+    """The common parts of two charts of the same seconds."""
 
     side: EndpointSide
     seconds: BinnedSeconds
@@ -42,7 +42,7 @@ class _Track:
 
 
 def _places(seconds: BinnedSeconds) -> list[dict[str, Any]]:
-    """The steps' places, with their levels where there is room."""
+    """The steps' positions, with their levels if there is room."""
     across = sum(span.length for span in seconds.spans)
     return [
         {"begin": span.begin, "warm": span.warm,
@@ -52,7 +52,7 @@ def _places(seconds: BinnedSeconds) -> list[dict[str, Any]]:
 
 
 def timelines_of(side: EndpointSide, kind: Kind, id_: str, name: str) -> list[Chart]:
-    """Of the steps of one kind of load at one endpoint of one server."""
+    """The charts of the steps of one kind of load at one endpoint of one server."""
     seconds = seconds_of(side.endpoint, kind)
     if not seconds.bins:
         return []
@@ -96,7 +96,7 @@ def _latency_timeline(track: _Track) -> Chart | None:
 
 
 def _over_seconds(track: _Track, id_: str, title: str, *, layers: Sequence[Layer], rows: Rows, **rest: Any) -> Chart:
-    """A chart of the seconds: warm-ups shaded, and each step's begin with its level."""
+    """A chart of the seconds: warm-ups shaded, and each step's start with its level."""
     steps = [
         Layer("box", "steps", x="begin", x2="warm", colour=QUIET, opacity=0.15),
         Layer("interval", "steps", x="begin", colour=QUIET, width=0.7),
@@ -145,11 +145,11 @@ def _error_timeline(track: _Track) -> Chart | None:
 
 
 def _waiting_strip(track: _Track) -> Chart | None:
-    """What others had of the processors, in a low chart under the others."""
+    """The processor time of others, in a low chart below the others."""
     rows: list[dict[str, Any]] = [
-        {"second": item.begin, "until": item.end, "label": whose, "low": 0.0, "share": 100.0 * share,
+        {"second": item.begin, "until": item.end, "label": waiting, "low": 0.0, "share": 100.0 * share,
          "text": f"{item.step.number}: {text.level_of(item.step)}"}
-        for item in track.seconds.bins for whose, share in item.lost.items()
+        for item in track.seconds.bins for waiting, share in item.lost.items()
     ]  # fmt: skip
     if not rows:
         return None

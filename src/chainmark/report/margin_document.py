@@ -1,4 +1,4 @@
-"""What margins would decide, as a document: each with the noise of its figure and the chance to decide by it."""
+"""The effect of margins as a document: each with the noise of its figure and the chance to decide by it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A document as Markdown: the whole stands open, the rest is folded."""
+"""A document as Markdown: the summary is open, the rest is folded."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from chainmark.report.vega import on_paper
 _SIGNS = {"pass": "🟢 ", "fail": "🔴 ", "inconclusive": "🟡 ", "invalid": "⚪ ", "neutral": ""}
 
 
-# GitHub takes no longer comment, and no longer summary of a job's step.
+# GitHub limits the length of a comment, and of the summary of a job's step.
 MOST_CHARACTERS = 65_536
-_LEFT_OUT_CHARACTERS = 2_000  # for saying what was left out
+_LEFT_OUT_CHARACTERS = 2_000  # reserved for the note about omitted parts
 _ROWS_LEFT_OUT = "Rows are left out for want of room."
 
 
 def comment_of(document: Content, most_characters: int = MOST_CHARACTERS) -> str:
     """The document as GitHub-flavoured Markdown; the same document gives the same text.
 
-    What does not fit is left out from the end on, and named; of a long table its loudest rows stay.
+    Parts that do not fit are omitted from the end on, and named; of a long table its most important rows remain.
     """
     document = document.seen_on("markdown")
     lines = [
@@ -51,10 +51,10 @@ def comment_of(document: Content, most_characters: int = MOST_CHARACTERS) -> str
     room = most_characters - _size(lines) - _size(end) - _LEFT_OUT_CHARACTERS
     left_out: list[str] = []
     for index, section in enumerate(document.sections):
-        content, whole = _within(section, is_first=index == 0, room=room)
+        content, is_complete = _within(section, is_first=index == 0, room=room)
         lines += content
         room -= _size(content)
-        left_out += [] if whole else [section.title]
+        left_out += [] if is_complete else [section.title]
     if left_out:
         names = "; ".join(f"*{plain(title)}*" for title in left_out)
         lines += [_cut(f"Left out here, or in part, for want of room: {names}. The HTML report has all."), ""]
@@ -70,13 +70,13 @@ def _cut(text: str) -> str:
 
 
 def _within(section: Section, *, is_first: bool, room: int) -> tuple[list[str], bool]:
-    """As much of a section as there is room for, and whether that is the whole."""
+    """As much of a section as fits, and whether that is the whole."""
     blocks = list(section.blocks)
     lines = _section(section, blocks, is_first=is_first)
     while blocks and _size(lines) > room:
         last = blocks.pop()
         if isinstance(last, Table) and len(last.rows) > 1:
-            # A second row says the same of the row above it, and stays below it.
+            # A second row is another form of the row above it, and stays below it.
             in_order = any(row.second for row in last.rows)
             rows = last.rows if in_order else sorted(last.rows, key=lambda row: not _is_worse(row))
             notes = list(dict.fromkeys([*last.notes, _ROWS_LEFT_OUT]))
@@ -103,10 +103,10 @@ def page_of(document: Content, folder: str) -> tuple[str, dict[str, str]]:
 
     Args:
         document: what to lay out.
-        folder: where the figures lie, seen from the page.
+        folder: the figures' folder, relative to the page.
 
     Returns:
-        The page, and the figures as SVG by their files' names in that folder.
+        The page, and the figures as SVG by their file names in that folder.
     """
     document = document.seen_on("markdown")
     files: dict[str, str] = {}
@@ -134,7 +134,7 @@ def page_of(document: Content, folder: str) -> tuple[str, dict[str, str]]:
 
 
 def _pictures(chart: Chart, folder: str, files: dict[str, str]) -> list[str]:
-    """A chart's files, and the lines that show them."""
+    """A chart's files, and the lines that include them."""
     lines = [f"**{plain(chart.title)}**", ""]
     drawn, note = on_paper(chart, background="white")
     for number, svg in enumerate(drawn, start=1):
@@ -145,7 +145,7 @@ def _pictures(chart: Chart, folder: str, files: dict[str, str]) -> list[str]:
 
 
 def _anchor(title: str) -> str:
-    """As GitHub makes it of a heading."""
+    """The anchor that GitHub derives from a heading."""
     text = "".join(letter for letter in title.lower() if letter.isalnum() or letter in " -_")
     return text.replace(" ", "-")
 
@@ -156,15 +156,15 @@ def _verdict(document: Content) -> str:
 
 
 def _caveats(document: Content) -> list[str]:
-    """Badges and sentences, as a quotation that stands out."""
+    """Badges and sentences as a quotation."""
     badges = " ".join(f"**{plain(badge)}**" for badge in document.caveats.badges)
     lines = [*([badges] if badges else []), *map(plain, document.caveats.sentences)]
     return [*(f"> ⚠️ {line}  " for line in lines), ""] if lines else []
 
 
 def _origin(document: Content) -> str:
-    made = f"{plain(document.author)} · " if document.tool_version else ""
-    return f"<sub>{made}{document.kind} SHA-256 <code>{document.digest}</code></sub>"
+    author = f"{plain(document.author)} · " if document.tool_version else ""
+    return f"<sub>{author}{document.kind} SHA-256 <code>{document.digest}</code></sub>"
 
 
 def _headed(title: str, lines: Sequence[str]) -> list[str]:
@@ -194,11 +194,11 @@ def _definition(entry: Definition) -> str:
 
 
 def _table(block: Table) -> list[str]:
-    retained = [index for index, column in enumerate(block.columns) if column.kind != "bar"]
-    headings = [plain(block.columns[index].heading) for index in retained]
-    align = "".join("r" if block.columns[index].kind in ("figures", "intervals") else "l" for index in retained)
+    indices = [index for index, column in enumerate(block.columns) if column.kind != "bar"]
+    headings = [plain(block.columns[index].heading) for index in indices]
+    align = "".join("r" if block.columns[index].kind in ("figures", "intervals") else "l" for index in indices)
     rows = [
-        [_cell(row.cells[index], block.columns[index], second=row.second and index == 0) for index in retained]
+        [_cell(row.cells[index], block.columns[index], second=row.second and index == 0) for index in indices]
         for row in block.rows
     ]
     return table(headings, align, rows)

@@ -1,16 +1,16 @@
-"""Markdown as GitHub reads it: text that stays text, tables, folded parts."""
+"""GitHub's Markdown: escaped text, tables, folded parts."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 
-# Everything that Markdown or the HTML inside it could take for markup in a version, a key or a note.
+# All characters in a version, a key or a note that Markdown or its HTML could interpret.
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&])")
 
 
 def plain(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
+    """Text that Markdown shows unchanged, on one line."""
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
@@ -21,26 +21,26 @@ def code(text: str) -> str:
 
 
 def fenced(text: str) -> list[str]:
-    """Text letter by letter, in a fence longer than any run of marks in it."""
+    """Literal text, in a fence longer than any run of backticks in it."""
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])
     return [fence, *text.splitlines(), fence, ""]
 
 
 def table(headings: Sequence[str], align: str, rows: Iterable[Sequence[str]]) -> list[str]:
-    """Lines of a table. ``align`` holds one letter a column: l or r."""
+    """Lines of a table. ``align`` holds one letter per column: l or r."""
     rules = [{"l": ":--", "r": "--:"}[letter] for letter in align]
     body = [f"| {' | '.join(cells)} |" for cells in rows]
     return [f"| {' | '.join(headings)} |", f"| {' | '.join(rules)} |", *body, ""] if body else []
 
 
 def folded(summary: str, lines: Sequence[str]) -> list[str]:
-    """Lines behind a summary that opens them."""
-    # Without the blank lines GitHub takes what is inside for HTML, not for Markdown.
+    """Lines folded behind a summary."""
+    # Without the blank lines GitHub parses the content as HTML, not as Markdown.
     return ["<details>", f"<summary>{summary}</summary>", "", *lines, "</details>", ""] if lines else []
 
 
 def bullets(heading: str, items: Sequence[str]) -> list[str]:
-    """A list under a heading; nothing for no items."""
+    """A list under a heading; empty without items."""
     return [f"**{heading}**", "", *(f"- {plain(item)}" for item in items), ""] if items else []
 
 

@@ -1,4 +1,4 @@
-"""A plan of load tests as a document: every cell's verdict, what each endpoint takes where, then cell by cell."""
+"""A plan of load tests as a document: every cell's verdict, what each endpoint sustains there, then cell by cell."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HEADINGS: dict[Kind, str] = {"clients": "max clients", "rate": "max rate, /s"}
 
 @dataclass(frozen=True)
 class _Ruled:
-    """A cell with what is said of it."""
+    """A cell with its rulings."""
 
     place: int
     cell: CellEntry
@@ -40,7 +40,7 @@ class _Ruled:
 
 def matrix_document(report: MatrixReport) -> Document:
     """Lay out a plan's tests."""
-    ruled = [_ruled(place, cell) for place, cell in enumerate(report.cells)]
+    ruled = [_ruled(index, cell) for index, cell in enumerate(report.cells)]
     result = worst([item.verdict for item in ruled if item.cell.gates] or [Verdict.INCONCLUSIVE])
     sections = [
         Section("cells", "Cells", [_cells(ruled), *_reasons(ruled)]),
@@ -72,7 +72,7 @@ def _ruled(place: int, cell: CellEntry) -> _Ruled:
 
 
 def _sentence(report: MatrixReport, ruled: Sequence[_Ruled]) -> str:
-    """What users notice in the worst cell and what to do about it; how many cells are met, and the other names."""
+    """What users notice in the worst cell and the next step; how many cells are met, and the other names."""
     gating = [item for item in ruled if item.cell.gates]
     met = sum(item.verdict is Verdict.PASS for item in gating)
     first = min(gating, key=lambda item: list(Verdict).index(item.verdict), default=None)
@@ -101,13 +101,13 @@ def _said(result: Verdict) -> str:
 
 
 def _suite(ruled: _Ruled) -> Suite:
-    """A case for every capacity of every endpoint; one for the whole cell where nothing was measured."""
+    """A case for every capacity of every endpoint; one for the whole cell if nothing was measured."""
     if ruled.cell.report is None:
         case = Case("cell", ruled.cell.name, ruled.verdict, ruled.cell.missing, gates=ruled.cell.gates)
         return Suite(ruled.cell.name, [case])
-    (made,) = load_suites(ruled.cell.report, ruled.rulings)
-    properties = [*made.properties, *((f"cell.{key}", word) for key, word in ruled.cell.words.items())]
-    return replace(made, name=ruled.cell.name, properties=properties)
+    (suite,) = load_suites(ruled.cell.report, ruled.rulings)
+    properties = [*suite.properties, *((f"cell.{key}", word) for key, word in ruled.cell.words.items())]
+    return replace(suite, name=ruled.cell.name, properties=properties)
 
 
 def _cells(ruled: Sequence[_Ruled]) -> Table:
@@ -138,7 +138,7 @@ def _reasons(ruled: Sequence[_Ruled]) -> list[Block]:
 
 
 def _side_by_side(report: MatrixReport) -> list[Block]:
-    """For each scenario and kind of load a table of endpoints × servers."""
+    """A table of endpoints × servers for each scenario and kind of load."""
     blocks: list[Block] = []
     for number, scenario in enumerate(dict.fromkeys(cell.scenario for cell in report.cells)):
         cells = [cell for cell in report.cells if cell.scenario == scenario and cell.report]
@@ -190,7 +190,7 @@ def _measured(ruled: _Ruled, target: TargetEntry) -> list[Block]:
         blocks.append(basis_table(target, ruled.cell.name, 0, ruled.rulings, several=True))
     blocks += course_tables(target, ruled.cell.name, 0, several=True)
     blocks += [table for table in [error_table(target, ruled.cell.name, 0, several=True)] if table]
-    skipped = [f"{name}: {why}" for name, why in target.skipped.items()]
+    skipped = [f"{name}: {reason}" for name, reason in target.skipped.items()]
     messages = [*target.warnings, *(f"{end.label}: {note}" for end in target.endpoints for note in end.notes)]
     if skipped:
         blocks.append(Remarks("skipped", "Endpoints that were not measured", skipped))

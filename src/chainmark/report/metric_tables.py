@@ -1,4 +1,4 @@
-"""The tables of a comparison's metrics: what decides, all of them, and what stands behind each."""
+"""The tables of a comparison's metrics: the deciding ones, all of them, and the evidence for each."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from chainmark.report.judged_rows import WIDENED, JudgedRow
 from chainmark.report.phrases import Emphasis, Phrase
 from chainmark.report.wording import BETTER_WORDS
 
-# Of a distribution, what a page is wide enough for.
+# The columns of a distribution for which a page is wide enough.
 _PAPER_CENTILES = ("mean", "sd", "min", "p1", "p10", "p50", "p90", "p95", "p99", "p99.9", "max")
-_JUDGING = 1  # the last column judges, which a table of costs does not
+_JUDGING = 1  # the last column contains the judgement, which a table of costs does not have
 _SHORT = {units.NOT_ESTIMABLE: "n/e"}
 
 
 def definition_anchor(metric_id: str) -> str:
-    """Where the data dictionary explains a metric."""
+    """The data dictionary's entry for a metric."""
     return f"metric-{metric_id}"
 
 
 def gating_table(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
-    """What the verdict rests on; each row leads to its place among all metrics."""
+    """The evidence for the verdict; each row links to its place among all metrics."""
     decisive = [row for row in rows if row.gating]
-    made = [row_of(phrased(_named(row)), *_cells(comparison, row)) for row in decisive]
+    table_rows = [row_of(phrased(_named(row)), *_cells(comparison, row)) for row in decisive]
     if comparison.question is Question.COST:
-        return Table("gating", "What it costs", _columns(comparison, decisive), made)
-    return Table("gating", "Gating metrics", _columns(comparison, decisive), made, _widened(comparison))
+        return Table("gating", "What it costs", _columns(comparison, decisive), table_rows)
+    return Table("gating", "Gating metrics", _columns(comparison, decisive), table_rows, _widened(comparison))
 
 
 def _named(row: JudgedRow) -> Phrase:
@@ -57,7 +57,7 @@ def _named(row: JudgedRow) -> Phrase:
 
 
 def _widened(comparison: Comparison) -> list[str]:
-    """What the mark behind a margin means, and what else each such metric is held against."""
+    """The meaning of the mark after a margin, and the further condition of each such metric."""
     messages = [
         f"{name_of(comparison.catalogue, item)} {margin_of(item, metric)} (worse beyond {worse_beyond(item, metric)})"
         for item in comparison.judgements
@@ -73,29 +73,29 @@ def _widened(comparison: Comparison) -> list[str]:
 
 
 def plain_gating_table(comparison: Comparison, rows: Sequence[JudgedRow], id_: str, title: str) -> Table:
-    """The same where no row leads anywhere: of a comparison that is a part of another document."""
+    """The same without links: for a comparison that is a part of another document."""
     decisive = [row for row in rows if row.gating]
-    made = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in decisive]
-    return Table(id_, title, _columns(comparison, decisive), made)
+    table_rows = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in decisive]
+    return Table(id_, title, _columns(comparison, decisive), table_rows)
 
 
 def moved_table(comparison: Comparison, rows: Sequence[JudgedRow], media: frozenset[Medium]) -> Table:
-    """The diagnostics that moved, with everything that is known of the change."""
+    """The diagnostics that moved, with all details of the change."""
     moved = [row for row in rows if row.moved and not row.gating]
-    made = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in moved]
-    return Table("moved-in-full", "", _columns(comparison, moved), made, media=media)
+    table_rows = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in moved]
+    return Table("moved-in-full", "", _columns(comparison, moved), table_rows, media=media)
 
 
 def explaining_table(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
-    """The metrics that the catalogue names because they explain others."""
-    telling = {metric.id for metric in comparison.catalogue.metrics if metric.explains}
-    result = [row for row in rows if row.metric_id in telling]
-    made = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in result]
-    return Table("explaining", "Inside the nodes", _columns(comparison, result), made, media=ON_PAGES)
+    """The metrics that the catalogue names as explanations of others."""
+    explaining = {metric.id for metric in comparison.catalogue.metrics if metric.explains}
+    result = [row for row in rows if row.metric_id in explaining]
+    table_rows = [row_of(row.label_with_unit, *_cells(comparison, row)) for row in result]
+    return Table("explaining", "Inside the nodes", _columns(comparison, result), table_rows, media=ON_PAGES)
 
 
 def metric_tables(comparison: Comparison, rows: Iterable[JudgedRow]) -> dict[str, Table]:
-    """All rows by the catalogue's tables, in its order; tables without a row are left out."""
+    """All rows by the catalogue's tables, in its order; tables without a row are omitted."""
     table_of = {metric.id: metric.table for metric in comparison.catalogue.metrics}
     grouped: dict[str, list[JudgedRow]] = {table.id: [] for table in comparison.catalogue.tables}
     for row in rows:
@@ -125,7 +125,7 @@ def _columns(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Column]:
         Column(f"{units.plain_percent(comparison.confidence)} interval", kind="intervals", below=True),
         Column(shared[1:] if shared.startswith("±") else "margin", kind="bar", below=True),
         Column("margin", kind="words", media=ON_PAGES),
-        # The outcome answers the other question, whether it is worse than is allowed; paper has no room for both.
+        # The outcome states whether it is worse than allowed; paper has no room for both.
         Column("beyond noise", kind="words", below=True, media=EVERYWHERE - PDF),
         Column("outcome", kind="badge"),
     ]
@@ -133,7 +133,7 @@ def _columns(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Column]:
 
 
 def _cells(comparison: Comparison, row: JudgedRow) -> list[TableCell]:
-    """Both values are facts; a change that means nothing is quiet, and so is its interval."""
+    """Both values are facts; a change without meaning is quiet, and so is its interval."""
     change: Emphasis = "quiet" if row.emphasis == "quiet" else "plain"
     interval = TableCell(f"{row.low} … {row.high}", row.change_unit, change) if row.low else TableCell(row.interval)
     cells = [
@@ -193,29 +193,29 @@ def _links(places: Sequence[tuple[str, str]]) -> TableCell:
 
 
 def run_by_run(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
-    """What each run measured, on paper, where no row unfolds."""
-    made = [
+    """The value of each run, on paper, where no row unfolds."""
+    table_rows = [
         row_of(row.label_with_unit, " · ".join(row.per_run_baseline), " · ".join(row.per_run_candidate)) for row in rows
     ]
     columns = words("metric", *comparison.labels)
-    return Table("run-by-run", "", columns, made, media=PDF)
+    return Table("run-by-run", "", columns, table_rows, media=PDF)
 
 
 def how_judged(rows: Sequence[JudgedRow]) -> Table:
-    """What stands behind every outcome, on paper."""
-    made = [
+    """The evidence for every outcome, on paper."""
+    table_rows = [
         row_of(
             f"{row.label} · gating" if row.gating else row.label,
             "; ".join(f"{name}: {value}" for name, value in row.facts),
         )
         for row in rows
     ]
-    return Table("how-judged", "", words("metric", ""), made, media=PDF, dense=True)
+    return Table("how-judged", "", words("metric", ""), table_rows, media=PDF, dense=True)
 
 
 def distributions(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
     """The pooled samples of every metric, on paper."""
-    made, reported = [], set()
+    table_rows, reported = [], set()
     for row in rows:
         if not row.centiles or row.metric_id in reported:
             continue
@@ -223,22 +223,22 @@ def distributions(comparison: Comparison, rows: Sequence[JudgedRow]) -> Table:
         result = {centile.name: (centile.baseline, centile.candidate) for centile in row.centiles}
         samples = row.centiles[0]
         label = f"{row.metric_label}, {row.unit}" if row.unit else row.metric_label
-        for place, side in enumerate((comparison.baseline, comparison.candidate)):
-            name = label if place == 0 else f"n = {samples.baseline}; {samples.candidate}"
-            figures = [result[item][place] if item in result else "" for item in _PAPER_CENTILES]
+        for index, side in enumerate((comparison.baseline, comparison.candidate)):
+            name = label if index == 0 else f"n = {samples.baseline}; {samples.candidate}"
+            figures = [result[item][index] if item in result else "" for item in _PAPER_CENTILES]
             cells = [
                 TableCell(name),
                 TableCell(side.label),
                 *(TableCell(_SHORT.get(figure, figure)) for figure in figures),
             ]
-            made.append(TableRow(cells, second=place == 1))
+            table_rows.append(TableRow(cells, second=index == 1))
     columns = [*words("metric", "side"), *map(Column, _PAPER_CENTILES)]
     note = "All samples of a side pooled; n/e: not estimable from that many samples."
-    return Table("distributions", "", columns, made, [note], dense=True, media=PDF)
+    return Table("distributions", "", columns, table_rows, [note], dense=True, media=PDF)
 
 
 def dictionary(catalogue: Catalogue) -> Definitions:
-    """What every metric is."""
+    """The definition of every metric."""
     entries = [_definition(catalogue, metric) for metric in catalogue.ordered()]
     return Definitions("metrics-defined", "", entries, media=IN_FULL)
 

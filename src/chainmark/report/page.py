@@ -1,4 +1,4 @@
-"""What every HTML page of ours is made with: templates, escaping, and the chart library that is inlined."""
+"""Common parts of all HTML pages: templates, escaping, and the inlined chart library."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from chainmark.store.paths import cache_directory
 
 _OWN = "chainmark.report"
 _GLOBALS = "window.vegaEmbed = vegaEmbed;"
-_MOST_ELEMENTS = 1500  # of a chart: more are painted, as thousands of dots would be thousands of elements
+_MOST_ELEMENTS = 1500  # of a chart: beyond it, a canvas is used instead of elements
 _EXACT = 1e15
 
 
@@ -43,10 +43,10 @@ def style_text() -> Markup:
 
 
 def packed(content: str | bytes, level: int = 7) -> Markup:
-    """Content as gzip in base85, which the page's script unpacks: the same content gives the same letters.
+    """Content as gzip in base85, which the page's script unpacks: the same content gives the same text.
 
-    A comma stands for "<", with which HTML would begin something. Base64 is longer by a fifteenth. Level 9 takes four
-    times as long to save a hundredth.
+    A comma replaces "<", which HTML would interpret. Base64 is longer by a fifteenth. Level 9 takes four
+    times as long to save one per cent.
     """
     data = content.encode() if isinstance(content, str) else content
     letters = base64.b85encode(gzip.compress(data, compresslevel=level, mtime=0)).replace(b"<", b",")
@@ -54,7 +54,7 @@ def packed(content: str | bytes, level: int = 7) -> Markup:
 
 
 def source_hash(text: str) -> Markup:
-    """The source of a content security policy that allows this script or style, and no other, to be in the page."""
+    """The source of a content security policy that allows only this script or style in the page."""
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return Markup(f"'sha256-{digest}'")  # noqa: S704 - letters and digits
 
@@ -68,25 +68,25 @@ class Bundle(NamedTuple):
 
 @functools.cache
 def vega_bundle() -> Bundle:
-    """Vega, Vega-Lite and their embedder as one script; kept for the next time, as bundling takes 1.7 s."""
+    """Vega, Vega-Lite and their embedder as one script; cached, because bundling takes 1.7 s."""
     made_of = f"{metadata.version('vl-convert-python')} {VEGA_LITE_VERSION} {_GLOBALS} with its source"
     path = cache_directory() / f"vega-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.gz.b85"
     with contextlib.suppress(OSError):
-        whole, _, digest = path.read_text(encoding="ascii").rpartition("\n")
-        if hashlib.sha256(whole.encode()).hexdigest() == digest:
-            return Bundle(*map(Markup, whole.split("\n")))
+        bundled, _, digest = path.read_text(encoding="ascii").rpartition("\n")
+        if hashlib.sha256(bundled.encode()).hexdigest() == digest:
+            return Bundle(*map(Markup, bundled.split("\n")))
     import vl_convert  # noqa: PLC0415 - 10 MB
 
     script = vl_convert.javascript_bundle(snippet=_GLOBALS, vl_version=VEGA_LITE_VERSION)
     bundle = Bundle(packed(script, level=9), source_hash(script))
-    whole = "\n".join(bundle)
+    bundled = "\n".join(bundle)
     with contextlib.suppress(OSError, EnvironmentFailure):
-        write_bytes(path, f"{whole}\n{hashlib.sha256(whole.encode()).hexdigest()}".encode())
+        write_bytes(path, f"{bundled}\n{hashlib.sha256(bundled.encode()).hexdigest()}".encode())
     return bundle
 
 
 def charts_payload(charts: Iterable[Chart]) -> Markup:
-    """All charts of a page for its script, packed: how each is drawn, and its columns."""
+    """All charts of a page for its script, packed: the specification of each, and its columns."""
     drawn = {
         chart.id: {
             "spec": vega_lite(chart, interactive=True),
@@ -114,11 +114,11 @@ def _columns(chart: Chart) -> dict[str, dict[str, Any]]:
 
 
 def _column(values: Sequence[Any]) -> Any:
-    """Figures as they are drawn; texts that come again as their places in a list."""
+    """Figures as drawn; repeated texts as indices into a list."""
     if any(isinstance(value, str) for value in values):
         labels = list(dict.fromkeys(values))
-        places = {label: place for place, label in enumerate(labels)}
-        return {"labels": labels, "at": [places[value] for value in values]}
+        indices = {label: index for index, label in enumerate(labels)}
+        return {"labels": labels, "at": [indices[value] for value in values]}
     return [None if value is None or not math.isfinite(value) else _short(value) for value in values]
 
 
@@ -138,20 +138,20 @@ def environment(served_by: str = "") -> jinja2.Environment:
     """The templates, escaping everything that is not marked as safe.
 
     Args:
-        served_by: the package that serves the pages, which has templates of its own, and whose pages lead to others.
+        served_by: the package that serves the pages: it has templates of its own, and its pages link to each other.
     """
     packages = [_OWN, *filter(None, [served_by])]
-    made = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.ChoiceLoader([jinja2.FunctionLoader(_reader(package)) for package in packages]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["unbroken"] = unbroken
-    made.filters["tail_class"] = tail_class
-    made.globals["served"] = bool(served_by)
-    return made
+    templates.filters["unbroken"] = unbroken
+    templates.filters["tail_class"] = tail_class
+    templates.globals["served"] = bool(served_by)
+    return templates
 
 
 def _reader(package: str) -> Callable[[str], str | None]:

@@ -33,24 +33,24 @@ from chainmark.report.phrases import Phrase
 from chainmark.report.typeset import Paper, typeset
 from chainmark.report.vega import paper_drawings
 
-# A list of contents of more lines than half a page has the sections alone.
+# A table of contents longer than half a page lists only the sections.
 _LONGEST_CONTENTS = 40
-_BEFORE_CONTENTS = {"verdict", "validity", "main-charts"}  # sections: whoever reads no further needs no list
-# Of so many letters a word may break after its joints; a key, a hash or a listing's line has few spaces.
+_BEFORE_CONTENTS = {"verdict", "validity", "main-charts"}  # sections at the start, which need no table of contents
+# Words of at least this length may break after their joints; a key, a hash or a listing's line has few spaces.
 _LONGEST_WORD, _LONGEST_KEY, _LONGEST_KEY_IN_COLUMN, _LONGEST_IN_LISTING = 14, 28, 44, 12
-_LONGEST_MEASURED = 250  # letters: more are wider than the page in any case
+_LONGEST_MEASURED = 250  # letters: longer texts are wider than the page in any case
 _BREAK = "\u200b"
 
-_Drawn = Mapping[str, tuple[list[int], str]]  # by the chart: the places of its drawings, and their note
+_Drawn = Mapping[str, tuple[list[int], str]]  # by the chart: the indices of its drawings, and their note
 
 
 def pdf_of(document: Content) -> bytes:
-    """The document on paper. A document without a date gives a file without one."""
+    """The document as PDF. A document without a date gives a file without one."""
     return typeset(paper_of(document))
 
 
 def paper_of(document: Content) -> Paper:
-    """All that is set on paper. Drawing and setting it takes most of the time, and nothing else of the document."""
+    """The input of the PDF. Drawing and setting it takes most of the time, and needs nothing else of the document."""
     seen = document.seen_on("pdf")
     drawings: list[Drawing] = []
     drawn: dict[str, tuple[list[int], str]] = {}
@@ -67,7 +67,7 @@ def paper_of(document: Content) -> Paper:
 
 
 def _content(document: Content, drawn: _Drawn) -> dict[str, Any]:
-    """What the template reads."""
+    """The template's input."""
     return {
         "kind": document.kind,
         "title": document.title,
@@ -87,7 +87,7 @@ def _content(document: Content, drawn: _Drawn) -> dict[str, Any]:
         "contents": document.contents,
         "contents-depth": 1 if sum(1 + len(section.blocks) for section in document.sections) > _LONGEST_CONTENTS else 2,
         "contents-place": next(
-            (place for place, section in enumerate(document.sections) if section.id not in _BEFORE_CONTENTS), 0
+            (index for index, section in enumerate(document.sections) if section.id not in _BEFORE_CONTENTS), 0
         ),
         "anchors": sorted(_anchors(document.blocks())),
         "sections": [
@@ -106,7 +106,7 @@ def _timestamp(date: str) -> datetime.datetime:
 
 
 def _breakable(text: str, longest: int) -> str:
-    """Text whose long words may break after their joints. Shorter ones are left whole, to be searched for."""
+    """Text whose long words may break after their joints. Shorter ones stay whole, so that they can be searched for."""
     return re.sub(rf"\S{{{longest},}}", lambda match: _with_breaks(match[0]), text)
 
 
@@ -116,7 +116,7 @@ def _with_breaks(word: str) -> str:
 
 
 def _words(text: str) -> str:
-    """Words as they are set: a figure stays with its percent sign."""
+    """Words for the template: a figure stays with its percent sign."""
     return _breakable(re.sub(r"([0-9]) %", "\\1\u00a0%", text), _LONGEST_WORD)
 
 
@@ -126,7 +126,7 @@ def _phrase(part: Phrase) -> dict[str, Any]:
 
 
 def _anchors(blocks: Iterable[Block]) -> Iterator[str]:
-    """Where links on paper can lead; a link to anything else is set as plain words."""
+    """Targets of links on paper; a link to anything else is set as plain words."""
     for block in blocks:
         if isinstance(block, Table):
             yield from (row.anchor for row in block.rows if row.anchor)
@@ -147,12 +147,12 @@ def _charts(blocks: Iterable[Block]) -> Iterator[Chart]:
 
 
 def _blocks(blocks: Sequence[Block], drawn: _Drawn) -> list[dict[str, Any]]:
-    """The blocks; halves that follow each other stand beside each other."""
-    made: list[dict[str, Any]] = []
+    """The blocks; adjacent halves are next to each other."""
+    results: list[dict[str, Any]] = []
     for are_halves, group in groupby(blocks, key=lambda block: isinstance(block, Chart) and block.half):
         entries = [_block(block, drawn) for block in group]
-        made += [{"kind": "halves", "title": "", "note": "", "entries": entries}] if are_halves else entries
-    return made
+        results += [{"kind": "halves", "title": "", "note": "", "entries": entries}] if are_halves else entries
+    return results
 
 
 def _block(block: Block, drawn: _Drawn) -> dict[str, Any]:
@@ -173,9 +173,9 @@ def _block(block: Block, drawn: _Drawn) -> dict[str, Any]:
 
 
 def _figure(chart: Chart, drawn: _Drawn) -> dict[str, Any]:
-    # What stands beside a chart on a screen leads to what paper does not have.
-    places, note = drawn[chart.id]
-    return {"title": _words(chart.title), "drawings": places, "note": _words(note), "anchor": chart_anchor(chart.id)}
+    # The links next to a chart on a screen have no targets on paper.
+    indices, note = drawn[chart.id]
+    return {"title": _words(chart.title), "drawings": indices, "note": _words(note), "anchor": chart_anchor(chart.id)}
 
 
 def _definition(entry: Definition) -> dict[str, str]:
@@ -184,12 +184,12 @@ def _definition(entry: Definition) -> dict[str, str]:
 
 
 def _table(table: Table) -> dict[str, Any]:
-    """A table in groups of columns, so that one that is too wide can go on below."""
+    """A table in groups of columns, so that a table that is too wide can continue below."""
     columns = [
         _column(column, table.column(index), _LONGEST_KEY_IN_COLUMN if index else _LONGEST_KEY)
         for index, column in enumerate(table.columns)
     ]
-    groups = [[columns[place] for place in places] for places in in_groups(table.columns)]
+    groups = [[columns[place] for place in indices] for indices in in_groups(table.columns)]
     rows = [
         {
             "second": row.second,
@@ -211,10 +211,10 @@ def _table(table: Table) -> dict[str, Any]:
 
 
 def _column(column: Column, cells: Sequence[TableCell], longest_key: int) -> dict[str, Any]:
-    """One column, with what its cells are measured by.
+    """One column, with the data to measure its cells.
 
-    The shapes are what is measured; where that is exact, nothing else makes a cell wider; the cells of a flat one are
-    as high as a line if they are not wrapped.
+    The shapes are measured; if that is exact, nothing else makes a cell wider. The cells of a flat column have the
+    height of a line unless they are wrapped.
     """
     if column.kind == "figures":
         texts = padded(cells)
@@ -242,15 +242,15 @@ def _column(column: Column, cells: Sequence[TableCell], longest_key: int) -> dic
 
 
 def _shapes(texts: Iterable[str]) -> list[str]:
-    """One text of each width: digits are equally wide, and padding is as wide as what it stands for."""
+    """One text of each width: all digits have the same width, and so has the padding that replaces them."""
     as_digits = (re.sub(f"[0-9{FIGURE_SPACE}]", "0", text[:_LONGEST_MEASURED]) for text in texts)
     return list(dict.fromkeys(text.replace(PUNCTUATION_SPACE, ".") for text in as_digits))
 
 
 def _cell(kind: str, text: str, tail: str | None, cell: TableCell, longest_key: int) -> Any:
-    """What the template sets in a cell: the text where there is no more to it, as in most, so that they are cheap.
+    """The template's input for a cell: only the text if there is nothing else, as in most, so that they are cheap.
 
-    The tail is None where no cell of the column has one: a tail is set in a column of its own, and takes it if empty.
+    The tail is None if no cell of the column has one. Tails are set in a separate column, even if they are empty.
     """
     looks = {"emphasis": cell.emphasis}
     if kind == "bar":
@@ -269,7 +269,7 @@ def _cell(kind: str, text: str, tail: str | None, cell: TableCell, longest_key: 
 
 
 def _figure_in_parts(text: str) -> Any:
-    """A figure; one with padding as itself, how many digits and points wide the padding is, and what follows it."""
+    """A figure; with padding: the figure, the number of digits and points that the padding is wide, and the tail."""
     match = re.fullmatch(f"(.*?)([{FIGURE_SPACE}{PUNCTUATION_SPACE}]+)(.*)", text, re.DOTALL)
     if match is None:
         return text

@@ -1,4 +1,4 @@
-"""Texts in parts: some lead somewhere, some are loud, some are keys to the letter."""
+"""Texts in parts: some are links, some are emphasised, some are literal keys."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Phrase:
     """A part of a text.
 
     Attributes:
-        target: an anchor of the document that it leads to.
+        target: an anchor of the document that it links to.
         literal: it is a key or a command.
-        address: another page of the dashboard that it leads to; nothing else shows it as a link.
+        address: another page of the dashboard that it links to; a link only there.
     """
 
     text: str
@@ -36,6 +36,6 @@ def unphrased(phrases: Phrases) -> str:
 
 
 def computed_address(system: str, metric_id: str, statistic: str, run_ids: Sequence[str]) -> str:
-    """The dashboard's page that says how a figure of these runs was computed, at its definition."""
+    """The dashboard's page that explains how a figure of these runs was computed, at its definition."""
     query = urlencode([("statistic", statistic), *(("run", run_id) for run_id in run_ids)])
     return f"/metrics/{quote(system, safe='')}/{quote(metric_id, safe='')}?{query}#definition"

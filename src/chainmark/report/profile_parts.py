@@ -1,4 +1,4 @@
-"""What explains a change: the profiles of both sides, and the metrics that a catalogue names for it."""
+"""Explanations of a change: the profiles of both sides, and the metrics that a catalogue names for it."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from chainmark.report.metric_tables import explaining_table
 from chainmark.report.phrases import Emphasis
 
 _ON_TERMINAL = 5
-_NAMED = 3  # functions in a sentence
+_NAMED = 3  # functions per sentence
 TITLE = "What explains it"
 
 
 def why_sections(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Section]:
-    """What explains a change for the worse; where there is none, only that there are profiles."""
+    """Explanations of a change for the worse; without one, only a note that there are profiles."""
     profiled = comparison.profiled
     is_worse = any(judgement.gating and judgement.outcome is Outcome.WORSE for judgement in comparison.judgements)
     if not is_worse and not (profiled and profiled.is_asked):
@@ -82,17 +82,17 @@ def _ended(sentence: str) -> str:
 
 
 def _sentence(change: ProfileChange, labels: Sequence[str]) -> str:
-    """By how much a kind changed, and where that is clearest."""
+    """The change of a kind, and where it is clearest."""
     unit = units.display_unit(change.unit, [change.baseline, change.candidate])
     left, right = (units.quantity(value, change.unit) for value in (change.baseline, change.candidate))
     difference = change.candidate - change.baseline
     clear = [function for function in change.functions if _is_clear(function) and function.change * difference > 0.0]
     clear = sorted(clear, key=lambda item: (-abs(item.change), item.function))[:_NAMED]
     named = [f"{_short(item.function)} ({_signed(item, unit)})" for item in clear]
-    where = f"; clear in {enumerated(named)}" if named else "; no single function changed clearly"
+    functions = f"; clear in {enumerated(named)}" if named else "; no single function changed clearly"
     share = f" ({units.percent(difference / change.baseline)})" if change.baseline > 0.0 else ""
-    whole = f"{capitalised(change.label)} per {change.per}: {left} of {labels[0]}, {right} of {labels[1]}{share}"
-    return f"{whole}{where}."
+    sentence = f"{capitalised(change.label)} per {change.per}: {left} of {labels[0]}, {right} of {labels[1]}{share}"
+    return f"{sentence}{functions}."
 
 
 def _signed(change: FunctionChange, unit: units.DisplayUnit) -> str:
@@ -102,7 +102,7 @@ def _signed(change: FunctionChange, unit: units.DisplayUnit) -> str:
 
 
 def _half(change: FunctionChange, unit: units.DisplayUnit) -> float | None:
-    """Half the interval; None where there is none."""
+    """Half the interval; None if there is none."""
     return None if change.low is None or change.high is None else (change.high - change.low) / 2.0 * unit.factor
 
 
@@ -178,7 +178,7 @@ def _runs(comparison: Comparison, profiled: Profiled) -> list[str]:
 
 
 def _cost(comparison: Comparison, cost: ProfileCost) -> str:
-    """What profiling cost a side, with its interval or the lack of one."""
+    """The cost of profiling per side, with its interval or a note that there is none."""
     metric = comparison.catalogue.metric(cost.metric_id)
     label = dict(zip(("baseline", "candidate"), comparison.labels, strict=True))[cost.side]
     change = units.percent((cost.profiled - cost.plain) / cost.plain if cost.plain else None)

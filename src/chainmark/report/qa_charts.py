@@ -1,4 +1,4 @@
-"""The charts of a qualification: all sides in one, drawn as the charts of every report are."""
+"""The charts of a qualification: all sides in one chart, drawn like the charts of every report."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _PAPER = (560, 150)
 
 
 def scenario_charts(scenario: QaScenario, path: Sequence[str | int]) -> list[Chart]:
-    """The plots over time, and the distributions of the metrics that the scenario's comparison is judged by.
+    """The plots over time, and the distributions of the metrics that decide the scenario's comparison.
 
     Args:
         scenario: of a qualification.
-        path: where it stands in the document, and its points with it.
+        path: its path in the document, which contains its points.
     """
     charts = []
-    for place, plot in enumerate(scenario.plots):
+    for index, plot in enumerate(scenario.plots):
         context = ChartContext(unit="", sides={label: label for label in plot.sides})
-        chart = sample_chart(plot.chart, context, [*path, "plots", place, "chart"])
+        chart = sample_chart(plot.chart, context, [*path, "plots", index, "chart"])
         charts.append(_styled(chart, f"{scenario.id}-{plot.id}", _notes(plot)))
     if scenario.comparison is not None:
-        for place, data in enumerate(scenario.comparison.charts):
+        for index, data in enumerate(scenario.comparison.charts):
             context = chart_context(data, scenario.comparison)
-            chart = sample_chart(data, context, [*path, "comparison", "charts", place])
+            chart = sample_chart(data, context, [*path, "comparison", "charts", index])
             charts.append(_styled(chart, f"{scenario.id}-{data.id}", [data.note]))
     return charts
 

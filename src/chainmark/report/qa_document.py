@@ -1,4 +1,4 @@
-"""A qualification as a document: the verdict and what must be known before any figure, then scenario by scenario."""
+"""A qualification as a document: the verdict and important caveats before any figure, then scenario by scenario."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from chainmark.report.wording import BETTER_WORDS, prose
 
 
 def _suite(report: QaReport) -> Suite:
-    """A case a scenario. An informational one is shown, not judged."""
+    """A case per scenario. An informational one is shown, not judged."""
     cases = [
         Case(
             scenario.id,
@@ -63,7 +63,7 @@ def qa_document(report: QaReport) -> Document:
     sections = [
         Section("verdict", "Verdict", _verdict(report)),
         Section("method", "What was compared, and how", _method(report), closed=True),
-        *(section for place in range(len(report.scenarios)) for section in _scenario_sections(report, place)),
+        *(section for index in range(len(report.scenarios)) for section in _scenario_sections(report, index)),
         Section("second-rule", "The rule of the published reports", _second_rule(report)),
         Section("dictionary", "What the metrics mean", _dictionary(report), closed=True),
     ]
@@ -118,9 +118,9 @@ def _method(report: QaReport) -> list[Block]:
 
 
 def _scenario_sections(report: QaReport, place: int) -> Iterator[Section]:
-    """What a scenario shows, and what explains a change for the worse in it."""
+    """The result of a scenario, and explanations of a change for the worse in it."""
     scenario = report.scenarios[place]
-    # Of what passed, the first screen says enough.
+    # For a pass, the first screen suffices.
     yield Section(
         f"scenario-{scenario.id}", scenario.title, _scenario(report, place), closed=scenario.result is Verdict.PASS
     )
@@ -152,8 +152,8 @@ def _scenario(report: QaReport, place: int) -> list[Block]:
     if scenario.comparison is not None:
         blocks += [*comparison_table(scenario, scenario.comparison), *places_tables(scenario, scenario.comparison)]
     if scenario.beside:
-        held = conditions_table(scenario, report.catalogue.conditions)
-        blocks += [beside_table(scenario, metrics), *([held] if held else [])]
+        conditions = conditions_table(scenario, report.catalogue.conditions)
+        blocks += [beside_table(scenario, metrics), *([conditions] if conditions else [])]
     if scenario.swept is not None:
         blocks += [replace(block, id=f"{scenario.id}-{block.id}") for block in scenario.swept.blocks()]
     blocks += scenario_charts(scenario, ("scenarios", place))
@@ -201,7 +201,7 @@ def _second_rule(report: QaReport) -> list[Block]:
 
 
 def _by_second_rule(scenario: QaScenario, opinion: Opinion | None, *, all_rows: bool) -> list[Block]:
-    """A scenario's figures by both rules: all of them, or those on which they do not agree."""
+    """A scenario's figures by both rules: all of them, or those on which the rules disagree."""
     if opinion is None:
         return []
     title = f"{scenario.title}: the rule of the published reports next to ours"

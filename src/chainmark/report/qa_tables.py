@@ -36,7 +36,7 @@ _UNBROKEN = "\u00a0"
 
 
 def verdict_table(report: QaReport) -> Table:
-    """Scenario, date, version with commit, result: the row that published reports end with, and why."""
+    """Scenario, date, version with commit, result: the row at the end of published reports, and the reasons."""
     rows = [
         row_of(
             row.scenario,
@@ -59,7 +59,7 @@ def verdict_table(report: QaReport) -> Table:
 
 
 def subjects_table(report: QaReport) -> Table:
-    """What was compared with what."""
+    """The compared versions."""
     sides = (report.baseline, report.candidate)
     facts = [
         ("version", [side.version for side in sides]),
@@ -81,7 +81,7 @@ def facts_table(id_: str, title: str, facts: Sequence[Fact]) -> Table:
 
 
 def configuration_table(report: QaReport) -> Table:
-    """What the versions' own defaults do differently."""
+    """The differences between the versions' own defaults."""
     rows = [
         row_of(
             f"{difference.file}: {difference.key}",
@@ -105,19 +105,19 @@ def _setting(value: object, *, absent: bool) -> str:
 
 
 def comparison_table(scenario: QaScenario, comparison: Comparison) -> list[Table]:
-    """The gating metrics, the tables that the plan asks for, and what else moved."""
+    """The gating metrics, the tables that the plan requests, and the other moved metrics."""
     rows = RowMaker(comparison).rows()
     tables = {metric.id: metric.table for metric in comparison.catalogue.metrics}
-    held = {item.metric_id for item in scenario.incomparable}
+    incomparable = {item.metric_id for item in scenario.incomparable}
     gating = [row for row in rows if row.gating]
-    own = {
+    table_rows = {
         title: [row for row in rows if not row.gating and tables[row.metric_id] == id_]
         for id_, title in ((table.id, table.title) for table in comparison.catalogue.tables)
         if id_ in scenario.tables
     }
-    said = {row.anchor for result in [gating, *own.values()] for row in result}
-    moved = [row for row in rows if row.anchor not in said and (row.moved or row.metric_id in held)]
-    parts = [("Gating metrics", gating), *own.items(), ("What else moved, or cannot be compared", moved)]
+    anchors = {row.anchor for result in [gating, *table_rows.values()] for row in result}
+    moved = [row for row in rows if row.anchor not in anchors and (row.moved or row.metric_id in incomparable)]
+    parts = [("Gating metrics", gating), *table_rows.items(), ("What else moved, or cannot be compared", moved)]
     return [
         _rows_table(scenario, f"{scenario.id}-metrics-{number}", title, part, comparison)
         for number, (title, part) in enumerate(parts)
@@ -126,7 +126,7 @@ def comparison_table(scenario: QaScenario, comparison: Comparison) -> list[Table
 
 
 def places_tables(scenario: QaScenario, comparison: Comparison) -> list[Table]:
-    """Host by host, the metrics of which the reasons say where they changed."""
+    """By host, the metrics for which the reasons name hosts."""
     tables = []
     for item in comparison.breakdowns:
         table = breakdown_table(comparison, item, comparison.catalogue.metric(item.metric_id))
@@ -136,7 +136,7 @@ def places_tables(scenario: QaScenario, comparison: Comparison) -> list[Table]:
 
 
 def _rows_table(scenario: QaScenario, id_: str, title: str, rows: Sequence[JudgedRow], comparison: Comparison) -> Table:
-    held = {item.metric_id for item in scenario.incomparable}
+    incomparable = {item.metric_id for item in scenario.incomparable}
     columns = [
         *words("metric"),
         Column(comparison.baseline.label),
@@ -147,9 +147,9 @@ def _rows_table(scenario: QaScenario, id_: str, title: str, rows: Sequence[Judge
         Column("margin", kind="words"),
         Column("outcome", kind="words"),
     ]
-    made = []
+    table_rows = []
     for row in rows:
-        excused = row.metric_id in held
+        excused = row.metric_id in incomparable
         cells = [
             TableCell(row.label_with_unit),
             TableCell(row.baseline),
@@ -160,15 +160,15 @@ def _rows_table(scenario: QaScenario, id_: str, title: str, rows: Sequence[Judge
             TableCell(row.margin),
             TableCell("not comparable" if excused else row.outcome, emphasis="quiet" if excused else row.emphasis),
         ]
-        made.append(TableRow(cells))
+        table_rows.append(TableRow(cells))
     notes = [f"Intervals: {units.plain_percent(comparison.confidence)}."]
     notes += [f"{item.label}: {item.because}." for item in scenario.incomparable
               if any(row.metric_id == item.metric_id for row in rows)]  # fmt: skip
-    return Table(id_, title, columns, made, notes)
+    return Table(id_, title, columns, table_rows, notes)
 
 
 def beside_table(scenario: QaScenario, metrics: dict[str, Metric]) -> Table:
-    """Sides next to each other: values, and the change against the first one."""
+    """Sides next to each other: values, and the change relative to the first one."""
     first, *others = [side.label for side in scenario.sides]
     columns = [*words("metric"), Column(first)]
     for label in others:
@@ -198,7 +198,7 @@ def beside_table(scenario: QaScenario, metrics: dict[str, Metric]) -> Table:
 
 
 def conditions_table(scenario: QaScenario, conditions: Sequence[SharedFact]) -> Table | None:
-    """What held on each side; None where no side says anything."""
+    """The conditions of each side; None if no side has any."""
     rows = []
     differing = []
     for condition in conditions:
@@ -218,8 +218,12 @@ def _beside_cells(item: Judgement, unit: units.DisplayUnit, decimals: int) -> li
         return [TableCell(units.NO_DATA, emphasis="quiet"), TableCell(), TableCell()]
     value = TableCell(units.number(unit.of(item.candidate.value), decimals))
     if item.change is None:
-        held = item.outcome is Outcome.NOT_COMPARABLE
-        return [value, TableCell(item.outcome.value if held else units.NOT_ESTIMABLE, emphasis="quiet"), TableCell()]
+        is_incomparable = item.outcome is Outcome.NOT_COMPARABLE
+        return [
+            value,
+            TableCell(item.outcome.value if is_incomparable else units.NOT_ESTIMABLE, emphasis="quiet"),
+            TableCell(),
+        ]
     if item.scale is Scale.RELATIVE:
         return [
             value,
@@ -236,7 +240,7 @@ def _beside_cells(item: Judgement, unit: units.DisplayUnit, decimals: int) -> li
 
 
 def runs_table(scenario: QaScenario) -> Table:
-    """Every run, the invalid ones with their gates."""
+    """Every run; the invalid ones with their gates."""
     labels = {side.id: side.label for side in scenario.sides}
     rows = []
     for run in scenario.runs:
@@ -258,7 +262,7 @@ def runs_table(scenario: QaScenario) -> Table:
 
 
 def gates_table(scenario: QaScenario) -> Table:
-    """What every run had to meet, and what was measured in each, in the order of the runs."""
+    """The requirements of every run, and the measurement of each, in the order of the runs."""
     limits: dict[tuple[str, str], list[str]] = {}
     for run in scenario.runs:
         for gate in run.gates:

@@ -1,4 +1,4 @@
-"""A release page as a document: the text in the published order, what the verdict rests on, tables, hosts, charts."""
+"""A release page as a document: the text in the published order, the evidence, tables, hosts, charts."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def release_document(page: ReleasePage) -> Document:
 
 def _text(page: ReleasePage) -> Iterator[Section]:
     stated = [Remarks("statement", "Statement", [page.statement])] if page.statement else []
-    for place, (part, chapters) in enumerate(groupby(page.text, key=lambda chapter: chapter.part)):
-        blocks = [_chapter(place, number, chapter) for number, chapter in enumerate(chapters)]
-        first: list[Block] = [*(stated if place == 0 else []), *blocks]
-        yield Section(f"text-{place}", part, first, folded=False)
+    for index, (part, chapters) in enumerate(groupby(page.text, key=lambda chapter: chapter.part)):
+        blocks = [_chapter(index, number, chapter) for number, chapter in enumerate(chapters)]
+        first: list[Block] = [*(stated if index == 0 else []), *blocks]
+        yield Section(f"text-{index}", part, first, folded=False)
 
 
 def _chapter(place: int, number: int, chapter: Chapter) -> Remarks:
@@ -51,7 +51,7 @@ def _chapter(place: int, number: int, chapter: Chapter) -> Remarks:
 
 
 def _judged(page: ReleasePage) -> Iterator[tuple[int, str, list[Block]]]:
-    """What the verdict rests on, baseline by baseline."""
+    """The evidence for the verdict, baseline by baseline."""
     for number, result in enumerate(page.against):
         title = "Verdict" if len(page.against) == 1 else f"Verdict against {result.comparisons[0].labels[0]}"
         blocks: list[Block] = [verdicts_table(result), *_rests(page, result)]
@@ -61,12 +61,12 @@ def _judged(page: ReleasePage) -> Iterator[tuple[int, str, list[Block]]]:
 
 
 def _rests(page: ReleasePage, result: ByWorkload) -> Iterator[Block]:
-    for place, (label, comparison) in enumerate(zip(result.labels, result.comparisons, strict=True)):
-        yield from workload_blocks(place, label, comparison, in_full=not page.published)
+    for index, (label, comparison) in enumerate(zip(result.labels, result.comparisons, strict=True)):
+        yield from workload_blocks(index, label, comparison, in_full=not page.published)
 
 
 def _published(page: ReleasePage) -> Iterator[Section]:
-    """The parts that readers of the system's published reports know, workload by workload."""
+    """The parts that readers of the system's published reports expect, workload by workload."""
     parts = page.published
     yield from _sections("analysis", "Analysis", parts, [part.tables() for part in parts])
     yield from _sections("parameters", "Manifest", parts, [part.parameters() for part in parts])
@@ -82,6 +82,6 @@ def _published(page: ReleasePage) -> Iterator[Section]:
 def _sections(
     id_: str, title: str, parts: Sequence[PublishedPart], of_parts: Sequence[Sequence[Block]]
 ) -> Iterator[Section]:
-    for place, (published_part, own) in enumerate(zip(parts, of_parts, strict=True)):
-        blocks = [replace(block, id=f"{block.id}-{place}") for block in own]
-        yield Section(f"{id_}-{place}", f"{title}: {published_part.workload()} workload", blocks)
+    for index, (published_part, part_comparisons) in enumerate(zip(parts, of_parts, strict=True)):
+        blocks = [replace(block, id=f"{block.id}-{index}") for block in part_comparisons]
+        yield Section(f"{id_}-{index}", f"{title}: {published_part.workload()} workload", blocks)

@@ -1,4 +1,4 @@
-"""One sealed run as a document: whether it is valid, what became of everything it counted, and every metric."""
+"""One sealed run as a document: whether it is valid, its accounts, and every metric."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ _LOOKS: dict[GateStatus, Emphasis] = {
 
 
 class RunRecord(BaseModel):
-    """What a sealed run says of itself."""
+    """The self-description of a sealed run."""
 
     manifest: Manifest
     metrics: Mapping[str, MetricSummary]
     catalogue: Catalogue = Field(exclude=True)
-    notes: Annotated[list[str], Field(exclude_if=not_)] = []  # what is noted beside it, which it does not hold itself
+    notes: Annotated[list[str], Field(exclude_if=not_)] = []  # notes next to the run, which are not part of it
 
     @property
     def caveats(self) -> Caveats:
-        """What its manifest says against taking it at its word, and what is noted of it."""
+        """The manifest's caveats about the run, and the notes on it."""
         noted = Caveats(sentences=tuple(f"noted: {text}" for text in self.notes))
         return Caveats.joined([caveats_of([self.manifest]), noted])
 
@@ -66,10 +66,10 @@ class RunRecord(BaseModel):
 def run_document(record: RunRecord) -> Document:
     """Lay out a run."""
     manifest = record.manifest
-    said = record.caveats.sentences  # on the first screen
+    caveats = record.caveats.sentences  # on the first screen
     notes = [
         *(incident.what for incident in manifest.incidents),
-        *(text for text in manifest.warnings if text not in said),
+        *(text for text in manifest.warnings if text not in caveats),
     ]
     short = in_short(manifest.counts)
     sections = [
@@ -136,7 +136,7 @@ def _counts(id_: str, title: str, accounts: Accounts) -> Table:
 
 
 def _all_counts(manifest: Manifest) -> list[Block]:
-    """Every class of every account, where some were left out above."""
+    """Every class of every account, if some were omitted above."""
     if len(in_short(manifest.counts)) == len(manifest.counts):
         return []
     return [Details("all-counts-details", "Every account", [_counts("all-counts", "", manifest.counts)])]

@@ -1,4 +1,4 @@
-"""Three or more versions as a document: the verdicts first, then what they rest on, then every metric."""
+"""Three or more versions as a document: the verdicts first, then the evidence, then every metric."""
 
 from __future__ import annotations
 
@@ -99,13 +99,13 @@ def _reasons(candidate: _Candidate) -> Remarks:
 
 
 def _splits(candidates: Sequence[_Candidate]) -> list[Block]:
-    """What of each candidate's changes has which cause."""
+    """The parts of each candidate's changes by cause."""
     blocks: list[Block] = []
-    for place, candidate in enumerate(candidates):
+    for index, candidate in enumerate(candidates):
         comparison = candidate.comparison
         deciding = {judgement.metric_id for judgement in comparison.judgements if judgement.gating}
-        own = split_blocks(comparison.splits, comparison.catalogue, deciding, candidate.label)
-        blocks += [replace(block, id=f"{block.id}-{place}") for block in own]
+        split_parts = split_blocks(comparison.splits, comparison.catalogue, deciding, candidate.label)
+        blocks += [replace(block, id=f"{block.id}-{index}") for block in split_parts]
     return blocks
 
 
@@ -189,11 +189,11 @@ def _validity(candidates: Sequence[_Candidate]) -> list[Block]:
 
 
 def _figures(document_: SideBySide, candidates: Sequence[_Candidate]) -> list[Chart]:
-    """What decides first, then by effect against noise; what is the same in every sample is not drawn."""
+    """Deciding metrics first, then by effect over noise; a metric with one constant value is not drawn."""
     ranks = ranks_of([row for candidate in candidates for row in candidate.rows.values()])
-    places = [place for place, chart in enumerate(document_.charts) if only_value(chart) is None]
-    places.sort(key=lambda place: ranks[document_.charts[place].metric_id])
-    return [_figure(document_, place) for place in places]
+    indices = [index for index, chart in enumerate(document_.charts) if only_value(chart) is None]
+    indices.sort(key=lambda index: ranks[document_.charts[index].metric_id])
+    return [_figure(document_, index) for index in indices]
 
 
 def _figure(document_: SideBySide, place: int) -> Chart:

@@ -1,4 +1,4 @@
-"""What the two sides of a comparison are and how they are configured: facts beside each other."""
+"""The two sides of a comparison and their configurations, as facts next to each other."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def differs(facts: Facts) -> bool:
 
 
 def machine(comparison: Comparison) -> Facts:
-    """What the runs ran on."""
+    """The machines of the runs."""
     left, right = comparison.baseline.host, comparison.candidate.host
     return [
         _fact("CPU", left.cpu_model, right.cpu_model),
@@ -46,7 +46,7 @@ def machine(comparison: Comparison) -> Facts:
 
 
 def subjects(comparison: Comparison) -> Facts:
-    """What was judged."""
+    """The judged runs and samples."""
     left, right = comparison.baseline.subject, comparison.candidate.subject
     return [
         _fact("subject", left.name, right.name),
@@ -62,7 +62,7 @@ def _fact(label: str, left: str | None, right: str | None) -> tuple[str, str, st
 
 
 def workload_differences(comparison: Comparison) -> Facts:
-    """Where the sides had different work."""
+    """The differences in the work of the sides."""
     return [(key, _at(values, 0), _at(values, 1)) for key, values in sorted(comparison.workload_differences.items())]
 
 
@@ -73,13 +73,13 @@ def _at(values: Sequence[object], place: int) -> str:
 def pairs_table(
     id_: str, title: str, labels: tuple[str, str], facts: Facts, media: frozenset[Medium] = IN_FULL
 ) -> Table:
-    """Facts of both sides; those that differ stand out, and those that nobody knows are counted."""
-    known = [(label, left, right) for label, left, right in facts if {left, right} != {units.UNSET}]
+    """Facts of both sides; differences stand out, and unknown ones are counted."""
+    stated = [(label, left, right) for label, left, right in facts if {left, right} != {units.UNSET}]
     rows = [
         row_of(label, *(TableCell(text, emphasis=_look(left, right)) for text in (left, right)))
-        for label, left, right in known
+        for label, left, right in stated
     ]
-    unknown = len(facts) - len(known)
+    unknown = len(facts) - len(stated)
     notes = [f"{units.plural(unknown, 'fact')} not known."] if unknown else []
     return Table(id_, title, words("", *labels), rows, notes, media=media)
 
@@ -91,7 +91,7 @@ def facts_table(id_: str, title: str, facts: Sequence[tuple[str, str]], media: f
 
 
 def manifest_table(facts: Sequence[FactRow], labels: Sequence[str]) -> Table:
-    """What the manifests say, version by version."""
+    """The manifests' contents, version by version."""
     rows = [row_of(fact.label, *fact.values) for fact in facts]
     return Table("facts", "Overall run parameters", words("", *labels), rows)
 
@@ -107,7 +107,7 @@ def profile(comparison: Comparison) -> list[tuple[str, str]]:
 
 
 def configuration_blocks(comparison: Comparison) -> list[Block]:
-    """Where the sides' configurations differ, and what each changed from its version's defaults."""
+    """The differences between the sides' configurations, and what each changed from its version's defaults."""
     blocks: list[Block] = []
     for id_, title, none, defaults in (
         ("default-differences", "Between the versions' own defaults", "No difference.", True),
@@ -128,14 +128,14 @@ def configuration_table(comparison: Comparison, id_: str, title: str, *, default
     """Keys whose effective values differ.
 
     Args:
-        comparison: of which sides.
+        comparison: the comparison of the sides.
         id_: the table's.
-        title: above it.
-        defaults: True: where the versions' own defaults differ; False: where a profile or the command line made the
+        title: its heading.
+        defaults: True: if the versions' own defaults differ; False: if a profile or the command line made the
             difference; None: all.
     """
     differences = [item for item in comparison.configuration_differences if defaults in (None, item.is_default_change)]
-    # Those that a profile made come last.
+    # Differences from a profile come last.
     differences.sort(key=lambda item: not item.is_default_change)
     rows = [
         row_of(

@@ -1,4 +1,4 @@
-"""Judged changes as sums of parts: what a document says of the causes of changes."""
+"""Judged changes as sums of parts: the causes of changes in a document."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _READ = (
 
 
 def split_sections(splits: Splits | None, catalogue: Catalogue, deciding: Collection[str] = ()) -> list[Section]:
-    """The changes that are divided among causes, or why none is; nothing where the system has no causes to tell.
+    """The changes that are divided among causes, or why none is; empty if the system defines no causes.
 
     Args:
         splits: of a comparison.
         catalogue: for the names and units of its metrics.
-        deciding: metrics that a terminal shows; all of them where none of these is divided.
+        deciding: metrics that a terminal shows; all of them if none of these is divided.
     """
     if splits is None:
         return []
@@ -53,10 +53,10 @@ def split_sections(splits: Splits | None, catalogue: Catalogue, deciding: Collec
     basis = f"Intervals: {enumerated(list(dict.fromkeys(split.basis for split in splits.splits)))}."
     inner = _inner(catalogue, splits.splits)
     folded: list[Block] = [Details("split-inner", "What the parts consist of", inner)] if inner else []
-    whole = [table, *folded, Remarks("split-notes", "", [*notes, basis, _READ])]
+    blocks = [table, *folded, Remarks("split-notes", "", [*notes, basis, _READ])]
     return [
         Section("split-in-brief", splits.title, brief, media=TERMINAL),
-        Section("split", splits.title, whole, media=IN_FULL),
+        Section("split", splits.title, blocks, media=IN_FULL),
         Section("split-on-a-page", splits.title, [table, Remarks("split-notes-short", "", notes)], media=MARKDOWN),
     ]
 
@@ -64,13 +64,13 @@ def split_sections(splits: Splits | None, catalogue: Catalogue, deciding: Collec
 def split_blocks(
     splits: Splits | None, catalogue: Catalogue, deciding: Collection[str] = (), of: str = ""
 ) -> list[Block]:
-    """The same in short: a table of the changes that decide, or why nothing is divided.
+    """The same in short: a table of the deciding changes, or why nothing is divided.
 
     Args:
         splits: of a comparison.
         catalogue: for the names and units of its metrics.
-        deciding: metrics that are shown; all of them where none of these is divided.
-        of: which comparison it is, where a document has several.
+        deciding: metrics that are shown; all of them if none of these is divided.
+        of: name of the comparison, if a document has several.
     """
     if splits is None:
         return []
@@ -90,7 +90,7 @@ def split_sentence(split: Split, metric: Metric) -> str:
 
 
 def split_table(catalogue: Catalogue, splits: Sequence[Split], id_: str) -> Table:
-    """A metric a row, with its change and the parts that this consists of."""
+    """One metric per row, with its change and the parts of it."""
     labels = list(dict.fromkeys(part.label for split in splits for part in split.of()))
     rows = [_row(catalogue, split, split.of(), labels) for split in splits]
     columns = [*words("metric"), Column("change"), *(Column(label) for label in labels)]
@@ -98,7 +98,7 @@ def split_table(catalogue: Catalogue, splits: Sequence[Split], id_: str) -> Tabl
 
 
 def _inner(catalogue: Catalogue, splits: Sequence[Split]) -> list[Block]:
-    """What each part of the changes consists of, where it does."""
+    """The components of each part of the changes, if it has any."""
     tables: list[Block] = []
     for part in {part.id: part for split in splits for part in split.of() if split.of(part.id)}.values():
         labels = list(dict.fromkeys(split_part.label for split in splits for split_part in split.of(part.id)))
@@ -124,7 +124,7 @@ def _row(
 
 
 def _cell(split: Split, change: float, unit: units.DisplayUnit, part: SplitPart | None = None) -> TableCell:
-    """A change, with half its interval; quiet where the interval holds no change at all."""
+    """A change, with half its interval; quiet if the interval contains no change."""
     half = None if part is None else (part.high - part.low) / 2.0
     emphasis: Emphasis = "quiet" if part is not None and part.low <= 0.0 <= part.high else "plain"
     if split.scale is Scale.RELATIVE:

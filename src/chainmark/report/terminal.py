@@ -1,4 +1,4 @@
-"""A document on the terminal. A table that is too wide goes on below, in second lines or in parts, never broken."""
+"""A document on the terminal. A table that is too wide continues below, in second lines or in parts, never broken."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _CAVEAT = "bold black on yellow"
 _GAP = "  "
 _GROUP_GAP = "   "
 _INDENT = "  "
-_NARROWEST_BAR, _USUAL_BAR, _WIDEST_BAR = 17, 21, 31  # odd: no change stands in the middle
+_NARROWEST_BAR, _USUAL_BAR, _WIDEST_BAR = 17, 21, 31  # odd: no change is in the middle
 _NARROWEST_NAME = 16
 _NARROWEST_PROSE = 36
 _SHAVED = 8
 _ONE_SCREEN = 24  # lines
-_WIDEST_NAME = 0.42  # of the terminal: the figures are what the table is for
+_WIDEST_NAME = 0.42  # fraction of the terminal, whose main content is the figures
 _WIDEST_HEADING = 30
 _WIDEST_STACK = 76
 _WIDEST_BAR_NAME = 0.22
@@ -56,7 +56,7 @@ _QUIET = "bright_black"
 
 
 def print_document(document: Content, console: Console) -> None:
-    """Print the document. Colour only underlines what the words say, so nothing is lost without it."""
+    """Print the document. The words suffice without colour."""
     out = Printer(console)
     out.blank()
     out.paragraph(document.title, "bold")
@@ -78,7 +78,7 @@ def print_document(document: Content, console: Console) -> None:
         out.item(note)
     if notes:
         out.blank()
-    if out.lines > _ONE_SCREEN:  # what it begins with has scrolled away
+    if out.lines > _ONE_SCREEN:  # its beginning has scrolled away
         _print_verdict(document, out)
 
 
@@ -124,7 +124,7 @@ def _print_title(title: str, out: Printer) -> None:
 
 
 def _left_out(tables: Sequence[Table]) -> list[str]:
-    """Where to find the tables that are not printed."""
+    """References to the tables that are not printed."""
     if not tables:
         return []
     rows = units.plural(sum(len(table.rows) for table in tables), "row")
@@ -154,7 +154,7 @@ def _print_table(table: Table, out: Printer) -> None:
     if not _fits(table, out.width) and (folded := _in_two_lines(table, out.width)):
         _print_in_two_lines(table, folded, out)
         return
-    # As few blocks as the width allows, and every standard error if leaving some out saves none.
+    # As few blocks as the width allows, and every standard error if omitting some does not save a block.
     full, lean = (_layout(table, out.width, tails=tails) for tails in (True, False))
     names, blocks = full if len(full[1]) <= len(lean[1]) else lean
     for index, block in enumerate(blocks):
@@ -173,7 +173,7 @@ def _print_table(table: Table, out: Printer) -> None:
 
 
 def _fits(table: Table, width: int) -> bool:
-    """Whether a table without second lines, or all of one with them, stands beside its names."""
+    """Whether a table without second lines, or all of one with them, fits next to its names."""
     if not any(column.below for column in table.columns):
         return True
     names, blocks = _layout(table, width, tails=True)
@@ -182,12 +182,12 @@ def _fits(table: Table, width: int) -> bool:
 
 
 def _layout(table: Table, width: int, *, tails: bool) -> tuple[_Printed, list[list[_Group]]]:
-    """The names of the rows, and the other columns in blocks that go below each other; bars as wide as there is room.
+    """The names of the rows, and the other columns in blocks below each other; bars as wide as possible.
 
     Args:
-        table: what to lay out.
+        table: the table.
         width: of the terminal.
-        tails: keeps what could be left out for want of width.
+        tails: keeps the tails that could be omitted to save width.
     """
     if not any(column.kind == "bar" for column in table.columns):
         return _parted(table, width, _USUAL_BAR, tails=tails)
@@ -203,8 +203,8 @@ def _parted(table: Table, width: int, bar: int, *, tails: bool) -> tuple[_Printe
     room = width - len(_INDENT)
     # Names are shortened before any figure is, unless there is room for all; and a little if that saves a block.
     spare = room - sum(map(_least, groups))
-    beside_one = room - max(map(_least, groups), default=0)
-    names = _names(table, max(_NARROWEST_NAME, min(beside_one, max(spare, int(width * _WIDEST_NAME)))))
+    available = room - max(map(_least, groups), default=0)
+    names = _names(table, max(_NARROWEST_NAME, min(available, max(spare, int(width * _WIDEST_NAME)))))
     if spare < names.width <= spare + _SHAVED and spare >= _NARROWEST_NAME:
         names = _names(table, spare)
     blocks: list[list[_Group]] = []
@@ -214,7 +214,7 @@ def _parted(table: Table, width: int, bar: int, *, tails: bool) -> tuple[_Printe
             blocks.append([])
             taken = 0
         blocks[-1].append(group)
-        # What is wrapped goes on below itself, so nothing can stand to its right.
+        # Wrapped text continues below itself, so nothing can be to its right.
         taken += _across(group) if taken + _across(group) <= room - names.width else room
     return names, blocks or [[]]
 
@@ -237,7 +237,7 @@ def _right(text: str, width: int) -> str:
 
 
 def _gap(group: _Group) -> str:
-    """What stands before a group: more before one that has a name, so that its columns are seen to belong together."""
+    """The space before a group: more if it has a name, so that its columns are visibly a group."""
     return _GROUP_GAP if group[0].group else _GAP
 
 
@@ -246,7 +246,7 @@ def _across(group: _Group) -> int:
 
 
 def _least(group: _Group) -> int:
-    """The width below which a group goes into a block of its own: sentences can be wrapped, figures cannot."""
+    """The width below which a group goes into a separate block: sentences can be wrapped, figures cannot."""
     return min(_across(group), len(_gap(group)) + _NARROWEST_PROSE) if _is_prose(group) else _across(group)
 
 
@@ -255,11 +255,11 @@ def _is_prose(group: _Group) -> bool:
 
 
 def _groups(table: Table, bar: int, *, tails: bool) -> list[_Group]:
-    """The columns after the first in groups that are never parted."""
+    """The columns after the first in groups that are never separated."""
     printed = [_printed(table, index, bar, tails=tails) for index in range(1, len(table.columns))]
     groups: list[_Group] = []
-    for places in in_groups(table.columns):
-        members = [printed[place - 1] for place in places]
+    for indices in in_groups(table.columns):
+        members = [printed[place - 1] for place in indices]
         groups.append(_under(members[0].group, members) if members[0].group else members)
     return groups
 
@@ -294,7 +294,7 @@ def _printed(table: Table, index: int, bar: int, *, tails: bool) -> _Printed:
 
 
 def _scale(edge: str, width: int) -> str:
-    """The heading over bars: what the band's edges are called, or its first letter where there is no room."""
+    """The heading over bars: the names of the band's edges, or their first letters if there is no room."""
     name = edge if len(edge) <= width // 4 else edge[:1]
     return text_scale(f"{units.MINUS}{name}", f"+{name}", width)
 
@@ -302,24 +302,24 @@ def _scale(edge: str, width: int) -> str:
 def _intervals(cells: Sequence[TableCell]) -> list[str]:
     """Intervals whose ends are aligned among those of the same unit."""
     split = [cell.text.split(" … ") for cell in cells]
-    places = [index for index, ends in enumerate(split) if len(ends) == 2]
-    lows = [low.rstrip() for low in _in_units([(split[index][0], cells[index].tail) for index in places], show=False)]
-    highs = _in_units([(split[index][1], cells[index].tail) for index in places])
+    indices = [index for index, ends in enumerate(split) if len(ends) == 2]
+    lows = [low.rstrip() for low in _in_units([(split[index][0], cells[index].tail) for index in indices], show=False)]
+    highs = _in_units([(split[index][1], cells[index].tail) for index in indices])
     texts = [cell.whole for cell in cells]
-    for low, high, index in zip(lows, highs, places, strict=True):
+    for low, high, index in zip(lows, highs, indices, strict=True):
         texts[index] = f"{low} … {high}"
     return texts
 
 
 def _in_units(cells: Sequence[tuple[str, str]], *, show: bool = True) -> list[str]:
-    """Figures aligned on their decimal point among those of the same unit, each followed at once by it."""
+    """Figures aligned on their decimal point among those of the same unit, each followed directly by it."""
     texts = [""] * len(cells)
     for unit in dict.fromkeys(unit for _, unit in cells):
-        places = [index for index, (_, other) in enumerate(cells) if other == unit]
-        for index, text in zip(places, units.align_on_point([cells[index][0] for index in places]), strict=True):
+        indices = [index for index, (_, other) in enumerate(cells) if other == unit]
+        for index, text in zip(indices, units.align_on_point([cells[index][0] for index in indices]), strict=True):
             texts[index] = f"{text.rstrip()} {unit}" if unit and show else text.rstrip()
-        across = max(map(cell_len, (texts[index] for index in places)))
-        for index in places:
+        across = max(map(cell_len, (texts[index] for index in indices)))
+        for index in indices:
             texts[index] = _left(texts[index], across)
     width = max(map(cell_len, texts), default=0)
     return [_right(text, width) for text in texts]
@@ -341,12 +341,12 @@ def _figures(cells: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _print_block(table: Table, names: _Printed, groups: Sequence[_Group], out: Printer, *, first: bool) -> None:
-    heads = [_gap(group) + _heading(group) for group in groups]
-    out.line(Text("".join([_INDENT, names.heading, *heads]).rstrip(), style=_QUIET))
+    headings = [_gap(group) + _heading(group) for group in groups]
+    out.line(Text("".join([_INDENT, names.heading, *headings]).rstrip(), style=_QUIET))
     before = len(_INDENT) + names.width + sum(map(_across, groups[:-1]))
     for index, row in enumerate(table.rows):
         if row.second and not first and not any(printed.cells[index].strip() for group in groups for printed in group):
-            continue  # a second opinion that says nothing here
+            continue  # a second opinion without content here
         line = Text(_INDENT)
         line.append(names.cells[index], style=names.styles[index])
         for group in groups[:-1]:
@@ -367,7 +367,7 @@ def _append_group(line: Text, group: _Group, index: int) -> None:
 
 
 def _print_wrapped(line: Text, group: _Group, index: int, before: int, out: Printer) -> None:
-    """A row that ends with a sentence, which goes on below itself."""
+    """A row that ends with a sentence, which continues below itself."""
     (prose,) = group
     room = max(_NARROWEST_NAME, out.width - before - len(_gap(group)))
     for number, part in enumerate(wrapped(prose.cells[index].rstrip(), room) or [""]):
@@ -388,29 +388,29 @@ _Folded = tuple[_Printed, list[_Printed], list[_Printed]]
 
 
 def _in_two_lines(table: Table, width: int) -> _Folded | None:
-    """The names, and the columns of the first and of the second line; None where two lines are no help."""
-    places = range(1, len(table.columns))
-    below = [place for place in places if table.columns[place].below]
-    first = [_printed(table, place, _USUAL_BAR, tails=True) for place in places if place not in below]
+    """The names, and the columns of the first and of the second line; None if two lines do not help."""
+    indices = range(1, len(table.columns))
+    below = [index for index in indices if table.columns[index].below]
+    first = [_printed(table, index, _USUAL_BAR, tails=True) for index in indices if index not in below]
     taken = len(_INDENT) + sum(printed.width + len(_GAP) for printed in first)
     if width - taken < _NARROWEST_NAME:
         return None
-    fixed = [_printed(table, place, _NARROWEST_BAR, tails=True) for place in below]
-    bars = sum(table.columns[place].kind == "bar" for place in below)
+    fixed = [_printed(table, index, _NARROWEST_BAR, tails=True) for index in below]
+    bars = sum(table.columns[index].kind == "bar" for index in below)
     spare = width - 2 * len(_INDENT) - sum(printed.width for printed in fixed) - len(_GAP) * (len(fixed) - 1)
     if spare < 0:
         return None
     bar = min(_WIDEST_BAR, _NARROWEST_BAR + 2 * (spare // (2 * max(bars, 1))))
-    second = [_printed(table, place, bar, tails=True) for place in below]
+    second = [_printed(table, index, bar, tails=True) for index in below]
     return _names(table, width - taken), first, second
 
 
 def _print_in_two_lines(table: Table, folded: _Folded, out: Printer) -> None:
-    """Two lines a row, the second one only where it has figures."""
+    """Two lines per row, the second one only if it has figures."""
     names, first, second = folded
-    places = [place for place, column in enumerate(table.columns) if column.below]
+    indices = [place for place, column in enumerate(table.columns) if column.below]
     out.line(Text(_INDENT + _GAP.join([names.heading, *(printed.heading for printed in first)]), style=_QUIET))
-    has_figures = [any(row.cells[place].tail or row.cells[place].bar for place in places) for row in table.rows]
+    has_figures = [any(row.cells[place].tail or row.cells[place].bar for place in indices) for row in table.rows]
     if any(has_figures):
         out.line(Text(2 * _INDENT + _GAP.join(printed.heading for printed in second), style=_QUIET))
     for index, filled in enumerate(has_figures):
@@ -440,7 +440,7 @@ def _print_bars(bars: Sequence[StackedBar], out: Printer) -> None:
 
 
 def _append_parts(line: Text, parts: Sequence[float], longest: float, width: int) -> None:
-    """Every part as its number and a stroke as long as it is; what is too small for one character is left out."""
+    """Every part as its number and a stroke of proportional length; parts too small for one character are omitted."""
     ends = [0]
     reach = 0.0
     for part in parts:
@@ -453,7 +453,7 @@ def _append_parts(line: Text, parts: Sequence[float], longest: float, width: int
 
 
 def _print_listing(listing: Listing, out: Printer) -> None:
-    """Texts are folded at the terminal's edge, never cut: they are what somebody came for."""
+    """Texts are wrapped at the terminal's edge, never cut: they are the main content."""
     _print_title(listing.title, out)
     room = max(20, out.width - 2 * len(_INDENT))
     for caption, text in listing.entries:

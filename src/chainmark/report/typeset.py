@@ -1,6 +1,6 @@
-"""What is to be set on paper, and its PDF: fonts, template and data come from the package, never from the machine.
+"""The input of a PDF, and the PDF: fonts, template and data come from the package, never from the machine.
 
-It imports little: the process that sets a PDF last of all holds nothing else.
+It imports little: the process that sets a PDF at the end holds nothing else.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class Paper:
     """An order for a PDF; the same order gives the same bytes.
 
     Attributes:
-        template: what Typst sets.
+        template: the Typst source.
         report: JSON, which the template reads as ``report``.
-        drawings: specifications of charts; the template reads them drawn, as the list ``drawings``.
-        time: when the file says it was made, ISO 8601; None leaves it out.
+        drawings: specifications of charts; the template reads them rendered, as the list ``drawings``.
+        time: when the file was made, ISO 8601; None: omitted.
     """
 
     template: str
@@ -41,5 +41,5 @@ def typeset(paper: Paper) -> bytes:
     drawn = svgs_of(paper.drawings)
     order = {"template": paper.template, "time": paper.time, "drawings": json.dumps(drawn)}
     task = "\n".join([json.dumps(order), paper.report]).encode()
-    del drawn, order  # as large again, while Typst works
+    del drawn, order  # it is as large again, while Typst works
     return run_apart(typesetting.__file__, task, "setting the PDF")

@@ -1,7 +1,7 @@
-"""Typst as a program, which `chainmark.report.typeset` runs: it keeps 130 MB for as long as its process lives.
+"""Typst as a program that `chainmark.report.typeset` runs: it holds 130 MB for the lifetime of its process.
 
-It imports nothing of the package. The first line of its standard input is JSON: the template, the time, and what the
-template reads as ``drawings``; the rest is what it reads as ``report``. It writes the PDF.
+It imports nothing of the package. The first line of its standard input is JSON: the template, the time, and the
+template's ``drawings``; the rest is its ``report``. It writes the PDF.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def pdf_of(order: dict[str, Any], data: str) -> bytes:
-    """What a template makes of data; fonts of the machine are left alone."""
+    """Compile a template with data, without the machine's fonts."""
     import typst  # noqa: PLC0415 - 6 MB, which a process that has others set it does not need
 
     compiled = typst.compile(

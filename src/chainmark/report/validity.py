@@ -1,4 +1,4 @@
-"""Whether the result of a comparison may be trusted: its gates, runs, accounts and conditions."""
+"""Whether the result of a comparison is trustworthy: its gates, runs, accounts and conditions."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _LOOKS: dict[GateStatus, Emphasis] = {
     GateStatus.UNKNOWN: "quiet",
     GateStatus.PASS: "plain",
 }
-# Whole numbers by themselves: none of a version, a name, a time or a hash.
+# Integers by themselves, not as parts of a version, a name, a time or a hash.
 _NUMBER = re.compile(r"(?<![\w.,:-])\d[\d,]*(?![\w.,:-]\d|\w|-)")
 _ACCOUNTS = "What became of everything offered and read"
 
 
 @dataclass(frozen=True)
 class RunGate:
-    """One gate over all runs, with what it found in those of each side."""
+    """One gate over all runs, with its results in those of each side."""
 
     label: str
     limit: str
@@ -52,18 +52,18 @@ class RunGate:
 
     @property
     def every(self) -> list[Gate]:
-        """What it found in all of them."""
+        """Its results in all of them."""
         return [*self.baseline, *self.candidate]
 
     @property
     def status(self) -> GateStatus:
-        """The worst of what it found."""
+        """The worst result."""
         result = [gate.status for gate in self.every]
         return next((status for status in _WORST_FIRST if status in result), GateStatus.PASS)
 
     @property
     def details(self) -> list[str]:
-        """What is told of it, each once."""
+        """Its details, each once."""
         return list(dict.fromkeys(gate.detail for gate in self.every if gate.detail))
 
 
@@ -83,7 +83,7 @@ def runs_of(comparison: Comparison) -> list[tuple[Side, RunEntry]]:
 
 
 def summary(comparison: Comparison) -> list[str]:
-    """Whether the result may be trusted, in a few sentences; what is wrong comes first."""
+    """Whether the result is trustworthy, in a few sentences; problems come first."""
     runs = [run for _, run in runs_of(comparison)]
     gates = [gate for run in runs for gate in run.gates] + comparison.gates
     missed = gate_counts(gates)
@@ -111,10 +111,10 @@ def summary(comparison: Comparison) -> list[str]:
 
 
 def _incident_lines(incidents: Sequence[Incident]) -> list[str]:
-    """What happened, and, apart from that, what was made to happen."""
+    """Incidents, and, apart from them, the planned disturbances."""
     planned = sum(incident.planned for incident in incidents)
-    surprises = len(incidents) - planned
-    lines = [f"{units.plural(surprises, 'incident')} during the runs." if surprises else "No incident was recorded."]
+    unplanned = len(incidents) - planned
+    lines = [f"{units.plural(unplanned, 'incident')} during the runs." if unplanned else "No incident was recorded."]
     if planned:
         lines.append(f"{units.plural(planned, 'planned event')}, as the profile asks; the runs' manifests list them.")
     return lines
@@ -135,11 +135,11 @@ def _difference_lines(comparison: Comparison) -> list[str]:
 
 
 def concerns(comparison: Comparison, *, warnings: bool) -> list[Remark]:
-    """What a reader must know before believing the result: what failed, what was left out, what differs.
+    """Caveats about the result: failures, omissions, differences.
 
     Args:
-        comparison: whose runs and conditions.
-        warnings: with those of the runs that are no gate and no incident.
+        comparison: the comparison, with its runs and conditions.
+        warnings: with those of the runs that are not a gate or an incident.
     """
     pair = [RunGate(gate.label, gate.limit, [gate], []) for gate in comparison.gates]
     gates = [gate for gate in [*pair, *run_gates(comparison)] if gate.status is not GateStatus.PASS]
@@ -154,8 +154,8 @@ def concerns(comparison: Comparison, *, warnings: bool) -> list[Remark]:
         items.append(Remark(text, GATE_MARKS[GateStatus.UNKNOWN], "quiet"))
     for _, run in runs_of(comparison):
         if run.excluded_because:
-            how = "was failed by its subject" if run.status is Status.FAILED else "is excluded"
-            items.append(Remark(f"run {run.run_id} {how}: {run.excluded_because}", "✗", "worse"))
+            effect = "was failed by its subject" if run.status is Status.FAILED else "is excluded"
+            items.append(Remark(f"run {run.run_id} {effect}: {run.excluded_because}", "✗", "worse"))
         items += [Remark(f"{run.run_id}: {text}", "!", "caution") for text in incidents(run)]
     if warnings:
         items += [Remark(text, "!", "caution") for text in _warnings(comparison)]
@@ -168,42 +168,42 @@ def concerns(comparison: Comparison, *, warnings: bool) -> list[Remark]:
 
 
 def _warnings(comparison: Comparison) -> list[str]:
-    """The warnings of the runs that are not on the first screen; what several runs say alike is one.
+    """The warnings of the runs that are not on the first screen; the same warning of several runs is listed once.
 
-    Sentences are alike that differ in one number, which is then given as a range.
+    Sentences that differ in one number are merged, with a range instead of the number.
     """
-    alike: dict[str, dict[str, list[str]]] = {}
+    by_template: dict[str, dict[str, list[str]]] = {}
     for _, run in runs_of(comparison):
         for text in dict.fromkeys(run.warnings):
             if text not in comparison.caveats.sentences:
-                alike.setdefault(_NUMBER.sub("#", text), {}).setdefault(text, []).append(run.run_id)
+                by_template.setdefault(_NUMBER.sub("#", text), {}).setdefault(text, []).append(run.run_id)
     every = [run.run_id for _, run in runs_of(comparison)]
     lines = []
-    for texts in alike.values():
+    for texts in by_template.values():
         joined = with_range(list(texts))
-        said = (
+        shown = (
             {joined: sorted({name for names in texts.values() for name in names}, key=every.index)} if joined else texts
         )
-        lines += [f"{_whose(names, comparison)}: {text}" for text, names in said.items()]
+        lines += [f"{_whose(names, comparison)}: {text}" for text, names in shown.items()]
     return lines
 
 
 def with_range(texts: Sequence[str]) -> str:
-    """Sentences that differ in one number as one: "3 to 9 blocks were lost"; "" where they differ in more."""
+    """Sentences that differ in one number as one: "3 to 9 blocks were lost"; "" if they differ in more."""
     numbers = [_NUMBER.findall(text) for text in texts]
-    places = [place for place, result in enumerate(zip(*numbers, strict=True)) if len(set(result)) > 1]
-    if len(places) > 1:
+    indices = [index for index, result in enumerate(zip(*numbers, strict=True)) if len(set(result)) > 1]
+    if len(indices) > 1:
         return ""
     parts = _NUMBER.split(texts[0])
     reported = list(numbers[0])
-    for place in places:
-        low, *_, high = sorted((number[place] for number in numbers), key=lambda text: int(text.replace(",", "")))
-        reported[place] = f"{low} to {high}"
+    for index in indices:
+        low, *_, high = sorted((number[index] for number in numbers), key=lambda text: int(text.replace(",", "")))
+        reported[index] = f"{low} to {high}"
     return "".join(part + number for part, number in zip(parts, [*reported, ""], strict=True))
 
 
 def _whose(names: Sequence[str], comparison: Comparison) -> str:
-    """Some runs, by as few words as say which."""
+    """The names of some runs, as short as possible."""
     every = [run.run_id for _, run in runs_of(comparison)]
     if len(names) == 1:
         return names[0]
@@ -216,12 +216,12 @@ def _whose(names: Sequence[str], comparison: Comparison) -> str:
 
 
 def incidents(run: RunEntry) -> list[str]:
-    """What happened that nobody asked for."""
+    """Unplanned incidents."""
     return [f"{units.utc_of_nanoseconds(item.time_ns)}: {item.what}" for item in run.incidents if not item.planned]
 
 
 def _missed(gate: RunGate, comparison: Comparison, *, of_the_pair: bool) -> str:
-    """A gate that was not plainly met: what was required, and the runs in which it was not."""
+    """A gate that was not clearly met: the requirement, and the runs in which it was not."""
     sides = ((comparison.baseline.label, gate.baseline), (comparison.candidate.label, gate.candidate))
     if of_the_pair:
         measured = gate.baseline[0].measured
@@ -241,7 +241,7 @@ def _not_met(name: str, gates: Sequence[Gate]) -> str:
 
 
 def validity_blocks(comparison: Comparison) -> list[Block]:
-    """The gates, the runs, their accounts and what held on both sides."""
+    """The gates, the runs, their accounts and the conditions of both sides."""
     labels = comparison.labels
     differing = comparison.condition_differences
     blocks: list[Block] = []
@@ -257,8 +257,8 @@ def validity_blocks(comparison: Comparison) -> list[Block]:
     blocks += [gates] if gates.rows else []
     blocks += [_runs_table(comparison), *_accounts(comparison)] if runs_of(comparison) else []
     blocks.append(pairs_table("machine", "Machine", labels, machine(comparison)))
-    if held := _all_conditions(comparison):
-        table = pairs_table("all-conditions", "", labels, held)
+    if conditions_table := _all_conditions(comparison):
+        table = pairs_table("all-conditions", "", labels, conditions_table)
         blocks.append(Details("all-conditions-details", "All conditions", [table], media=IN_FULL))
     return blocks
 
@@ -298,7 +298,7 @@ def _gates_table(comparison: Comparison) -> Table:
 
 
 def _measured(gates: Sequence[Gate]) -> list[Phrase]:
-    """What was found, run by run; runs that measured the same once, with their number."""
+    """The results, run by run; runs with the same result once, with their number."""
     phrases: list[Phrase] = []
     for (status, measured), times in Counter((gate.status, gate.measured) for gate in gates).items():
         if phrases:
@@ -327,14 +327,14 @@ def _runs_table(comparison: Comparison) -> Table:
 
 
 def _included(run: RunEntry) -> str:
-    """Whether a run's figures are judged, or what it counts as."""
+    """Whether a run's figures are judged, or its status instead."""
     if run.status is Status.FAILED:
         return "failed"
     return "no" if run.excluded_because else "yes"
 
 
 def brief_runs_table(comparison: Comparison, media: frozenset[Medium]) -> Table:
-    """The runs with how many gates each met, and which it did not."""
+    """The runs with the number of gates each met, and the gates it did not meet."""
     rows = [
         row_of(run.run_id, side.label, units.utc(run.started_at), _met(run), _included(run))
         for side, run in runs_of(comparison)
@@ -363,7 +363,7 @@ def _place(run: RunEntry) -> str:
 
 
 def _accounts(comparison: Comparison) -> list[Block]:
-    """The totals; the long accounts stand at the document's end."""
+    """The totals; the long accounts are at the document's end."""
     table = _accounts_table("accounts", comparison, in_short)
     return [Details("accounts-details", _ACCOUNTS, [table], media=IN_FULL)] if table.rows else []
 
@@ -386,12 +386,12 @@ def _accounts_table(id_: str, comparison: Comparison, choose: Callable[[Accounts
         for account, names in classes.items()
         for name in names
     ]
-    heads = [
-        f"{side.label} #{run.repetition if run.repetition is not None else place + 1}"
+    columns = [
+        f"{side.label} #{run.repetition if run.repetition is not None else index + 1}"
         for side in (comparison.baseline, comparison.candidate)
-        for place, run in enumerate(side.runs)
+        for index, run in enumerate(side.runs)
     ]
-    return Table(id_, "", [*words("class", "account"), *map(Column, heads)], rows)
+    return Table(id_, "", [*words("class", "account"), *map(Column, columns)], rows)
 
 
 def _count(run: RunEntry, account: str, name: str) -> TableCell:

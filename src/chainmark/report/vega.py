@@ -1,4 +1,4 @@
-"""Charts as Vega-Lite: the one place that makes a specification, for a screen and for paper."""
+"""Charts as Vega-Lite: the only place that makes a specification, for a screen and for paper."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _LONGEST_LABEL = 260  # pixels, in a legend
 _LONGEST_NAME = 190  # at an axis
 _ROOM_FOR_NAMES = {"left": 16, "top": 5, "right": 5, "bottom": 5}
 _ROW_ABOVE_PX = 13  # of a text above the plot
-_FADED = 0.06  # what is not chosen in the legend
+_FADED = 0.06  # series that are not selected in the legend
 _MOST_DECADES = 5
 _LETTER_PX = 6.1  # of the text in a box, on average
-# How a name's row on paper is to one on a screen.
+# The ratio of a name's row on paper to one on a screen.
 _PAPER_ROW = 0.75
 _LEAST_ROW = 12
 _LEAST_HEIGHT = 60
-_SCREEN, _SCREEN_WIDE, _SCREEN_NARROW = 560, 1080, 290  # pixels, where nobody can measure the window
+_SCREEN, _SCREEN_WIDE, _SCREEN_NARROW = 560, 1080, 290  # pixels, where the window cannot be measured
 
 _TEXT: Spec = {"type": "text", "fontSize": 11, "tooltip": None}
 _MARKS: dict[str, Spec] = {
@@ -57,7 +57,7 @@ _MARKS: dict[str, Spec] = {
     "text": _TEXT,
     "tick": {"type": "tick", "thickness": 2, "size": 16},
 }  # fmt: skip
-# Expressions, since a format without its number of digits is given one, and then reads "1e+2".
+# Expressions, because a format without a number of digits is given one, and then reads "1e+2".
 _AXES: dict[Numbers, Spec] = {
     "figures": {"labelExpr": "format(datum.value, ',.6~g')"},
     "percent": {"format": ".3~%"},
@@ -73,13 +73,13 @@ def vega_lite(chart: Chart, *, interactive: bool) -> Spec:
 
     Args:
         chart: what to draw.
-        interactive: adds what only a screen can do: the legend's toggles, zoom, what the pointer is told.
+        interactive: adds what only a screen supports: the legend's toggles, zoom, tooltips.
     """
     return _Drawing(chart, interactive=interactive).spec()
 
 
 def with_data(chart: Chart, *, interactive: bool) -> Spec:
-    """The same with its data in it."""
+    """The specification with its data."""
     used = {layer.data for layer in chart.layers}
     datasets = {name: rows_of(columns) for name, columns in chart.data.items() if name in used}
     return vega_lite(chart, interactive=interactive) | {"datasets": datasets}
@@ -91,36 +91,36 @@ def on_paper(chart: Chart, background: str = "transparent") -> tuple[list[str], 
 
 
 def all_on_paper(charts: Iterable[Chart], background: str = "transparent") -> list[tuple[list[str], str]]:
-    """The same of several charts."""
+    """The same for several charts."""
     pages = [paper_drawings(chart, background) for chart in charts]
     drawn = iter(svgs_of([drawing for drawings, _ in pages for drawing in drawings]))
     return [([next(drawn) for _ in drawings], note) for drawings, note in pages]
 
 
 def paper_drawings(chart: Chart, background: str = "transparent") -> tuple[list[Drawing], str]:
-    """What is drawn of a chart on paper, each with its data, its size and its look; and the note below."""
-    own = paper_charts(chart)
+    """The drawings of a chart on paper, each with its data, its size and its look; and the note below."""
+    charts = paper_charts(chart)
     look = print_config(PALETTES[chart.palette].light)
-    made = []
-    for page in own:
+    drawings = []
+    for page in charts:
         row = max(_LEAST_ROW, round(_PAPER_ROW * page.row))
         size = {"width": page.paper[0], "height": _height(page, row, page.paper[1])}
-        made.append((with_data(page, interactive=False) | size | {"background": background}, look))
-    return made, own[0].note
+        drawings.append((with_data(page, interactive=False) | size | {"background": background}, look))
+    return drawings, charts[0].note
 
 
 def screen_drawings(chart: Chart, *, dark: bool, narrow: bool = False) -> list[Drawing]:
-    """What is drawn of a chart for a page without a script: what paper shows, as a screen shows it."""
+    """The drawings of a chart for a page without a script: the content of paper with the look of a screen."""
     palette = PALETTES[chart.palette]
     look = screen_config(palette.dark if dark else palette.light, dark=dark)
-    made = []
+    drawings = []
     for page in paper_charts(chart):
         width = _SCREEN_NARROW if narrow else _SCREEN_WIDE if chart.wide else _SCREEN
         size: Spec = {"width": width, "height": _height(page, page.row, page.height)}
-        if page.y.names:  # a browser's letters may be wider than those that the room for names is measured by
+        if page.y.names:  # a browser's letters may be wider than the measured ones
             size["padding"] = _ROOM_FOR_NAMES
-        made.append((with_data(page, interactive=False) | size | {"background": "transparent"}, look))
-    return made
+        drawings.append((with_data(page, interactive=False) | size | {"background": "transparent"}, look))
+    return drawings
 
 
 def _height(chart: Chart, row: int, otherwise: int) -> int:
@@ -137,13 +137,13 @@ class _Drawing:
         self.told = {column: series for column, series in chart.series.items() if len(series.labels) > 1}
         drawn = [layer for layer in chart.layers if layer.mark in {"line", "points"}]
         coloured = [layer for layer in drawn if layer.colour in self.told]
-        # What the legend turns on and off, and the layer that says so: a parameter may be declared once.
+        # The parameters of the legend's toggles, and the layer that declares them: only one may.
         self.toggled = coloured[0].colour if interactive and coloured and not chart.y.names else ""
         holders = [layer for layer in drawn if layer.colour == self.toggled] if self.toggled else drawn
         self.holder = holders[-1] if holders else None
 
     def spec(self) -> Spec:
-        """The whole."""
+        """The complete specification."""
         chart = self.chart
         layers = [layer for limit in chart.limits for layer in self._limit(limit)]
         for layer in chart.layers:
@@ -153,19 +153,19 @@ class _Drawing:
             layers.append(self._layer(layer))
             if layer.nearest and self.interactive:
                 layers.append(self._pointed_at(layer))
-        made: Spec = {
+        spec: Spec = {
             "$schema": _SCHEMA,
             "description": f"{chart.title}: {chart.x.title} against {chart.y.title}",
             "height": _height(chart, chart.row, chart.height),
             "layer": layers,
         }
         if chart.caption:
-            made["title"] = {"text": chart.caption, "anchor": "start", "fontSize": 12, "fontWeight": "normal"}
+            spec["title"] = {"text": chart.caption, "anchor": "start", "fontSize": 12, "fontWeight": "normal"}
         if chart.choice and self.interactive:
             options = list(dict.fromkeys(chart.column(chart.choice)))
             bind = {"input": "select", "options": options, "name": "show "}
-            made["params"] = [{"name": "choice", "value": options[0], "bind": bind}]
-        return made
+            spec["params"] = [{"name": "choice", "value": options[0], "bind": bind}]
+        return spec
 
     @cached_property
     def _ends(self) -> dict[Along, tuple[float, float] | None]:
@@ -173,7 +173,7 @@ class _Drawing:
         results: dict[Along, list[float]] = {"x": self.chart.values("x"), "y": self.chart.values("y")}
         return {along: (min(values), max(values)) if values else None for along, values in results.items()}
 
-    # ---- what stands where ------------------------------------------------------------------------------------------
+    # ---- positions --------------------------------------------------------------------------------------------------
     def _place(self, along: Along, place: Place) -> Spec:
         at: Spec = {"field": place} if isinstance(place, str) else {"datum": place}
         axis = self.chart.x if along == "x" else self.chart.y
@@ -195,7 +195,7 @@ class _Drawing:
         return {**at, "type": "quantitative", "title": axis.title or None, "scale": scale, "axis": look}
 
     def _scale(self, axis: Axis, along: Along) -> tuple[Spec, list[float]]:
-        """Logarithmic where wide, with its ticks; with some room where all is at one place."""
+        """Logarithmic if wide, with its ticks; with some room if all values are equal."""
         rest: Spec = {"nice": axis.nice, **({"padding": axis.padding} if axis.padding else {})}
         values = self._ends[along] if axis.domain is None or axis.log_beyond is not None else None
         low, high = values or (0.0, 0.0)
@@ -227,12 +227,12 @@ class _Drawing:
         if layer.leads_to and self.interactive:
             encoding["href"] = {"field": layer.leads_to, "type": "nominal"}
             mark["cursor"] = "pointer"
-        made: Spec = {"data": {"name": layer.data}, "mark": mark, "encoding": encoding}
+        layer_spec: Spec = {"data": {"name": layer.data}, "mark": mark, "encoding": encoding}
         if transform := self._transform(layer):
-            made["transform"] = transform
+            layer_spec["transform"] = transform
         if layer is self.holder and (params := self._params()):
-            made["params"] = params
-        return made
+            layer_spec["params"] = params
+        return layer_spec
 
     def _places(self, layer: Layer) -> Spec:
         encoding: Spec = {}
@@ -264,8 +264,8 @@ class _Drawing:
 
     def _mark(self, layer: Layer) -> Spec:
         mark = dict(_MARKS[layer.mark])
-        own = {"size": layer.size, "strokeWidth": layer.width, "opacity": layer.opacity}
-        mark |= {name: value for name, value in own.items() if value is not None}
+        properties = {"size": layer.size, "strokeWidth": layer.width, "opacity": layer.opacity}
+        mark |= {name: value for name, value in properties.items() if value is not None}
         if layer.mark == "bar" and layer.size is not None:
             mark["height"] = {"band": mark.pop("size")}
         if layer.mark == "band" and layer.x2 is not None:
@@ -285,7 +285,7 @@ class _Drawing:
         return mark
 
     def _mark_style(self, layer: Layer, mark: Spec) -> Spec:
-        """Colour, dash or shape, and how it fades; what is the same for all marks goes into ``mark``."""
+        """Colour, dash or shape, and how it fades; properties common to all marks go into ``mark``."""
         looks: Spec = {}
         if layer.colour in self.chart.series:
             looks["color"] = self._by(layer.colour, "colour")
@@ -320,7 +320,7 @@ class _Drawing:
             return None
         by_shape = any(layer.style == column and layer.mark == "points" for layer in self.chart.layers)
         if channel == "strokeDash" and by_shape and self._coloured(column):
-            return None  # the shapes in their colours say it
+            return None  # the shapes in their colours suffice
         legend: Spec = {
             "title": None, "orient": "top", "labelLimit": _LONGEST_LABEL, "columns": 4 if self.interactive else 3,
             "symbolOpacity": 1,
@@ -345,7 +345,7 @@ class _Drawing:
 
     # ---- calls on their callers -------------------------------------------------------------------------------------
     def _flame(self, layer: Layer) -> list[Spec]:
-        """Boxes, and in each as much of its name as it has room for; whoever selects one sees it alone."""
+        """Boxes, and in each as much of its name as fits; selecting one shows it alone."""
         boxes, names = self._layer(layer), self._layer(replace(layer, mark="text", align="left", tips=()))
         boxes["mark"]["cursor"] = "pointer"
         room = f"(scale('x', datum[{json.dumps(layer.x2)}]) - max(0, scale('x', datum[{json.dumps(layer.x)}])) - 6)"
@@ -370,14 +370,14 @@ class _Drawing:
             boxes["encoding"]["x"]["scale"] = {"zero": False, "nice": False, **scale}
         return [boxes, names]
 
-    # ---- what only a screen can do ----------------------------------------------------------------------------------
+    # ---- interaction on a screen ------------------------------------------------------------------------------------
     def _params(self) -> list[Spec]:
         params: list[Spec] = []
         if self.toggled:
             select = {"type": "point", "fields": [self.toggled]}
             params.append({"name": "shown", "select": select, "bind": "legend"})
         if self.interactive and self.chart.zoom:
-            # Plain scrolling must scroll the page, so zooming asks for the key with which browsers zoom.
+            # Plain scrolling must scroll the page, so zooming requires the key with which browsers zoom.
             zoom: Spec = {"type": "interval", "zoom": "wheel![event.ctrlKey || event.metaKey]"}
             if self.chart.y.names:
                 zoom["encodings"] = ["x"]
@@ -385,7 +385,7 @@ class _Drawing:
         return params
 
     def _pointed_at(self, layer: Layer) -> Spec:
-        """The point nearest to the pointer, and what it says."""
+        """The point nearest to the pointer, and its tooltip."""
         select = {"type": "point", "nearest": True, "on": "pointermove", "clear": "pointerout"}
         encoding = {"x": self._place("x", layer.x), "y": self._place("y", layer.y)}
         if layer.colour in self.chart.series:
@@ -424,13 +424,13 @@ def _name_of(limit: Limit, at: Spec) -> Spec:
     if limit.along == "x":
         mark = {**_TEXT, "color": limit.colour, "dx": -4, "dy": -8, "align": "right"}
         return {"mark": mark, "encoding": {**at, "y": {"value": "height"}, **text}}
-    beside: Spec = {"dx": -4, "dy": 10, "align": "right"} if limit.at_end else {"dy": -6, "align": "left"}
+    offset: Spec = {"dx": -4, "dy": 10, "align": "right"} if limit.at_end else {"dy": -6, "align": "left"}
     place = {"value": "width" if limit.at_end else 4}
-    return {"mark": {**_TEXT, "color": limit.colour, **beside}, "encoding": {**at, "x": place, **text}}
+    return {"mark": {**_TEXT, "color": limit.colour, **offset}, "encoding": {**at, "x": place, **text}}
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, … or, of many decades, the decades alone."""
+    """1, 2, 5, 10, … or, for many decades, the decades alone."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1, 2, 5) if len(decades) <= _MOST_DECADES else (1,)
     results = [step * 10.0**decade for decade in decades for step in steps]
@@ -438,7 +438,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _tooltip_expression(tips: Sequence[Tooltip]) -> str:
-    """What the pointer is told, as an expression.
+    """The tooltip as an expression.
 
     Written out, because the nearest point's own row lies one level deeper than a dot's, and Vega-Lite 6.4 looks
     for names at one level and for figures at the other.
@@ -482,10 +482,10 @@ def print_config(colours: Sequence[str]) -> Spec:
 
 # ---- a screen without a script ---------------------------------------------------------------------------------------
 def screen_config(colours: Sequence[str], *, dark: bool) -> Spec:
-    """The look of a picture on a page: as the page's script gives it to charts that it draws."""
+    """The look of a drawing on a page: the same as for charts that the page's script draws."""
     ink, grid = ("#d5dade", "#333a41") if dark else (_INK, "#e4e7ea")
-    own = {"labelColor": ink, "titleColor": ink, "gridColor": grid, "titleFontSize": 12, "labelFontSize": 11}
+    axis_look = {"labelColor": ink, "titleColor": ink, "gridColor": grid, "titleFontSize": 12, "labelFontSize": 11}
     config = print_config(colours)
-    axis = config["axis"] | own | {"domainColor": "#888888", "tickColor": "#888888"}
+    axis = config["axis"] | axis_look | {"domainColor": "#888888", "tickColor": "#888888"}
     legend = config["legend"] | {"labelColor": ink, "labelFontSize": 12}
     return config | {"font": "system-ui, sans-serif", "axis": axis, "legend": legend, "text": {"color": ink}}

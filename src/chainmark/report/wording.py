@@ -1,4 +1,4 @@
-"""The words that several documents share: of verdicts, gates and directions, and how a sentence is set."""
+"""The words that several documents share: verdicts, gates and directions, and the form of a sentence."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _COUNTED = {GateStatus.FAIL: "failed", GateStatus.WARN: "warned", GateStatus.UNK
 
 
 def gate_word(status: GateStatus) -> str:
-    """The status as tables of one run have it."""
+    """The status, as used in tables of one run."""
     return f"{GATE_MARKS[status]} {status.value}" if status is GateStatus.UNKNOWN else status.value
 
 
 def gate_counts(gates: Iterable[Gate]) -> list[str]:
-    """How many gates were not met, by what became of them: "1 failed", "2 could not be checked"."""
+    """The number of gates that were not met, by status: "1 failed", "2 could not be checked"."""
     counter = Counter(gate.status for gate in gates)
     return [f"{counter[status]} {word}" for status, word in _COUNTED.items() if counter[status]]
 
 
 def prose(text: str) -> str:
-    """A sentence with true minus signs before its figures, as the tables have them."""
+    """A sentence with true minus signs before its figures, as in tables."""
     return re.sub(r"(?<![\w.\-])-(?=\d)", units.MINUS, text)
 
 

@@ -1,4 +1,4 @@
-"""Text as XML may hold it, for documents that pipelines read."""
+"""Text for XML documents that pipelines read."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ _UNKNOWN_TIME = "1970-01-01T00:00:00"
 
 
 def clean(words: str) -> str:
-    """Without the characters that no XML may hold."""
+    """The text without the characters that XML forbids."""
     return _NOT_XML.sub("\ufffd", words)
 
 
 def token(words: str) -> str:
-    """On one line, and not empty: a name."""
+    """One line that is not empty: a name."""
     return " ".join(clean(words).split()) or "unnamed"
 
 
 def timestamp(started_at: str) -> str:
-    """UTC without a zone, as the schema has it."""
+    """UTC without a zone, as the schema requires."""
     try:
         time = datetime.datetime.fromisoformat(started_at.replace("Z", "+00:00"))
     except ValueError:

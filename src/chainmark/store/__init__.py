@@ -1,1 +1,1 @@
-"""Where runs live: created unfinished, sealed once, verified by their hashes."""
+"""Storage of runs: created unfinished, sealed once, verified by their hashes."""

@@ -1,7 +1,7 @@
-"""The figures of an archive's runs in one file: what shows the noise asks hundreds of runs for one number each.
+"""The figures of an archive's runs in one file: estimating noise needs one number from each of hundreds of runs.
 
-The file is a cache and nothing depends on it: a run's figures count if its seal and its ``metrics.json`` are the very
-files that they were read of.
+The file is a cache that can be deleted: a run's figures count if its seal and its ``metrics.json`` are the
+files from which they were read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from chainmark.store.derived import FOLDER
 from chainmark.store.index import SEAL, Entry, Stamp, stamp_of
 
 METRICS = "metrics.json"
-FEWEST = 20  # runs of a workload: fewer are read as soon without the file
+FEWEST = 20  # runs of a workload: fewer are read as fast without the file
 _LAYOUT = "figures 1"
 
 Name = tuple[str, str]  # of a metric and of one of its statistics
@@ -29,23 +29,23 @@ Stamps = tuple[Stamp, Stamp]
 
 @dataclass(frozen=True)
 class ArchivedFigures:
-    """The figures of one run, by the places of their names, which the runs of a file share."""
+    """The figures of one run, by the indices of their names, which the runs of a file share."""
 
     places: Mapping[Name, int]
     values: Sequence[float | None]
 
     def value(self, metric_id: str, statistic: str) -> float | None:
-        """One of them; None where the run has none of that name."""
-        place = self.places.get((metric_id, statistic))
-        return None if place is None or place >= len(self.values) else self.values[place]
+        """One of them; None if the run has none of that name."""
+        index = self.places.get((metric_id, statistic))
+        return None if index is None or index >= len(self.values) else self.values[index]
 
 
 class FigureArchive:
-    """The figures of the runs of one workload; read when one of them is first asked for.
+    """The figures of the runs of one workload; read when one of them is first requested.
 
     Args:
         runs: the folder of runs.
-        workload: which they share: a digest.
+        workload: the digest that they share.
         names: of the runs.
     """
 
@@ -54,7 +54,7 @@ class FigureArchive:
         self._path = runs.parent / FOLDER / "figures" / f"{workload}.json"
 
     def of(self, run_id: str) -> ArchivedFigures | None:
-        """The figures of a run; None where its ``metrics.json`` cannot be read."""
+        """The figures of a run; None if its ``metrics.json`` cannot be read."""
         result = self._rows.get(run_id)
         return None if result is None else ArchivedFigures(self._places, result[1])
 
@@ -64,21 +64,19 @@ class FigureArchive:
 
     @cached_property
     def _rows(self) -> dict[str, tuple[Stamps, list[float | None]]]:
-        """Stamps and values by run: those of the file that are still true, and of the other runs as they are read."""
-        retained = self._read()
-        result, made = {}, False
+        """Stamps and values by run: the valid ones of the file, and those of the other runs from their own files."""
+        cached = self._read()
+        result, is_changed = {}, False
         for name in self._names:
             stamps = self._stamps(name)
             if stamps is None:
                 continue
-            if name in retained and retained[name][0] == stamps:
-                result[name] = retained[name]
+            if name in cached and cached[name][0] == stamps:
+                result[name] = cached[name]
             elif (values := self._values(name)) is not None:
-                result[name], made = (stamps, values), True
-        if made:
-            others = {
-                name: row for name, row in retained.items() if name not in result and self._stamps(name) == row[0]
-            }
+                result[name], is_changed = (stamps, values), True
+        if is_changed:
+            others = {name: row for name, row in cached.items() if name not in result and self._stamps(name) == row[0]}
             self._write({**others, **result})
         return result
 
@@ -87,7 +85,7 @@ class FigureArchive:
         return None if seal is None or metrics is None else (seal, metrics)
 
     def _values(self, name: str) -> list[float | None] | None:
-        """Of one run, from its ``metrics.json``."""
+        """The values of one run, from its ``metrics.json``."""
         try:
             rows = from_json((self._runs / name / METRICS).read_bytes())["metrics"]
             reported = {
@@ -105,8 +103,8 @@ class FigureArchive:
         body = read_cache(self._path, _LAYOUT)
         if body is None:
             return {}
-        content: dict[str, Any] = from_json(body)  # as it was written: its hash is right
-        self._places.update({(metric, name): place for place, (metric, name) in enumerate(content["figures"])})
+        content: dict[str, Any] = from_json(body)  # as it was written: its hash is correct
+        self._places.update({(metric, name): index for index, (metric, name) in enumerate(content["figures"])})
         return {
             name: ((_stamp(seal), _stamp(metrics)), values) for name, (seal, metrics, values) in content["runs"].items()
         }
@@ -124,12 +122,14 @@ class FigureArchive:
 
 
 def archives(root: Path, entries: Iterable[Entry]) -> dict[str, FigureArchive]:
-    """By run, the archive of its workload; of workloads with few runs none."""
+    """By run, the archive of its workload; empty for workloads with few runs."""
     groups: dict[str, list[str]] = {}
     for entry in entries:
         groups.setdefault(entry.workload, []).append(entry.run_id)
-    made = [(FigureArchive(root / "runs", key, names), names) for key, names in groups.items() if len(names) >= FEWEST]
-    return {name: archive for archive, names in made for name in names}
+    groups_of = [
+        (FigureArchive(root / "runs", key, names), names) for key, names in groups.items() if len(names) >= FEWEST
+    ]
+    return {name: archive for archive, names in groups_of for name in names}
 
 
 def _number(value: object) -> float | None:

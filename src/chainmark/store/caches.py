@@ -1,4 +1,4 @@
-"""Files that nothing depends on: made again wherever they are not there, are damaged, or are of another layout."""
+"""Cache files: regenerated if they are missing, damaged, or of another layout."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 
 def read_cache(path: Path, layout: str) -> bytes | None:
-    """What a file keeps; None where it keeps nothing of that layout, or not all of it.
+    """The content of a file; None if it has another layout, or is incomplete.
 
     Args:
         path: of the file.
-        layout: what the file is of, and in which form.
+        layout: the file's content and format.
     """
     try:
         head, _, body = path.read_bytes().partition(b"\n")
@@ -23,7 +23,7 @@ def read_cache(path: Path, layout: str) -> bytes | None:
 
 
 def write_cache(path: Path, layout: str, body: bytes) -> None:
-    """Replace a file, unless another process is doing that; where nothing may be written, nothing is kept."""
+    """Replace a file, unless another process is doing that; without write permission, nothing is stored."""
     part = path.with_name(f"{path.name}.part")
     try:
         descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -32,9 +32,9 @@ def write_cache(path: Path, layout: str, body: bytes) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.fstat(descriptor).st_ino != part.stat().st_ino:
-            return  # what was opened has become the file since
+            return  # the opened file has been replaced since
         with os.fdopen(os.dup(descriptor), "wb") as file:
-            file.truncate()  # what a killed process left
+            file.truncate()  # leftover of a killed process
             file.write(_head(layout, body) + b"\n" + body)
         part.replace(path)
     except OSError:

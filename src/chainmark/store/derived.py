@@ -1,6 +1,6 @@
-"""What was found out about a sealed run afterwards: kept beside the runs, and made again wherever it does not match.
+"""Data derived from a sealed run, cached next to the runs, and regenerated if it does not match.
 
-Nothing depends on it: it may be removed at any time, and a store that may not be written has none.
+It may be removed at any time, and a read-only store has none.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from chainmark.core.errors import ChainmarkError
 from chainmark.store.files import json_bytes, write_bytes
 
 FOLDER = "derived"
-_MADE = "made.json"  # of what run, and the hashes of what was made; written last
+_MADE = "made.json"  # the run, and the hashes of the derived files; written last
 
 
 class Derived:
-    """The folder of what is derived from one run.
+    """The folder of the data derived from one run.
 
     Args:
         run: the run's folder in a store.
@@ -30,32 +30,32 @@ class Derived:
         self._is_in_store = run.parent.name == "runs"
 
     def read(self, name: str, seal: str) -> bytes | None:
-        """A file's content; None where it is not there, is damaged, or is of what the folder held before.
+        """A file's content; None if it is missing, damaged, or from earlier content of the folder.
 
         Args:
             name: of the file.
             seal: the hash of the run's seal.
         """
         try:
-            made = json.loads((self._folder / _MADE).read_text(encoding="utf-8"))
+            record = json.loads((self._folder / _MADE).read_text(encoding="utf-8"))
             content = (self._folder / name).read_bytes()
-            sound = made["seal"] == seal and made["blake3"] == {name: blake3.blake3(content).hexdigest()}
+            sound = record["seal"] == seal and record["blake3"] == {name: blake3.blake3(content).hexdigest()}
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return content if sound else None
 
     def write(self, name: str, seal: str, content: bytes) -> None:
-        """Keep a file for the next time; where it cannot be written, nothing is kept."""
+        """Store a file for the next time; without write permission, nothing is stored."""
         if not self._is_in_store:
             return
         try:
             write_bytes(self._folder / name, content)
-            made = {"seal": seal, "blake3": {name: blake3.blake3(content).hexdigest()}}
-            write_bytes(self._folder / _MADE, json_bytes(made))
+            record = {"seal": seal, "blake3": {name: blake3.blake3(content).hexdigest()}}
+            write_bytes(self._folder / _MADE, json_bytes(record))
         except (OSError, ChainmarkError):
             self.remove()
 
     def remove(self) -> None:
-        """Remove all that was derived."""
+        """Remove all derived data."""
         if self._is_in_store:
             shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Experiments on disk: what was planned and how far it is, beside the runs that it made."""
+"""Experiments on disk: the plan and the progress, next to the runs."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class ExperimentFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Alone with this experiment among all processes; the system frees the lock of one that was killed.
+        """Lock this experiment among all processes; the system frees the lock of a killed one.
 
         Raises:
-            UsageError: a living process works on it.
+            UsageError: a running process works on it.
         """
         with storage_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def experiments(store: Store) -> list[str]:
 
 
 def experiment_folder(store: Store, experiment_id: str) -> ExperimentFolder:
-    """The folder of an experiment, whether it is there or not.
+    """The folder of an experiment, whether or not it exists.
 
     Raises:
         UsageError: that is not a valid experiment name.
@@ -93,10 +93,10 @@ def find_experiment(store: Store, reference: str) -> ExperimentFolder:
     Raises:
         UsageError: none or several match.
     """
-    known = experiments(store)
-    matches = [item for item in known if item == reference] or [item for item in known if item.startswith(reference)]
+    ids = experiments(store)
+    matches = [item for item in ids if item == reference] or [item for item in ids if item.startswith(reference)]
     if len(matches) == 1:
         return experiment_folder(store, matches[0])
-    listed = f"experiments: {', '.join(known[-3:])}" if known else "no experiment was begun in this store"
-    trouble = f"matches {len(matches)} experiments" if matches else "is not an experiment"
-    raise UsageError(f"`{reference}` {trouble}", listed)
+    listed = f"experiments: {', '.join(ids[-3:])}" if ids else "no experiment was begun in this store"
+    problem = f"matches {len(matches)} experiments" if matches else "is not an experiment"
+    raise UsageError(f"`{reference}` {problem}", listed)

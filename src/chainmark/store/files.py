@@ -1,4 +1,4 @@
-"""Files of a run: written whole or not at all, hashed, compressed; a full disk is a sentence, not a traceback."""
+"""Files of a run: written completely or not at all, hashed, compressed; a full disk gives a message, no traceback."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHUNK_BYTES = 1 << 20
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file so that a reader sees either all of it or none: to a neighbour, synced, then renamed."""
+    """Write a file so that a reader sees either all of it or none: to a temporary file, synced, then renamed."""
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(path.name + ".part")
@@ -42,11 +42,11 @@ def json_bytes(content: BaseModel | dict[str, Any] | list[Any]) -> bytes:
 
 
 def _indented(value: Any, line: str) -> str:
-    """What `json.dumps` writes with an indent, which it does in Python: here what holds no more lists is left to C.
+    """The output of `json.dumps` with an indent, which runs in Python: here parts without nested lists are left to C.
 
     Args:
-        value: plain.
-        line: the beginning of the line on which it stands.
+        value: plain data.
+        line: the indentation of its line.
     """
     inner = f"{line}  "
     kinds = set(map(type, value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()))

@@ -1,6 +1,6 @@
-"""What a store holds, without opening its runs: an index that is made again wherever it does not match.
+"""The contents of a store without opening its runs: an index that is regenerated if it does not match.
 
-The index is a cache and nothing depends on it: a run counts as known if its seal is the very file that was indexed.
+The index is a cache that can be deleted: an entry is valid if the run's seal is the file that was indexed.
 Neither it nor this module needs the libraries that read samples, so listing and choosing runs starts at once.
 """
 
@@ -25,17 +25,17 @@ from chainmark.core.verdict import PRINTED, PROFILED, SYNTHETIC
 from chainmark.store.caches import read_cache, write_cache
 
 SEAL = "SEALED"
-# Imports being made; their names come from what was ordered, so that a second attempt finds what a killed one left.
+# Imports in progress; their names depend on the order, so that a second attempt finds a killed one's leftovers.
 STAGED = "importing-"
 INDEX = "index.json"
 DAMAGED = "damaged"
-_LAYOUT = "index 5"  # one of another layout is made again
+_LAYOUT = "index 5"  # an index of another layout is regenerated
 _NAMED_MOST = 3  # runs in a sentence
-MOST_BUILDS = 64  # that a series of releases is made of
-# A comma is between two terms only where the next one begins, so that a value may have some.
+MOST_BUILDS = 64  # in a series of releases
+# A comma separates two terms only if a term follows, so that a value may contain commas.
 _TERMS = re.compile(r",\s*(?=[a-z_]+:)")
 _SAME_KEY = {"release": "version"}
-MANY_BUILDS = 8  # of which the steps from one to the next tell something of the noise
+MANY_BUILDS = 8  # number of builds from which on the steps between them are evidence about the noise
 
 Stamp = tuple[int, int, int]
 Seal = tuple[str, Stamp]  # of a run's name
@@ -43,17 +43,17 @@ Seal = tuple[str, Stamp]  # of a run's name
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of a sealed run without opening it.
+    """The index entry of a sealed run.
 
     Attributes:
-        side, repetition, position: its place in its experiment; "" and 0 where it has none.
-        status: of the manifest, or "damaged" where that cannot be read; then all else is empty.
-        workload, sources, build, machine: digests; equal where the runs' workload, raw material, subject with its
+        side, repetition, position: its position in its experiment; "" and 0 without one.
+        status: of the manifest, or "damaged" if that cannot be read; then all else is empty.
+        workload, sources, build, machine: digests; equal if the runs' workload, raw material, subject with its
             configuration, and processor are.
-        badges: what else a list says of the run: that it is synthetic, that its label is contradicted.
-        aliases: what else the version is called, a line each.
-        profiles: kinds of profiles that it has; such runs are not judged, and show no noise.
-        labels: of the manifest, as JSON; "" where it has none.
+        badges: caveats for a list: the run is synthetic, its label is contradicted.
+        aliases: other names of the version, one per line.
+        profiles: kinds of profiles that it has; such runs are not judged, and not used for the noise.
+        labels: of the manifest, as JSON; "" without any.
     """
 
     run_id: str
@@ -85,19 +85,19 @@ class Entry:
 
     @cached_property
     def words(self) -> dict[str, list[str]]:
-        """What a selector finds the run by, besides its version: its labels, system, profile and status."""
-        own = {"version": self.names, "system": [self.system], "profile": [self.profile], "status": [self.status]}
-        own["experiment"] = [self.experiment]
-        return {**self.known_labels, **own}
+        """The terms for selectors, besides its version: its labels, system, profile and status."""
+        words = {"version": self.names, "system": [self.system], "profile": [self.profile], "status": [self.status]}
+        words["experiment"] = [self.experiment]
+        return {**self.known_labels, **words}
 
     @property
     def names(self) -> list[str]:
-        """All that the version is called."""
+        """All names of the version."""
         return [self.version, *filter(None, self.aliases.split("\n"))]
 
     @property
     def noted(self) -> Noted:
-        """What finds the notes of the run."""
+        """The key of the notes on the run."""
         return Noted(self.system, self.run_id, self.names, self.started_at, self.ended_at)
 
 
@@ -152,20 +152,20 @@ def _entry(path: Path) -> Entry:
 
 
 def _workload(manifest: Mapping[str, Any]) -> str:
-    """What runs share that are repetitions: the workload, and the cell where there is one."""
+    """The common properties of repetitions: the workload, and the cell if there is one."""
     cell = cell_of(manifest.get("labels", {}))
     return _digest([manifest["workload"], cell] if cell else manifest["workload"])
 
 
 def _badges(manifest: Mapping[str, Any]) -> str:
-    """What a list of runs says beside the status, which a reader must not take the run without."""
+    """The badges in a list of runs next to the status, which a reader must know."""
     result = {
         SYNTHETIC: manifest.get("synthetic"),
         PRINTED: manifest.get("printed"),
         PROFILED: manifest.get("profiles"),
         "contradicted label": manifest.get("contradictions"),
     }
-    return ", ".join(badge for badge, is_so in result.items() if is_so)
+    return ", ".join(badge for badge, applies in result.items() if applies)
 
 
 def _row(entry: Entry) -> tuple[str | int, ...]:
@@ -177,12 +177,12 @@ def _is_typed(row: Sequence[object]) -> bool:
 
 
 def is_sealed(path: Path) -> bool:
-    """Whether a folder is a run; an import that was killed after sealing has not got its name yet."""
+    """Whether a folder is a run; an import that was killed after sealing does not have its name yet."""
     return (path / SEAL).is_file() and not path.name.startswith(STAGED)
 
 
 def stamp_of(file: str) -> Stamp | None:
-    """What tells one file from another without reading it; None where there is none."""
+    """Distinguishes a file from another without reading it; None if it does not exist."""
     try:
         stat = os.stat(file)  # noqa: PTH116 - of thousands of files
     except OSError:
@@ -199,7 +199,7 @@ class Contents:
 
 
 class Index:
-    """The runs of a store, by what selectors and lists ask of them.
+    """The runs of a store for selectors and lists.
 
     Args:
         root: the store's folder.
@@ -212,13 +212,13 @@ class Index:
         self._entries: dict[Seal, Entry] = {}
 
     def contents(self) -> Contents:
-        """Everything that is there now; only runs that are not in the index are opened, and then they are in it."""
+        """The current contents; only runs that are not in the index are opened, and then added."""
         seals, unfinished = self._look()
-        known = self._known()
-        entries = {item: known.get(item) or _entry(self._runs / item[0]) for item in seals}
-        # A damaged run may be put right under the same seal: it is looked at each time.
+        cached = self._known()
+        entries = {item: cached.get(item) or _entry(self._runs / item[0]) for item in seals}
+        # A damaged run may be repaired under the same seal: it is read each time.
         sound = {item: entry for item, entry in entries.items() if entry.status != DAMAGED}
-        if sound.keys() != known.keys():
+        if sound.keys() != cached.keys():
             self._write(sound)
             self._stamp, self._entries = stamp_of(str(self._path)), sound
         return Contents(sorted(entries.values(), key=lambda entry: (entry.started_at, entry.run_id)), unfinished)
@@ -241,14 +241,14 @@ class Index:
         return seals, unfinished
 
     def _known(self) -> dict[Seal, Entry]:
-        """The entries of the index; they are read again where the file is another one."""
+        """The entries of the index; read again if the file has changed."""
         stamp = stamp_of(str(self._path))
         if stamp != self._stamp:
             self._stamp, self._entries = stamp, self._read()
         return self._entries
 
     def _read(self) -> dict[Seal, Entry]:
-        """The entries of the index by name and seal; none where it is damaged or of another layout."""
+        """The entries of the index by name and seal; empty if it is damaged or of another layout."""
         body = read_cache(self._path, _LAYOUT)
         try:
             rows = json.loads(body or b"[]")
@@ -262,13 +262,13 @@ class Index:
         return entries
 
     def _write(self, entries: Mapping[Seal, Entry]) -> None:
-        """Replace the index, unless another process is doing that; a store that may not be written has none."""
+        """Replace the index, unless another process is doing that; a read-only store has none."""
         rows = [(stamp, _row(entry)) for (_, stamp), entry in entries.items()]
         write_cache(self._path, _LAYOUT, json.dumps(rows, separators=(",", ":")).encode())
 
 
 class Selection:
-    """The runs of a store at one moment, and what references to them mean.
+    """The runs of a store at one moment, and the resolution of references to them.
 
     Args:
         contents: of the store.
@@ -307,7 +307,7 @@ class Selection:
         return matches[0]
 
     def select(self, reference: str) -> list[Entry]:
-        """The sealed runs that a reference names, see `chainmark.store.runs.Store.select`."""
+        """The sealed runs of a reference, see `chainmark.store.runs.Store.select`."""
         experiment, _, side = reference.partition("/")
         members = [entry for entry in self.members([experiment]) if side in ("", entry.side)] if experiment else []
         if members:
@@ -330,7 +330,7 @@ class Selection:
         return entries
 
     def all_of(self, reference: str) -> list[Entry]:
-        """Every sealed run that a reference names, oldest first: of a version or of labels not only the newest group.
+        """Every sealed run of a reference, oldest first: for a version or labels not only the newest group.
 
         Raises:
             UsageError: there is none.
@@ -346,24 +346,24 @@ class Selection:
         return [entry for entry in entries if not entry.profiles] or entries
 
     def _matching(self, terms: Mapping[str, str]) -> list[Entry]:
-        """The runs that have all of these words.
+        """The runs that have all of these terms.
 
         Raises:
-            UsageError: there is none; the hint says which words there are.
+            UsageError: there is none; the hint lists the existing terms.
         """
         entries = [entry for entry in self._whole(self.sealed) if not entry.profiles]
         for key, value in terms.items():
-            known = list(dict.fromkeys(word for entry in entries for word in entry.words.get(key, [])))
+            values = list(dict.fromkeys(word for entry in entries for word in entry.words.get(key, [])))
             entries = [entry for entry in entries if value.casefold() in map(str.casefold, entry.words.get(key, []))]
             if not entries:
-                reported = ", ".join(f"`{word}`" for word in known) or "no such word"
+                reported = ", ".join(f"`{word}`" for word in values) or "no such word"
                 raise UsageError(f"no run has the {key} `{value}`", f"of the runs chosen so far there is: {reported}")
         return entries
 
     def groups(self, reference: str) -> list[list[Entry]]:
         """The sealed runs of a version by profile, workload and machine, each as `select` takes the newest of them.
 
-        Anything else that can be named is one group. The group with the newest run comes last.
+        Any other reference is one group. The group with the newest run comes last.
         """
         entries = self.all_of(reference)
         if terms_of(reference) is None:
@@ -378,24 +378,24 @@ class Selection:
         return sorted(map(_newest_group, result.values()), key=lambda group: group[-1].started_at)
 
     def identified(self, identity: str) -> list[Entry]:
-        """The runs that were read of one printed run; see `Manifest.identity`."""
+        """The imports of one published run; see `Manifest.identity`."""
         return [entry for entry in self.sealed if entry.sources == _digest(identity)]
 
     def members(self, experiments: Iterable[str]) -> list[Entry]:
         """The sealed runs of experiments, oldest first."""
-        wanted = set(experiments) - {""}
-        return [entry for entry in self.sealed if entry.experiment in wanted]
+        ids = set(experiments) - {""}
+        return [entry for entry in self.sealed if entry.experiment in ids]
 
     def alike(self, run_ids: Iterable[str]) -> list[Entry]:
-        """Runs that may show the noise between runs like those named: same system and workload, repeated builds.
+        """Runs that may show the noise between runs like the given ones: same system and workload, repeated builds.
 
-        A build that was run once shows none, unless there are many builds: then the steps between them do. Of printed
-        runs not everything is stated, so all of a system's are found. Which of the found runs count is decided by who
-        has read them.
+        A build that was run once shows none, unless there are many builds: then the steps between them do. Imported
+        runs state only a part of their workload, so all of a system's are returned. The caller decides which of them
+        count after reading them.
         """
-        wanted = set(run_ids)
-        own = [entry for entry in self.sealed if entry.run_id in wanted]
-        places, systems = {_place(entry) for entry in own}, {entry.system for entry in own}
+        ids = set(run_ids)
+        chosen = [entry for entry in self.sealed if entry.run_id in ids]
+        places, systems = {_place(entry) for entry in chosen}, {entry.system for entry in chosen}
         near = [entry for entry in self._whole(self.sealed) if _place(entry) in places and not entry.profiles]
         times = Counter((_place(entry), entry.build) for entry in near)
         repeated = {entry.run_id for entry in near if times[_place(entry), entry.build] > 1}
@@ -404,10 +404,10 @@ class Selection:
         return [entry for entry in self.sealed if entry.run_id in repeated | releases | printed]
 
     def series(self, run_ids: Iterable[str]) -> list[Entry]:
-        """All runs of the systems, workloads and machines of those named; of their systems, all printed runs."""
-        wanted = set(run_ids)
-        own = [entry for entry in self.sealed if entry.run_id in wanted]
-        places, systems = {_place(entry) for entry in own}, {entry.system for entry in own}
+        """All runs of the systems, workloads and machines of the given ones; all imported reports of their systems."""
+        ids = set(run_ids)
+        chosen = [entry for entry in self.sealed if entry.run_id in ids]
+        places, systems = {_place(entry) for entry in chosen}, {entry.system for entry in chosen}
         return [
             entry
             for entry in self._whole(self.sealed)
@@ -415,15 +415,15 @@ class Selection:
         ]
 
     def profiled(self, run_ids: Iterable[str]) -> list[Entry]:
-        """Runs with profiles that were made like those named: of their side of their experiment, or else of a version.
+        """Runs with profiles like the given ones: of their side of their experiment, or else of a version.
 
         Those of a version share its profile, workload and machine.
         """
-        wanted = set(run_ids)
-        own = [entry for entry in self.sealed if entry.run_id in wanted]
+        ids = set(run_ids)
+        chosen = [entry for entry in self.sealed if entry.run_id in ids]
         taken = [entry for entry in self.sealed if entry.profiles]
-        sides = {(entry.experiment, entry.side) for entry in own if entry.experiment}
-        versions = {(entry.profile, entry.version, *_place(entry)) for entry in own}
+        sides = {(entry.experiment, entry.side) for entry in chosen if entry.experiment}
+        versions = {(entry.profile, entry.version, *_place(entry)) for entry in chosen}
         return [entry for entry in taken if (entry.experiment, entry.side) in sides] or [
             entry for entry in taken if (entry.profile, entry.version, *_place(entry)) in versions
         ]
@@ -435,10 +435,10 @@ class Selection:
         return any(times > 1 for times in builds.values())
 
     def _whole(self, entries: list[Entry]) -> list[Entry]:
-        """The same, once it is sure that no run is overlooked.
+        """The same, after checking that no run is overlooked.
 
         Raises:
-            InvalidRunError: the manifest of some run in the store cannot be read, so nobody knows what it is of.
+            InvalidRunError: the manifest of a run in the store cannot be read, so its contents are unknown.
         """
         for entry in self.sealed:
             if entry.status == DAMAGED:
@@ -450,9 +450,9 @@ class Selection:
 
 
 def terms_of(reference: str) -> dict[str, str] | None:
-    """The words of a selector such as "release:v1.2.9,hardware:mid,endpoint:/block"; None where it is none.
+    """The terms of a selector such as "release:v1.2.9,hardware:mid,endpoint:/block"; None if it is not a selector.
 
-    A version alone, "version:v1.2.9", is as if it was named without the key, and no selector.
+    A version alone, "version:v1.2.9", is the same as without the key, and not a selector.
     """
     result = {}
     for part in _TERMS.split(reference):
@@ -468,19 +468,19 @@ def _place(entry: Entry) -> tuple[str, str, str]:
 
 
 def _latest_builds(entries: Sequence[Entry], place: tuple[str, str, str]) -> list[Entry]:
-    """The newest run of each of the latest builds at a place; none where there are few builds."""
+    """The newest run of each of the latest builds at a place; empty if there are few builds."""
     newest = {entry.build: entry for entry in entries if _place(entry) == place}
     return list(newest.values())[-MOST_BUILDS:] if len(newest) >= MANY_BUILDS else []
 
 
 def _newest_group(entries: list[Entry]) -> list[Entry]:
-    """Of the runs of one version, those made like the newest one: same profile, experiment, side and workload.
+    """Of the runs of one version, those like the newest one: same profile, experiment, side and workload.
 
-    Runs made of the same sources are one run: of logs that were imported twice, the last import counts.
+    Runs from the same sources are one run: for logs that were imported twice, the last import counts.
     """
 
     def group(entry: Entry) -> tuple[str, str, str, str]:
         return entry.profile, entry.experiment, entry.side, entry.workload
 
-    alike = [entry for entry in entries if group(entry) == group(entries[-1])]
-    return list({entry.sources: entry for entry in alike}.values())
+    newest = [entry for entry in entries if group(entry) == group(entries[-1])]
+    return list({entry.sources: entry for entry in newest}.values())

@@ -1,4 +1,4 @@
-"""What a run or a search that is being made shows of itself: one small file in its folder, which is gone at its end."""
+"""The state of a run or a search in progress: one small file in its folder, removed at its end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LIVE = "live.json"
 
 
 class LivePoint(BaseModel):
-    """Counts at one moment of a load, in seconds since its begin; None: not known."""
+    """Counts at one moment of a load, in seconds since its start; None: not known."""
 
     at_s: float
     offered: int | None = None
@@ -20,7 +20,7 @@ class LivePoint(BaseModel):
 
 
 class LiveStretch(BaseModel):
-    """Figures of one of the equal stretches that a load consists of so far: medians of what was looked at."""
+    """Figures of one of the equal parts of a load so far: medians of the observed values."""
 
     at_s: float
     p50_s: float | None = None
@@ -32,10 +32,10 @@ class LiveState(BaseModel):
     """``live.json``.
 
     Attributes:
-        stage: what the run does now; ``fraction`` and ``detail`` say how far that is.
+        stage: the current stage; ``fraction`` and ``detail`` are its progress.
         updated_at: ISO 8601.
         points: of the load, the oldest first.
-        stretches: of the whole load without its warm-up, so that a drift is seen.
+        stretches: of the whole load without its warm-up, to show a drift.
         sent, failed, in_flight, schedule_lag_s, heights, waiting: as in `core.progress.LiveFigures`.
     """
 
@@ -55,14 +55,14 @@ class LiveState(BaseModel):
 
 
 class LiveStep(BaseModel):
-    """One step of a search among revisions: what is known of its revision by all runs until then.
+    """One step of a search among revisions: the state of its revision by all runs until then.
 
     Attributes:
-        place: of the revision in the line.
+        place: of the revision.
         outcome: "good", "bad" or "in doubt".
-        chance: that the revision has the change.
-        left: revisions of which one brought the change.
-        pairs: runs of it, each beside one of an end.
+        chance: probability that the revision has the change.
+        left: number of revisions that may have introduced the change.
+        pairs: runs of it, each paired with one of an end.
     """
 
     place: int
@@ -77,10 +77,10 @@ class LiveSearch(BaseModel):
     """``live.json`` of a search among revisions, in the folder of its experiment.
 
     Attributes:
-        revisions: in the line, both ends included; ``left`` of them may have brought the change.
-        followed: the metric that is followed; "" while it is not known whether there is a change.
+        revisions: their number, both ends included; ``left`` of them may have introduced the change.
+        followed: the tracked metric; "" while it is not known whether there is a change.
         trying: the revision that is built or measured now.
-        runs: made so far, of at most ``most_runs``.
+        runs: number of runs so far, of at most ``most_runs``.
     """
 
     schema_version: int = 1
@@ -99,7 +99,7 @@ class LiveSearch(BaseModel):
 
 
 def write_live(folder: Path, state: LiveState | LiveSearch) -> None:
-    """Replace what is shown. It is not worth a wait for the disk, nor a failed run."""
+    """Replace the state. A failure to write must not delay or fail the run."""
     with contextlib.suppress(OSError):
         staged = folder / f".{LIVE}"
         staged.write_text(state.model_dump_json(), encoding="utf-8")
@@ -107,13 +107,13 @@ def write_live(folder: Path, state: LiveState | LiveSearch) -> None:
 
 
 def remove_live(folder: Path) -> None:
-    """Show nothing further."""
+    """Remove the state."""
     for name in (LIVE, f".{LIVE}"):
         (folder / name).unlink(missing_ok=True)
 
 
 def read_live(folder: Path) -> LiveState | None:
-    """What is shown of a run; None where nothing is, or it cannot be read."""
+    """The state of a run; None if there is none, or it cannot be read."""
     try:
         return LiveState.model_validate_json((folder / LIVE).read_bytes())
     except (OSError, ValidationError):
@@ -121,7 +121,7 @@ def read_live(folder: Path) -> LiveState | None:
 
 
 def live_searches(experiments: Path) -> list[LiveSearch]:
-    """What the searches among experiments show that a living process works on, by name."""
+    """The states of the searches among experiments that a running process works on, by name."""
     result = []
     for path in sorted(experiments.glob(f"*/{LIVE}")):
         with contextlib.suppress(OSError, ValidationError):

@@ -1,4 +1,4 @@
-"""Lines of log files by their numbers, as they were logged: the files may be plain or compressed by now."""
+"""Lines of log files by number, in their original form: the files may be plain or compressed by now."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from chainmark.core.compressed import DamagedFileError, open_zstd
 from chainmark.core.storage import storage_errors
 from chainmark.store.wrapped_lines import unwrapped
 
-# Pieces of one line that are looked for, and how long they may be: journald and docker cut lines into short ones.
+# Number of pieces of one line, and their length: journald and docker split lines into short ones.
 _PIECES, _PIECE_BYTES = 256, 1 << 18
 _GZIP, _ZSTD, _XZ = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zX"
 _PACKED = ("", ".gz", ".zst", ".xz")
-# What reading a packed log may raise where the file is not as it was packed.
+# Errors when reading a damaged compressed log.
 DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, DamagedFileError)
 
 
 def find_log(folder: Path, name: str) -> Path | None:
-    """The file of that name below a folder, also if it was compressed or unpacked meanwhile; None if there is none."""
+    """The file of that name below a folder, also if compressed or decompressed meanwhile; None if there is none."""
     root = folder.resolve()
     bare = next((name.removesuffix(suffix) for suffix in _PACKED[1:] if name.endswith(suffix)), name)
     for candidate in dict.fromkeys([name, *(bare + suffix for suffix in _PACKED)]):
         path = (root / candidate).resolve()
-        if path.is_relative_to(root) and path.is_file():  # a run may come from elsewhere, and so its paths
+        if path.is_relative_to(root) and path.is_file():  # a run may come from elsewhere, and so may its paths
             return path
     return None
 
 
 def read_lines(path: Path, numbers: Iterable[int]) -> dict[int, str]:
-    """The lines of those numbers, from 1, without their ends; one that the file does not have is left out.
+    """The lines with those numbers, from 1, without their ends; numbers beyond the file are omitted.
 
-    Of a line that journald or docker wrapped, what was logged; if they cut it, the number is that of its last piece.
-    What a terminal could take for a command is made visible. Damage ends a file, as it did when it was imported.
+    For a line that journald or docker wrapped, the original text; if they split it, the number is that of its last
+    piece. Characters that a terminal could interpret are made visible. Damage ends a file, as in the import.
     """
-    wanted = set(numbers)
+    remaining = set(numbers)
     results: dict[int, str] = {}
-    last = max(wanted, default=0)
+    last = max(remaining, default=0)
     before: deque[bytes] = deque(maxlen=_PIECES)
     with storage_errors(path), path.open("rb") as raw, contextlib.suppress(*DAMAGE):
         for number, line in enumerate(unpacked(raw, path), start=1):
-            if number in wanted:
+            if number in remaining:
                 results[number] = _visible(unwrapped(line.rstrip(b"\r\n"), before).decode("utf-8", errors="replace"))
             if len(line) <= _PIECE_BYTES:
                 before.append(line)
@@ -57,7 +57,7 @@ def read_lines(path: Path, numbers: Iterable[int]) -> dict[int, str]:
 
 
 def unpacked(raw: io.BufferedReader, path: Path) -> BinaryIO:
-    """The text of a log that was opened; reading it may raise :data:`DAMAGE`."""
+    """The text of an opened log; reading it may raise :data:`DAMAGE`."""
     start = raw.peek(4)[:4]
     if start.startswith(_GZIP):
         return cast(BinaryIO, gzip.GzipFile(fileobj=raw))

@@ -1,4 +1,4 @@
-"""What a team notes beside its runs: changes of the set-up, and the release that others are held against for years."""
+"""A team's notes on its runs: changes of the set-up, and the long-term reference release."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NOTES = "history.json"
 
 
 class Notes(BaseModel):
-    """``history.json`` of a store; no run is touched by it.
+    """``history.json`` of a store, separate from the runs.
 
     Attributes:
-        epochs: in the order of time.
+        epochs: in chronological order.
         anchors: by system, a version or run that later releases are also compared with.
-        annotations: what was known of runs, in the order in which it was noted.
+        annotations: notes on runs, in the order of their creation.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -31,14 +31,14 @@ class Notes(BaseModel):
     annotations: list[Annotation] = []
 
     def of(self, run: Noted) -> list[str]:
-        """What is noted of a run, and the set-up that it was made with, a clause each."""
+        """The notes on a run, and its set-up, a clause each."""
         texts = [annotation.text for annotation in self.annotations if annotation.is_about(run)]
         since = [epoch for epoch in self.epochs if epoch.system == run.system and epoch.since <= run.started_at]
         return [*texts, *(f"since {epoch.since[:10]} {epoch.text}" for epoch in since[-1:])]
 
 
 def read_notes(root: Path) -> Notes:
-    """The notes of a store; none where nothing was noted.
+    """The notes of a store; empty without any.
 
     Raises:
         InvalidRunError: the file is damaged.

@@ -1,4 +1,4 @@
-"""Where chainmark keeps things: data that must not be lost apart from caches that may."""
+"""The locations of chainmark's files: data separate from caches."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def data_directory() -> Path:
 
 
 def cache_directory() -> Path:
-    """What can be made again (node binaries): ``$XDG_CACHE_HOME/chainmark``."""
+    """Data that can be regenerated (node binaries): ``$XDG_CACHE_HOME/chainmark``."""
     return _base("XDG_CACHE_HOME", ".cache") / "chainmark"

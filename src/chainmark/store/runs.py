@@ -40,14 +40,14 @@ from chainmark.store.schema import Schema, check_samples, check_schema
 STATE = "unfinished.json"
 DESCRIPTION = "description.parquet"
 _CLOCK_TOLERANCE_S = 60.0  # between the start of a process and the run that it makes
-# By the hash of their sealed files: most runs of an archive have the same ones.
+# By the hash of their sealed files: most runs of an archive share them.
 _CATALOGUES: dict[str, Catalogue] = {}
 _MOST_CATALOGUES = 64
 _LAYOUT = "chainmark.layout"  # of a description, in the file's metadata
 
 
 class UnfinishedRun:
-    """A run being made. It becomes a run by :meth:`seal`; until then it is listed as unfinished and never compared."""
+    """A run in progress. :meth:`seal` completes it; until then it is listed as unfinished and never compared."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -62,12 +62,12 @@ class UnfinishedRun:
         return folder
 
     def is_empty(self) -> bool:
-        """Whether nothing was collected yet, so that nothing is lost with it."""
+        """Whether it contains no data yet, so that nothing is lost with it."""
         files = (path for path in self.path.rglob("*") if not path.is_dir())
         return all(path.name in {STATE, LIVE} for path in files)
 
     def state(self) -> dict[str, Any]:
-        """What was known when it was begun: the process that makes it, its experiment; empty where that is lost."""
+        """The state at its start: the process that makes it, its experiment; empty if that is lost."""
         try:
             content: dict[str, Any] = json.loads((self.path / STATE).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -75,7 +75,7 @@ class UnfinishedRun:
         return content
 
     def maker(self) -> int | None:
-        """The id of the process that makes it; None where that ended, even if another process has its id now."""
+        """The id of the process that makes it; None if that has ended, even if another process has its id now."""
         state = self.state()
         try:
             process = psutil.Process(int(state["pid"]))
@@ -108,11 +108,11 @@ class UnfinishedRun:
         self._write_frame(self.path / "figures" / f"{name}.parquet", frame)
 
     def write_description(self, frame: pl.DataFrame, layout: int) -> None:
-        """Store what comparing and drawing need of the samples, as ``description.parquet``."""
+        """Store the description of the samples for comparisons and charts, as ``description.parquet``."""
         write_bytes(self.path / DESCRIPTION, _description_bytes(frame, layout))
 
     def write_document(self, name: str, content: BaseModel) -> None:
-        """Keep what a system knows of the run besides its figures, as ``documents/<name>.json``."""
+        """Store a system's data about the run besides its figures, as ``documents/<name>.json``."""
         write_bytes(self.path / "documents" / f"{name}.json", json_bytes(content))
 
     @staticmethod
@@ -137,7 +137,7 @@ class UnfinishedRun:
         """Write the manifest, the catalogue and the summaries, then the hashes of everything, last, by rename.
 
         Raises:
-            InternalError: the columns of samples are not those that the catalogue has.
+            InternalError: the columns of samples differ from those in the catalogue.
         """
         for path in sorted((self.path / "samples").glob("*.parquet")):
             check_samples(catalogue, path.stem, pl.read_parquet_schema(path))
@@ -153,9 +153,9 @@ class UnfinishedRun:
 
 
 class StagedRun(UnfinishedRun):
-    """An import being made, under a name of its own: what the run is called depends on what is read.
+    """An import in progress, under a temporary name: the run's name depends on its content.
 
-    Its folder is locked as long as its process lives; the system frees the lock of one that was killed.
+    Its folder is locked for the lifetime of its process; the system frees the lock of a killed one.
     """
 
     def __init__(self, path: Path, lock: int) -> None:
@@ -163,12 +163,12 @@ class StagedRun(UnfinishedRun):
         self._lock = lock
 
     def settle(self, run_id: str) -> tuple[SealedRun, bool]:
-        """Give the sealed folder its name; whether it is new, or that very run was there already and is as sealed."""
+        """Give the sealed folder its name; whether it is new, or the same run already exists undamaged."""
         final = self.path.with_name(run_id)
         with storage_errors(final), _locked(final.parent):
             is_new = not (final / SEAL).is_file() or bool(SealedRun(final).verify())
             if is_new:
-                # What stands there was damaged, or its removal was broken off.
+                # The existing folder is damaged, or its removal was interrupted.
                 shutil.rmtree(final, ignore_errors=True)
                 Derived(final).remove()
                 self.path.rename(final)
@@ -176,7 +176,7 @@ class StagedRun(UnfinishedRun):
         return SealedRun(final), is_new
 
     def drop(self) -> None:
-        """Remove what still has no name, with everything in it; once is enough, and more does no harm."""
+        """Remove a folder without a final name, with everything in it; repeated calls have no effect."""
         if self._lock >= 0:
             shutil.rmtree(self.path, ignore_errors=True)
             os.close(self._lock)
@@ -184,7 +184,7 @@ class StagedRun(UnfinishedRun):
 
 
 class _Summaries(Mapping[str, MetricSummary]):
-    """Summaries that are checked when they are first looked at, in the order of the file."""
+    """Summaries that are validated on first access, in the order of the file."""
 
     def __init__(self, rows: dict[str, dict[str, Any]]) -> None:
         self._rows = rows
@@ -211,7 +211,7 @@ class SealedRun:
 
     @cached_property
     def manifest(self) -> Manifest:
-        """Who was measured, how, where, and whether the run may be compared."""
+        """The subject, the method, the environment, and whether the run may be compared."""
         content = self._read_json("manifest.json")
         try:
             return Manifest.model_validate(content)
@@ -227,31 +227,31 @@ class SealedRun:
     def catalogue(self) -> Catalogue:
         """The metrics' definitions at the time of the run; those of equal files are one object."""
         sealed_hash = self._seal["catalogue.json"]
-        known = _CATALOGUES.get(sealed_hash)
-        if known is None:
-            known = Catalogue.model_validate(self._read_json("catalogue.json"))
+        catalogue = _CATALOGUES.get(sealed_hash)
+        if catalogue is None:
+            catalogue = Catalogue.model_validate(self._read_json("catalogue.json"))
             if len(_CATALOGUES) >= _MOST_CATALOGUES:
                 _CATALOGUES.clear()
-            _CATALOGUES[sealed_hash] = known
-        return known
+            _CATALOGUES[sealed_hash] = catalogue
+        return catalogue
 
     @property
     def sealed_on(self) -> str:
-        """The day on which it was sealed, UTC, as its file system tells: a manifest has no clock in it."""
+        """The day on which it was sealed, UTC, from its file system: a manifest does not contain it."""
         modified = (self.path / SEAL).stat().st_mtime
         return datetime.fromtimestamp(modified, UTC).date().isoformat()
 
     def summaries(self) -> Mapping[str, MetricSummary]:
-        """The contents of ``metrics.json`` by metric id; an archive of runs is asked for a few of them."""
+        """The contents of ``metrics.json`` by metric id; an archive's runs are read for a few of them."""
         return _Summaries({row["metric_id"]: row for row in self._read_json("metrics.json")["metrics"]})
 
     def document(self, name: str) -> dict[str, Any] | None:
-        """What was kept under that name; None where nothing was, as in runs that are older than it."""
+        """The document with this name; None if there is none, as in runs older than it."""
         file = f"documents/{name}.json"
         return self._read_json(file) if file in self._seal else None
 
     def samples(self, population_id: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """The samples of one population: its keys, then one column per metric; or those of the columns that it has."""
+        """The samples of one population: its keys, then one column per metric; or the given columns that exist."""
         return self._read_frame("samples", population_id, columns)
 
     def keeps(self, file: str) -> bool:
@@ -259,7 +259,7 @@ class SealedRun:
         return file in self._seal
 
     def scan_samples(self, population_id: str) -> pl.LazyFrame:
-        """The samples of one population, of which only what is asked for is read."""
+        """The samples of one population, of which only the requested rows and columns are read."""
         return self._scan_frame("samples", population_id)
 
     def events(self, name: str) -> pl.DataFrame:
@@ -267,24 +267,24 @@ class SealedRun:
         return self._read_frame("events", name)
 
     def scan_events(self, name: str) -> pl.LazyFrame:
-        """The typed events of one kind, of which only what is asked for is read."""
+        """The typed events of one kind, of which only the requested rows and columns are read."""
         return self._scan_frame("events", name)
 
     def figures(self, name: str) -> pl.DataFrame | None:
-        """Figures by other rules than those of ``metrics.json``; None where the run keeps none of that name."""
+        """Figures by other rules than those of ``metrics.json``; None if the run has none of that name."""
         return self._read_frame("figures", name) if f"figures/{name}.parquet" in self._seal else None
 
     def description(self, layout: int) -> pl.DataFrame | None:
-        """What comparing and drawing need of the samples: as it was sealed, or derived afterwards.
+        """The description of the samples for comparisons and charts: sealed, or derived afterwards.
 
         Args:
-            layout: the one asked for.
+            layout: the requested layout.
 
         Returns:
-            None where there is none of this layout.
+            None if there is none of this layout.
 
         Raises:
-            InvalidRunError: what was sealed is damaged.
+            InvalidRunError: the sealed description is damaged.
         """
         expected = self._seal.get(DESCRIPTION)
         sealed = None if expected is None else self._read_sealed(DESCRIPTION, expected)
@@ -295,7 +295,7 @@ class SealedRun:
         return None if derived is None else _description_of(derived, layout)
 
     def keep_description(self, frame: pl.DataFrame, layout: int) -> None:
-        """Keep a description beside the runs, if the samples that it was made of are as they were sealed."""
+        """Cache a description outside the run, if its samples are still in their sealed state."""
         samples = {name: value for name, value in self._seal.items() if name.startswith("samples/")}
         try:
             sound = all(hash_file(self.path / name) == value for name, value in samples.items())
@@ -324,7 +324,7 @@ class SealedRun:
         return content
 
     def verify(self) -> list[str]:
-        """Re-hash every file and say, in a sentence each, what is not as it was sealed. Empty: all is as sealed."""
+        """Re-hash every file and list, in a sentence each, deviations from the sealed state. Empty: there are none."""
         sealed = self._seal
         present = {str(path.relative_to(self.path)): path for path in _files_of(self.path)}
         problems = [f"{name} is missing" for name in sorted(sealed.keys() - present.keys())]
@@ -357,7 +357,7 @@ class SealedRun:
     def _scan_frame(self, folder: str, name: str) -> pl.LazyFrame:
         try:
             scan = pl.scan_parquet(self.path / folder / f"{name}.parquet")
-            scan.collect_schema()  # a file that is not there, or is none, is found now
+            scan.collect_schema()  # detects a missing or invalid file now
         except (OSError, pl.exceptions.PolarsError) as error:
             raise self._unreadable(f"{folder}/{name}.parquet", error) from error
         return scan
@@ -370,7 +370,7 @@ class SealedRun:
 
 
 class ArchivedRun(SealedRun):
-    """One of many runs that are asked for a few figures each.
+    """One of many runs that are read for a few figures each.
 
     Args:
         path: its folder.
@@ -382,7 +382,7 @@ class ArchivedRun(SealedRun):
         self._archive = archive
 
     def value(self, metric_id: str, statistic: str) -> float | None:
-        """The value of one statistic of one metric; None where the run has none."""
+        """The value of one statistic of one metric; None if the run has none."""
         if self._figures is None:
             return value_in(self.summaries(), metric_id, statistic)
         return self._figures.value(metric_id, statistic)
@@ -399,7 +399,7 @@ def _description_bytes(frame: pl.DataFrame, layout: int) -> bytes:
 
 
 def _description_of(content: bytes, layout: int) -> pl.DataFrame | None:
-    """The table, if it is of that layout."""
+    """The table, if it has that layout."""
     try:
         if pl.read_parquet_metadata(io.BytesIO(content)).get(_LAYOUT) != str(layout):
             return None
@@ -409,7 +409,7 @@ def _description_of(content: bytes, layout: int) -> pl.DataFrame | None:
 
 
 def _files_of(path: Path) -> Iterator[Path]:
-    """Every file of a run but its seal and kept node homes, which nodes may open again and change."""
+    """Every file of a run but its seal and stored node homes, which nodes may open again and change."""
     for folder, folders, names in os.walk(path):
         if Path(folder) == path:
             folders[:] = [name for name in folders if name != "homes"]
@@ -418,7 +418,7 @@ def _files_of(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Alone in a folder for a moment, among all processes."""
+    """Lock a folder for a moment, among all processes."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -428,7 +428,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _remove_dead(path: Path) -> None:
-    """Remove a staged import unless its process lives."""
+    """Remove a staged import unless its process is running."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -463,14 +463,14 @@ class Store:
         """Make the folder of a new run, named ``<system>-<profile>-<version>-<UTC time>-<4 random>``."""
         profile = profile_name.removeprefix(f"{system}/").replace("/", "-")
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-        # A version may be what a server says it is: "<appd>/unknown".
+        # A server may report a version such as "<appd>/unknown".
         named = _NOT_IN_NAMES.sub("-", version)[:_VERSION_LENGTH_MAX]
         path = self._free_path(f"{system}-{profile}-{named}-{stamp}")
         write_bytes(path / STATE, json_bytes(dict(state)))
         return UnfinishedRun(path)
 
     def _free_path(self, name: str) -> Path:
-        """A new folder of that name and four random digits; runs of one second may draw the same ones."""
+        """A new folder of that name and four random digits; runs of the same second may draw the same ones."""
         while True:
             path = self._runs / f"{name}-{secrets.token_hex(2)}"
             with storage_errors(path):
@@ -482,22 +482,22 @@ class Store:
             return path
 
     def stage(self, name: str, state: Mapping[str, Any]) -> StagedRun:
-        """Make the folder of an import; what dead imports left is removed first.
+        """Create the folder of an import; leftovers of ended imports are removed first.
 
         Args:
-            name: decided by what is ordered: equal orders have equal names.
-            state: what is known of the import; ``pid`` says who makes it.
+            name: depends on the order: equal orders have equal names.
+            state: the state of the import; ``pid`` is its process.
 
         Raises:
-            UsageError: a living process is making the same import.
+            UsageError: a running process is making the same import.
         """
         path = self._runs / f"{STAGED}{name}"
         with storage_errors(path):
             self._runs.mkdir(parents=True, exist_ok=True)
             with _locked(self._runs):
-                for left in self._folders():
-                    if left.name.startswith(STAGED):
-                        _remove_dead(left)
+                for leftover in self._folders():
+                    if leftover.name.startswith(STAGED):
+                        _remove_dead(leftover)
                 if path.exists():
                     raise UsageError(
                         f"process {_maker(path)} is importing the same logs into {self.root}",
@@ -510,15 +510,15 @@ class Store:
         return StagedRun(path, lock)
 
     def free_bytes(self) -> int:
-        """Free space where runs are kept."""
+        """Free space in the store."""
         return shutil.disk_usage(existing_parent(self._runs)).free
 
     def selection(self) -> Selection:
-        """What the store holds now, and what references mean in it, without opening any run."""
+        """The current contents of the store, and the resolution of references, without opening any run."""
         return self._held or Selection(self._index.contents())
 
     def held(self) -> Self:
-        """The same store for one answer, to which it is as it is now, and is looked at once."""
+        """A snapshot of the store for one response, so that it is read only once."""
         result = copy(self)
         result._held = self.selection()
         return result
@@ -541,10 +541,10 @@ class Store:
         return SealedRun(path) if is_sealed(path) else UnfinishedRun(path)
 
     def select(self, reference: str) -> list[SealedRun]:
-        """The sealed runs that a reference names.
+        """The sealed runs of a reference.
 
-        A reference is a run id or a unique prefix; ``version:V`` (or a bare version), the runs of that version made
-        like its newest one (same profile, experiment and side); terms such as ``release:V,hardware:mid``, likewise of
+        A reference is a run id or a unique prefix; ``version:V`` (or a bare version), the runs of that version
+        like its newest one (same profile, experiment and side); terms such as ``release:V,hardware:mid``, likewise for
         the runs that have all of these labels; or ``EXPERIMENT`` or ``EXPERIMENT/SIDE``, the runs of
         an experiment or of one of its sides.
 
@@ -555,7 +555,7 @@ class Store:
         return self._opened(self.selection().select(reference))
 
     def all_of(self, reference: str) -> list[SealedRun]:
-        """Every sealed run that a reference names; see `chainmark.store.index.Selection.all_of`."""
+        """Every sealed run of a reference; see `chainmark.store.index.Selection.all_of`."""
         return self._opened(self.selection().all_of(reference))
 
     def groups(self, reference: str) -> list[list[SealedRun]]:
@@ -563,7 +563,7 @@ class Store:
         return [self._opened(group) for group in self.selection().groups(reference)]
 
     def identified(self, identity: str) -> list[SealedRun]:
-        """The runs that were read of one printed run; see `Manifest.identity`."""
+        """The imports of one published run; see `Manifest.identity`."""
         return self._opened(self.selection().identified(identity))
 
     def members(self, experiments: Iterable[str]) -> list[SealedRun]:
@@ -579,7 +579,7 @@ class Store:
         return self._archived(self.selection().series([run.run_id for run in runs]))
 
     def profiled(self, runs: Iterable[SealedRun]) -> list[SealedRun]:
-        """The runs in the store with profiles that were made like these, oldest first."""
+        """The runs in the store with profiles like these, oldest first."""
         return self._opened(self.selection().profiled([run.run_id for run in runs]))
 
     def shows_noise(self, system: str, workload: Mapping[str, object], cpu_model: str) -> bool:
@@ -590,21 +590,21 @@ class Store:
         return [SealedRun(self._runs / entry.run_id) for entry in entries]
 
     def _archived(self, entries: list[Entry]) -> list[SealedRun]:
-        """The same, to be asked for a few figures each."""
-        known = archives(self.root, entries)
+        """The same runs, for reading a few figures of each."""
+        archived = archives(self.root, entries)
         return [
-            ArchivedRun(self._runs / entry.run_id, known[entry.run_id])
-            if entry.run_id in known
+            ArchivedRun(self._runs / entry.run_id, archived[entry.run_id])
+            if entry.run_id in archived
             else SealedRun(self._runs / entry.run_id)
             for entry in entries
         ]
 
     def import_archive(self, archive: Path) -> SealedRun:
-        """Take a run from the file that `runs export` wrote; a run that is here already stays as it is.
+        """Import a run from the file that `runs export` wrote; an existing run stays unchanged.
 
         Raises:
             UsageError: the file does not exist, or is not an exported run.
-            InvalidRunError: the run is not as it was sealed.
+            InvalidRunError: the run differs from its sealed state.
         """
         try:
             with tarfile.open(archive) as packed, storage_errors(self._runs):

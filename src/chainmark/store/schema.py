@@ -1,4 +1,4 @@
-"""What the columns of a data frame are when it leaves a module: stated once, checked where it leaves."""
+"""The column types of a data frame at a module's interface: defined once, checked there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLUMN_TYPES = {bool: pl.Boolean, int: pl.Int64, float: pl.Float64, str: pl.Str
 
 
 def column_type(annotation: Any) -> type[pl.DataType]:
-    """The type of a column that holds values of a plain type, of some literals of it, or none of either."""
+    """The type of a column with values of a plain type or some literals of it, with or without None."""
     options = [argument for argument in get_args(annotation) if argument is not NoneType] or [annotation]
     kinds = {option if isinstance(option, type) else type(option) for option in options}
     if len(kinds) != 1 or (kind := kinds.pop()) not in _COLUMN_TYPES:
@@ -34,47 +34,47 @@ def schema_of(model: type[BaseModel]) -> Schema:
 
 
 def check_schema(what: str, data_types: Mapping[str, pl.DataType], stated: Schema) -> None:
-    """Hold the columns that are there against those that are stated; their order does not matter.
+    """Compare the existing columns with the defined ones; their order does not matter.
 
     Args:
-        what: these rows are, in the plural: "events of blocks".
+        what: name of the rows, in the plural: "events of blocks".
         data_types: a frame's schema, or that of a Parquet file.
 
     Raises:
-        InternalError: a column lacks, is of another type, or is not stated.
+        InternalError: a column is missing, is of another type, or is not defined.
     """
     for name, kind in stated.items():
         _check_column(what, name, data_types.get(name), kind)
-    stranger = next((name for name in data_types if name not in stated), None)
-    if stranger is not None:
-        raise InternalError(f"the {what} have the column `{stranger}`, which no schema states")
+    unknown = next((name for name in data_types if name not in stated), None)
+    if unknown is not None:
+        raise InternalError(f"the {what} have the column `{unknown}`, which no schema states")
 
 
 def check_samples(catalogue: Catalogue, population_id: str, data_types: Mapping[str, pl.DataType]) -> None:
-    """Hold samples against the catalogue: the population's keys, and f64 columns that are metrics of it.
+    """Compare samples with the catalogue: the population's keys, and f64 columns for its metrics.
 
-    A metric without a column was not measured, which is no mistake.
+    A metric without a column was not measured, which is not an error.
 
     Raises:
-        InternalError: the population is unknown, a key lacks, a column is no metric, or one is not f64.
+        InternalError: the population is unknown, a key is missing, a column is not a metric, or one is not f64.
     """
-    what = f"samples of `{population_id}`"
+    rows = f"samples of `{population_id}`"
     population = next((item for item in catalogue.populations if item.id == population_id), None)
     if population is None:
-        raise InternalError(f"there are {what}, a population that the catalogue of {catalogue.system} does not have")
+        raise InternalError(f"there are {rows}, a population that the catalogue of {catalogue.system} does not have")
     for key in population.keys:
         kind = data_types.get(key)
         if key == population.time_key:
-            _check_column(what, key, kind, pl.Float64)
+            _check_column(rows, key, kind, pl.Float64)
         elif kind is None or not (kind.is_integer() or kind in _KEY_KINDS):
-            raise InternalError(f"the key `{key}` of the {what} is {kind or 'not there'}, not an integer or a text")
+            raise InternalError(f"the key `{key}` of the {rows} is {kind or 'not there'}, not an integer or a text")
     metrics = {metric.id for metric in catalogue.metrics_of(population_id)}
     for name, kind in data_types.items():
         if name in population.keys:
             continue
         if name not in metrics:
-            raise InternalError(f"the {what} have the column `{name}`, which is neither a key nor a metric of theirs")
-        _check_column(what, name, kind, pl.Float64)
+            raise InternalError(f"the {rows} have the column `{name}`, which is neither a key nor a metric of theirs")
+        _check_column(rows, name, kind, pl.Float64)
 
 
 def _check_column(what: str, name: str, data_type: pl.DataType | None, stated: type[pl.DataType] | pl.DataType) -> None:

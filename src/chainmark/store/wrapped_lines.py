@@ -1,4 +1,4 @@
-"""Lines of logs without what journald and docker put around them, and whole if these cut them into pieces."""
+"""Lines of logs without the wrappers of journald and docker, and joined if these split them into pieces."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Reversible
 from dataclasses import dataclass
 from typing import Any
 
-# Docker cuts lines into pieces of this many bytes; only the last piece ends in a newline.
+# Docker splits lines into pieces of this many bytes; only the last piece ends in a newline.
 _DOCKER_PIECE = 16_384
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """What is inside of one line.
+    """The content of one line.
 
     Attributes:
-        stream: by which the pieces of one line are told from those of another.
+        stream: distinguishes the pieces of one line from those of another.
         goes_on: whether the next piece of that stream belongs to the same line.
     """
 
@@ -26,11 +26,11 @@ class _Piece:
 
 
 def unwrapped(line: bytes, before: Reversible[bytes]) -> bytes:
-    """The line that is inside of ``line``; it itself if it is not wrapped.
+    """The line inside ``line``; ``line`` itself if it is not wrapped.
 
     Args:
         line: without its end.
-        before: lines before it, among which are its first pieces if it was cut.
+        before: previous lines, which include its first pieces if it was split.
     """
     last = _piece(line)
     if last is None:
@@ -59,13 +59,13 @@ def _piece(line: bytes) -> _Piece | None:
         return None if text is None else _Piece(text, stream, record.get("_LINE_BREAK") == "line-max")
     if "log" in record and "stream" in record:
         text = _text(record["log"])
-        goes_on = text is not None and len(text) >= _DOCKER_PIECE and not text.endswith(b"\n")
-        return None if text is None else _Piece(text, record["stream"], goes_on)
+        continues = text is not None and len(text) >= _DOCKER_PIECE and not text.endswith(b"\n")
+        return None if text is None else _Piece(text, record["stream"], continues)
     return None
 
 
 def _text(value: Any) -> bytes | None:
-    """The text; journald writes what is not all text as an array of bytes."""
+    """The text; journald writes text with other bytes as an array of bytes."""
     if isinstance(value, str):
         return value.encode("utf-8", errors="replace")
     try:
