@@ -94,10 +94,10 @@ class ImportRequest:
     """Which logs to import, and how.
 
     Attributes:
+        source: a folder of logs, or one log; or the URL of a server that has the measurements.
         version: the measured version, if the logs do not state it or state another.
         settings: of the analysis, and values that override the logs' documents, as for `--set`.
         filters: names and expressions of filters; None uses those of the logs' documents, an empty tuple uses none.
-        filters: names and expressions of filters; None leaves them to the logs' documents, an empty tuple is none.
         exclude: hosts to exclude.
         genesis, meta, topology: documents that are not next to the logs.
         threads: 0 means all cores. The run does not depend on it.

@@ -57,8 +57,8 @@ class BlockIdentifier:
 class DiscoveredServer:
     """A server at the time of discovery.
 
-    network: its complete `network_identifier`.
-        versions: by the standard's names: `rosetta_version`, `node_version`, possibly `middleware_version`.
+    Attributes:
+        network: its complete `network_identifier`.
         versions: by the standard's names: `rosetta_version`, `node_version`, maybe `middleware_version`.
         errors: code, message and retriable of the errors that it declares.
         oldest: the first available block, if the server reports it.
