@@ -1,4 +1,4 @@
-"""What logs must be before anything is measured: complete enough, of this genesis, of one network."""
+"""Preconditions on logs: complete enough, of this genesis, of one network."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from chainmark.systems.cardano.documents import GENESIS_HINT, Genesis
 from chainmark.systems.cardano.logs import SHAPE_HINT, UNPACK_HINT, ClusterLogs, HostLogs, listed
 from chainmark.systems.cardano.mixing import check_one_run, check_shared_names, exclude_hint, slot_length_s
 
-# The forge loop's round follows its slot's start at once, by the host's own clock. No host of a network whose hosts
-# accept each other's blocks is further off than this; but one that hung may begin its first rounds so late.
+# The forge loop's round begins right after its slot, by the host's own clock. No host of a network whose hosts accept
+# each other's blocks deviates more than this; but after a hang its first rounds may begin this late.
 HOST_MISFIT_S = 3600.0
-# A clock may be wrong, not all of them: a genesis that fits no host any better is another one.
+# One clock may be wrong, but not all of them: a genesis that fits no host any better is the wrong one.
 CLUSTER_MISFIT_S = 30.0
 _FOREIGN_NETWORK_HINT = "import each network by itself: `--exclude {}` leaves a host out, and may be repeated"
 
 
 def check_heads(cluster: ClusterLogs, genesis: Genesis) -> None:
-    """What the beginnings of the logs can tell, before all of them are read.
+    """Checks on the beginnings of the logs, before all of them are read.
 
     Raises:
-        UsageError: a host has no log, or no host's slots fit the genesis, or only some hosts' do.
+        UsageError: a host has no log, no host's slots match the genesis, or only some hosts' do.
     """
     for host in cluster.hosts:
         _check_not_empty(host, cluster)
@@ -43,11 +43,11 @@ def check_heads(cluster: ClusterLogs, genesis: Genesis) -> None:
 
 
 def _check_fit(misfits: Mapping[str, float], genesis: Genesis, start: str | None) -> None:
-    """That slots began when the genesis says.
+    """Check that slots began when the genesis states.
 
     Args:
-        misfits: per host that tells, how much later than its slot's start the forge loop begins its rounds.
-        start: when slot 0 began, by the logs.
+        misfits: per host with a forge loop, the delay between its slot's start and the loop's rounds.
+        start: time of slot 0 according to the logs.
     """
     if not misfits:
         return
@@ -85,7 +85,7 @@ def _check_not_empty(host: HostLogs, cluster: ClusterLogs) -> None:
 
 
 def _check_order(cluster: ClusterLogs) -> None:
-    """That no log stands on its head: what a block or a slot lacks is looked for in the lines before."""
+    """Check that no log is in reverse order: missing parts of a block or slot are expected in the preceding lines."""
     backwards = [file.name for file in cluster.files if file.head.runs_backwards]
     if backwards:
         raise UsageError(
@@ -95,10 +95,10 @@ def _check_order(cluster: ClusterLogs) -> None:
 
 
 def check_any(cluster: ClusterLogs) -> None:
-    """That there is a log at all; whoever has none needs no genesis either.
+    """Check that there is a log at all; without one, a genesis is not needed either.
 
     Raises:
-        UsageError: no file has a trace message in its beginning.
+        UsageError: no file has a trace message at its beginning.
     """
     files = cluster.files
     if any(file.head.objects for file in files):
@@ -113,13 +113,13 @@ def check_any(cluster: ClusterLogs) -> None:
 
 
 def _misfit_s(host: HostLogs, genesis: Genesis) -> float | None:
-    """How much later than its slot's start the forge loop begins its rounds, in the median; None without a loop."""
+    """The median delay between a slot's start and the forge loop's round; None without a loop."""
     starts = host.loop_starts
     return median((at - genesis.slot_start_ns(slot)) / 1e9 for slot, at in starts) if starts else None
 
 
 def _apart(seconds: float) -> str:
-    """A distance in time of a second or more as people say it: "3.2 hours later"."""
+    """A difference in time of at least a second, in words: "3.2 hours later"."""
     sizes = ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
     size, name = next(item for item in sizes if abs(seconds) >= item[0])
     return f"{units.number(abs(seconds) / size, 1)} {name} {'later' if seconds > 0 else 'earlier'}"
@@ -130,7 +130,7 @@ def _text(time_ns: int) -> str:
 
 
 def implied_start(cluster: ClusterLogs, slot_length_s: float) -> str | None:
-    """When slot 0 began if slots are this long, by the logs alone, to the second; None if no forge loop tells."""
+    """Time of slot 0 for this slot length, by the logs alone, to the second; None without a forge loop."""
     starts = [start for host in cluster.hosts for start in host.loop_starts]
     if not starts:
         return None
@@ -139,10 +139,10 @@ def implied_start(cluster: ClusterLogs, slot_length_s: float) -> str | None:
 
 
 def genesis_hint(cluster: ClusterLogs) -> str:
-    """What to do when there is no genesis; where the logs tell when their slots began, with that.
+    """What to do without a genesis; includes the slots' start times if the logs show them.
 
     Raises:
-        UsageError: they are of several runs, which have no genesis together.
+        UsageError: they are of several runs, which cannot share a genesis.
     """
     length_s = slot_length_s(cluster) or 1.0
     check_one_run(cluster, length_s, within_hosts=False)
@@ -157,10 +157,10 @@ def genesis_hint(cluster: ClusterLogs) -> str:
 
 
 def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
-    """What only the whole logs can tell.
+    """Checks that need the complete logs.
 
     Raises:
-        UsageError: a host's lines cannot be read at all, none tells anything of use, or a network is another one.
+        UsageError: a host's lines cannot be read at all, none is usable, or a network is another one.
     """
     for name, summary in summaries.items():
         books = summary.books
@@ -191,7 +191,7 @@ def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
 
 
 def _check_begun(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
-    """That the logs do not end before the chain begins: all that they tell would be left out."""
+    """Check that the logs do not end before the chain begins: their whole content would be excluded."""
     last_ns = max(
         (summary.books.last_ns for summary in summaries.values() if summary.books.last_ns is not None), default=None
     )
@@ -221,22 +221,22 @@ def _check_magic(magics: Mapping[str, str | None], genesis: Genesis) -> None:
 
 
 def _number(magic: str | None) -> int | None:
-    """The number of a magic: "42" or "NetworkMagic {unNetworkMagic = 42}"; None where none can be read."""
+    """The number of a magic: "42" or "NetworkMagic {unNetworkMagic = 42}"; None if it cannot be parsed."""
     numbers = re.findall(r"(?<![\w.-])\d+(?![\w.])", magic or "")
     return int(numbers[0]) if len(numbers) == 1 else None
 
 
 def check_one_network(blocks: Mapping[str, Path]) -> list[str]:
-    """That hosts know each other's blocks.
+    """Check that hosts know each other's blocks.
 
     Args:
         blocks: per host, the table of the blocks that it knew.
 
     Returns:
-        Hosts that share no block with the others because they were never told of any: they know only their own.
+        Hosts that share no block with the others because they received none: they know only their own.
 
     Raises:
-        UsageError: hosts were told of blocks, but no block connects them with the others.
+        UsageError: hosts received blocks, but no block connects them with the others.
     """
     groups = _groups({name: _blocks(path) for name, path in blocks.items()})
     if len(groups) < 2:
@@ -265,7 +265,7 @@ def _has_times(path: Path) -> bool:
 
 
 def _groups(blocks: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """Hosts connected by blocks that they share; those who know none are in no group."""
+    """Hosts connected by shared blocks; those that know none are in no group."""
     leader: dict[str, str] = {}
 
     def find(name: str) -> str:
