@@ -18,14 +18,14 @@ MAX_RATE = 50_000
 # The node's default cache (10,000 transactions) lets old transactions come back under load.
 CONFIG: Mapping[str, Mapping[str, Any]] = {"mempool": {"cache_size": 200_000}}
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
-# Of the network, what every run states; anything else only where it was changed, so that what a later version of
-# chainmark can do besides does not keep its runs from being compared with earlier ones.
+# The part of the network that every run states. Other settings are stated only if they were changed, so that new
+# settings of later versions of chainmark do not make their runs incomparable with earlier ones.
 _NETWORK_ALWAYS = {"validators", "full_nodes", "topology", "peers_per_node"}
 _NOT_WORKLOAD = {"emulation", "first_address", "start_timeout_s", "check_capacity", "allow_halt"}
 
 
 def _on_top_of_our_own(changes: dict[str, Any]) -> dict[str, Any]:
-    """Changing one key must not undo what every profile changes; naming that key does."""
+    """Merge tables, so that changing one key keeps the other changes of every profile."""
     merged = {section: dict(keys) for section, keys in CONFIG.items()}
     for section, keys in changes.items():
         merged[section] = {**merged.get(section, {}), **keys} if isinstance(keys, dict) else keys
@@ -98,7 +98,7 @@ class NodeNetwork(BaseModel):
 
     @property
     def first_absent(self) -> int:
-        """The number of the first validator that is not started, or that of the first full node."""
+        """The number of the first validator that is offline, or that of the first full node."""
         return self.validators - self.absent_validators
 
     @property
@@ -108,7 +108,7 @@ class NodeNetwork(BaseModel):
 
     @property
     def power_share_present(self) -> Fraction:
-        """The share of the voting power whose validators are started."""
+        """The share of the voting power of the started validators."""
         powers = self.voting_powers or [1] * self.validators
         return Fraction(sum(powers[: max(0, self.first_absent)]), sum(powers))
 
@@ -200,12 +200,12 @@ class Load(BaseModel):
 
     @property
     def offered(self) -> int:
-        """How many transactions the schedules ``even`` and ``burst`` hold (``poisson``: on average)."""
+        """The number of transactions in the schedules ``even`` and ``burst`` (``poisson``: on average)."""
         return int(self.rate * (self.warm_up_s + self.duration_s) + 1e-9) * self.total_connections
 
     @property
     def offered_for_certain(self) -> int | None:
-        """The same; None where chance decides."""
+        """The same; None if it is random."""
         return None if self.schedule == "poisson" else self.offered
 
 
@@ -248,7 +248,7 @@ class Perturbation(BaseModel):
 
     @property
     def end_s(self) -> float:
-        """When it is undone, in seconds into the window."""
+        """The end of the perturbation, in seconds into the window."""
         return self.at_s + self.for_s
 
     @model_validator(mode="after")
@@ -282,7 +282,7 @@ def _adapter(given: object) -> Adapter | None:
 
 
 class Application(BaseModel):
-    """Another application than the node's own, for what that cannot do.
+    """Another application than the node's own, for features that the node's lacks.
 
     Attributes:
         vote_extension_size_bytes: size (bytes) of the extension of every vote; 0: a number of up to 8 bytes.
@@ -378,7 +378,7 @@ class SaturationSearch(BaseModel):
 
 
 class CometBFTProfile(BaseModel):
-    """A CometBFT profile, resolved and whole.
+    """A CometBFT profile, resolved and complete.
 
     Attributes:
         system: `cometbft`.
@@ -446,12 +446,12 @@ class CometBFTProfile(BaseModel):
 
     @property
     def other_versions(self) -> list[str]:
-        """The versions that nodes run besides the subject's."""
+        """The versions that nodes run in addition to the subject's."""
         upgraded = [item.version for item in self.perturbation if item.version]
         return list(dict.fromkeys(version for version in [self.network.other_version, *upgraded] if version))
 
     def with_versions(self, names: Mapping[str, str]) -> CometBFTProfile:
-        """The same profile with these versions called by other names."""
+        """The same profile with these versions renamed."""
         network = {"other_version": names.get(self.network.other_version, "")}
         perturbation = [item.model_copy(update={"version": names.get(item.version, "")}) for item in self.perturbation]
         return self.model_copy(
@@ -459,7 +459,7 @@ class CometBFTProfile(BaseModel):
         )
 
     def workload(self) -> dict[str, Scalar | list[Scalar]]:
-        """What two runs must share: the load and the network, not the nodes' configuration (it is the subject's)."""
+        """Properties that two runs must share: the load and the network, not the subject's node configuration."""
         flat: dict[str, Scalar | list[Scalar]] = {f"load.{key}": value for key, value in self.load.model_dump().items()}
         flat |= {
             f"network.{key}": value
