@@ -1,4 +1,4 @@
-"""The dashboard as an ASGI application: addresses, formats, and an answer to whatever goes wrong."""
+"""The dashboard as an ASGI application: routes, formats, and error responses."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def application(site: Site, names: frozenset[str], token: str) -> Starlette:
 
     Args:
         site: the pages.
-        names: by which the server may be asked.
-        token: what must be known to be let in; "" where nobody else can reach the server.
+        names: host names under which the server may be accessed.
+        token: token required for access; "" if only this machine can reach the server.
     """
 
     @asynccontextmanager
@@ -93,7 +93,7 @@ def application(site: Site, names: frozenset[str], token: str) -> Starlette:
 
 
 def _answer(request: Request, site: Site, make: Callable[..., Page]) -> Response:
-    """The page in the format that is asked for, or what hinders it; runs in a thread."""
+    """The page in the requested format, or the error; runs in a thread."""
     if len(request.url.query) > _MOST_QUERY:
         return _trouble(request, "this address is too long", "choose less", 414)
     try:
@@ -172,7 +172,7 @@ def _badge(request: Request, site: Site) -> Response:
 
 
 def _trouble(request: Request, message: str, hint: str, status: int) -> Response:
-    """A page that says what hinders the one that was asked for."""
+    """A page with the error that prevents the requested one."""
     sentence = message[:1].upper() + message[1:]
     document = links_document(sentence, hint, [("Home", "/", "the lab at a glance"), ("Runs", "/runs", "all runs")], "")
     return _page(Page(document, status=status), request.url.path, [])
