@@ -1,4 +1,4 @@
-"""Small drawings that stand in a page itself: a figure over the releases, and a verdict as a badge."""
+"""Small inline drawings: a figure over the releases, and a verdict as a badge."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sparkline(values: Sequence[float | None], changes: Sequence[int], label: str
 
 @dataclass(frozen=True)
 class Dot:
-    """A value with what it is of: the same key is marked in every drawing of a page."""
+    """A value with the key of its item: the same key is marked in every drawing of a page."""
 
     key: str
     value: float | None
@@ -76,7 +76,7 @@ def dots(label: str, rows: Sequence[tuple[str, Sequence[Dot]]], unit: str) -> Ma
 
 
 def badge(left: str, right: str, tone: str) -> str:
-    """A badge as it stands in a README: what it is of, and the verdict."""
+    """A badge for a README: its subject, and the verdict."""
     widths = [round(len(text) * _LETTER + 2 * _MARGIN) for text in (left, right)]
     whole = sum(widths)
     title = escape(f"{left}: {right}")

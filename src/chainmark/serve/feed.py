@@ -1,4 +1,4 @@
-"""The verdicts of all workloads as an Atom feed: the newest release of each, an entry as soon as there is another."""
+"""The verdicts of all workloads as an Atom feed: an entry for the newest release of each."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def atom(cards: Sequence[Card], base: str) -> str:
     """The feed.
 
     Args:
-        cards: those that have a verdict become entries.
-        base: the server's address, without a slash at its end.
+        cards: those with a verdict become entries.
+        base: the server's address, without a trailing slash.
     """
     ET.register_namespace("", _ATOM)
     feed = ET.Element(f"{{{_ATOM}}}feed")

@@ -21,7 +21,7 @@ _LONGEST_NAME = 22
 
 @dataclass(frozen=True)
 class _Event:
-    """A mark of the chart: when it was, s; in which lane; in which series it is, and as what number of them."""
+    """A mark of the chart: its time, s; its lane; its series, and its number within it."""
 
     at_s: float
     lane: str
@@ -30,7 +30,7 @@ class _Event:
 
 
 def replay(charts: Iterable[Chart]) -> Markup:
-    """The first chart that can be replayed, with its controls; nothing where there is none."""
+    """The first chart that can be replayed, with its controls; empty if there is none."""
     for chart in charts:
         layer = next((item for item in chart.layers if item.mark == "points"), None)
         if chart.unit_s > 0.0 and chart.y.names and layer is not None and (events := _events(chart, layer)):
@@ -79,7 +79,7 @@ def _drawn(chart: Chart, events: list[_Event], first: float, last: float) -> Mar
 
 
 def _legend(events: list[_Event]) -> str:
-    """The series, with their looks, in a line above the lanes."""
+    """The series, with their styles, in a line above the lanes."""
     parts, x = [], float(_TEXT)
     for look, series in sorted({(event.look, event.series) for event in events}):
         parts.append(f'<circle class="look-{look} lit" cx="{round(x + 6, 1)}" cy="11" r="4"/>')

@@ -22,11 +22,7 @@ from chainmark.serve.site import Site
 _MOST_CONNECTIONS = 500
 _BEHIND_ALL_ELSE = 10  # niceness: measurements on this machine have priority
 _GRACE_S = 3
-_COLLECTED_AFTER = (
-    50_000,
-    20,
-    50,
-)  # new objects: thousands of runs stay, and need no scan at every page
+_COLLECTED_AFTER = (50_000, 20, 50)  # new objects: thousands of runs stay, and need no scan at every page
 
 
 def serve(

@@ -22,7 +22,7 @@ from chainmark.systems.cardano.scenario import (
 from chainmark.systems.cardano.topology import TORUS_DENSE, ListedTopology, parse_topology
 
 _SECTION = ConfigDict(extra="forbid", frozen=True)
-# A round trip longer than this is no network.
+# A longer round trip is invalid.
 ROUND_TRIP_MAX_S = 60.0
 
 
@@ -195,10 +195,10 @@ class CardanoProfile(BaseModel):
         return self
 
     def scenario(self, seed: int) -> Scenario:
-        """What the simulator reads.
+        """The simulator's input.
 
         Raises:
-            UsageError: the topology file is gone, or is not one any more.
+            UsageError: the topology file no longer exists, or is no longer valid.
         """
         return Scenario(
             seed=seed,

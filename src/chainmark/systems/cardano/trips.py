@@ -1,4 +1,4 @@
-"""Round trips between a cluster's regions: as pings beside its logs measured them, or as a user states them."""
+"""Round trips between a cluster's regions: as the pings next to its logs measured them, or as a user states them."""
 
 from __future__ import annotations
 

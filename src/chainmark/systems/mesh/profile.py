@@ -13,7 +13,7 @@ from chainmark.systems.mesh.corpus import CorpusRequest
 
 
 class Mesh(BaseModel):
-    """What is asked of the server.
+    """The requests to the server.
 
     Attributes:
         network: "network" or "blockchain/network", if the server has several.

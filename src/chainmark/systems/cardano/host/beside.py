@@ -1,4 +1,4 @@
-"""Our samples of blocks beside those that blockperf or openblockperf wrote, figure by figure."""
+"""Compare our samples of blocks with those of blockperf or openblockperf, figure by figure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chainmark.systems.cardano.host.sample_files import BlockSample
 _EXACT = ("block_number", "slot", "block_size")
 _DELTAS = ("header_delta", "block_request_delta", "block_response_delta", "block_adopt_delta")
 _PEERS = (("header_remote_addr", "header_remote_port"), ("block_remote_addr", "block_remote_port"))
-# They cut times to microseconds and delays, which they hold as binary fractions of a second, to milliseconds.
+# They cut times to microseconds and delays, stored as binary fractions of a second, to milliseconds.
 _TOLERANCE_MS = 1
 
 
@@ -23,8 +23,8 @@ def set_beside(
 
     Args:
         ours, theirs: samples.
-        data_frame: what the host knew of every block, with its `class`, which says why one is no sample here.
-        file: how theirs are called.
+        data_frame: the host's data on every block, with its `class`, which says why one is not a sample here.
+        file: name of theirs.
     """
     known = {item.block_hash: item for item in ours}
     others = {item.block_hash.strip('"'): item for item in theirs}

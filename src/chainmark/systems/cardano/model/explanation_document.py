@@ -1,4 +1,4 @@
-"""An explanation as a document: whether the parts explain the whole, and if not, where they do not."""
+"""An explanation as a document: whether the parts explain the whole, and where they do not."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def printed_report(path: Path, catalogue: Catalogue, tool_version: str) -> Publi
         tool_version: recorded in the result.
 
     Raises:
-        UsageError: the file cannot be read, is not such a report, or a row has not one number for each version.
+        UsageError: the file cannot be read, is of another kind, or a row does not have one number for each version.
     """
     content = read_content(path, catalogue)
     rows = [row for table in content.tables.values() for row in table.rows]
