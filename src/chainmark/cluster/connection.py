@@ -162,7 +162,7 @@ class Cluster:
         ]
 
     def run(self, function: Callable[..., Answer], workers: Sequence[str], **arguments: Any) -> dict[str, Any]:
-        """The return values, or exceptions, of a function run on workers at once beside their work, by address."""
+        """The results, or exceptions, of a function that runs on workers in parallel to their work, by address."""
         with self._failures():
             results: dict[str, Any] = self._client.run(function, workers=list(workers), on_error="return", **arguments)
         return results

@@ -49,7 +49,7 @@ class Total:
     """The number of runs, and whether it is a plan or only a bound.
 
     Attributes:
-        bound: "at most" where a decision may end them sooner, "at least" where a search may ask for more.
+        bound: "at most" if a decision may end them sooner, "at least" if a search may need more.
         purpose: of a run without a verdict: ``NOT_JUDGED``.
     """
 

@@ -35,7 +35,7 @@ HASH_DIGITS = 8
 
 @dataclass(frozen=True)
 class RunOrigin:
-    """When and where a run was measured, and the files that it was made from."""
+    """When and where a run was measured, and its source files."""
 
     started_at: str
     ended_at: str

@@ -118,7 +118,7 @@ def chances_of_failing(places: IntArray, failed: FloatArray, last: int) -> Float
 
     Args:
         places: of each run.
-        failed: 1 where it failed, else 0.
+        failed: 1 if it failed, otherwise 0.
         last: the place of the bad revision.
     """
     logs = []
@@ -130,7 +130,7 @@ def chances_of_failing(places: IntArray, failed: FloatArray, last: int) -> Float
 
 
 def _log_share(failed: int, runs: int) -> float:
-    """The logarithm of the probability of so many failures in this order, with Jeffreys' prior (½, ½)."""
+    """The logarithm of the probability of this number of failures in this order, with Jeffreys' prior (½, ½)."""
     retained = runs - failed
     return math.lgamma(failed + 0.5) + math.lgamma(retained + 0.5) - math.lgamma(runs + 1.0)
 

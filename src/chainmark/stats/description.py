@@ -49,7 +49,7 @@ _FEW_ROWS = 512  # checked first: most tails are of different items
 
 
 def curve_fractions(points: int) -> FloatArray:
-    """The fractions at which a distribution's line of so many points is drawn, and those of the tail."""
+    """The fractions at which a distribution's line of this many points is drawn, and those of the tail."""
     return np.unique(np.concatenate([np.linspace(0.0, 1.0, points), _TAIL]))
 
 
@@ -313,10 +313,10 @@ SCHEMA: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "squares": pl.Float64,
     # Binary: as `chainmark.stats.packed` writes numbers.
     "knot": pl.Binary,  # values, ascending
-    "between": pl.Binary,  # samples between a knot and the one before it
+    "between": pl.Binary,  # samples between a knot and the previous one
     "equal": pl.Binary,  # samples at a knot
     "resampled_knot": pl.Binary,  # the knots, from 0, at which resamples are known: steps from one to the next
-    "resampled": pl.Binary,  # by such knot, then resample: samples between it and the one before, less the run's own
+    "resampled": pl.Binary,  # by such knot, then resample: samples between it and the previous one, minus the run's own
     "bundle_rows": pl.Binary,  # instead of resamples, if it is smaller: the number of samples in each bundle,
     "bundle_cells": pl.Binary,  # sample by sample, the first such knot that it is at or below, or their number,
     "block_length": pl.Float64,  # and how many bundles are drawn together on average
@@ -383,7 +383,7 @@ def _resampled(replicates: Replicates, knots: Knots) -> dict[str, Any]:
 
 
 def _own(places: IntArray, knots: Knots) -> IntArray:
-    """The run's own samples between each of some knots and the one before it."""
+    """The run's own samples between each of some knots and the previous one."""
     return np.diff(knots.at_or_below[places], prepend=0)
 
 

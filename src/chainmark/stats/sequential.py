@@ -271,7 +271,7 @@ def family_test(
 
     Args:
         baseline: shape (runs, metrics), in the order in which they were made, on a scale on which worse is up.
-        candidate: likewise, less the margin: what lies above the baseline is worse than accepted.
+        candidate: likewise, minus the margin: what is above the baseline is worse than accepted.
         archive: shape (degrees of freedom, metrics), from `deviations`.
         looks: this one and all earlier ones.
         limits: per metric, the maximum that another test allows for its t; it can only make a failure harder.

@@ -31,7 +31,7 @@ MOST_UNITS = 131_072  # resampled one by one; beyond it neighbours are bundled
 _CHUNK_ELEMENTS = 2_000_000  # a larger chunk is quicker and takes more memory: some 120 MB
 _NEAR = 64  # ranks around a centile that are all kept; those further away are thinned to steps of 2 %
 _WHOLE_BITS = 52
-_STACKED_COLUMNS = 60  # multiplied at a time: a product with a few columns takes twice as long a column
+_STACKED_COLUMNS = 60  # multiplied at a time: a product with a few columns takes twice as long per column
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ def repository_of(path: Path) -> Repository:
     """The repository that a folder is in.
 
     Raises:
-        UsageError: there is no such folder, or it is in no repository.
+        UsageError: there is no such folder, or it is not in a repository.
         EnvironmentFailure: git is not installed.
     """
     if not path.is_dir():

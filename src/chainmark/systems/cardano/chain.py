@@ -196,7 +196,7 @@ def observations(data_frame: pl.DataFrame) -> pl.DataFrame:
     """Every block on every host other than the forger, with the class of that observation.
 
     `seen`: it noticed, requested and fetched the block, which makes it an observation. `valid`: none of its critical
-    times is missing or negative, one block was asked for and the chain grew by it alone.
+    times is missing or negative, one block was requested and the chain grew by it alone.
 
     Args:
         data_frame: with adoptions.

@@ -36,7 +36,7 @@ _SCRIPTS = {
 
 @dataclass(frozen=True)
 class Subjects:
-    """All that is known of what was measured.
+    """All known facts about the subject.
 
     Attributes:
         summaries: per host, the decoder's summary; hosts in order.

@@ -27,7 +27,7 @@ ROUND_TRIP_MAX_S = 60.0
 
 
 class ClusterNetwork(BaseModel):
-    """The hosts, who fetches from whom, and how far they are apart.
+    """The hosts, their connections, and their distances.
 
     Attributes:
         hosts: number of hosts; the default is that of the published benchmarks' cluster.

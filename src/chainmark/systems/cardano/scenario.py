@@ -123,7 +123,7 @@ class Parameters(BaseModel):
         window_limit_segments: largest congestion window (segments).
         window_memory_s: time in which a grown congestion window halves on an idle connection (seconds).
         bandwidth_bytes_per_s: bandwidth of a link (bytes per second).
-        fetch_concurrency: maximum number of peers that a host asks for a body at the same time.
+        fetch_concurrency: maximum number of peers from which a host requests a body at the same time.
         decision_interval_s: shortest interval between two decisions of a host on what to fetch (seconds).
         pipelining: whether a host announces a body before it has validated it.
         fast_block_probability: probability that the ledger is already ticked when a block is forged.

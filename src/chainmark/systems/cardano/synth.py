@@ -24,7 +24,7 @@ it (null: no such line), `<stage>_written` whether the line of `<stage>_ns` was 
 
 `record` = "fault", one row for every fault and host: `fault`, `host`, `fault_from_ns` and `fault_until_ns` (null: from
 the beginning, to the end), `fault_value`, `fault_name`, `fault_lines` (lines that it removed, added or
-damaged individually; 0 where it changes the host, its clock, or how all its lines read).
+damaged individually; 0 if it changes the host, its clock, or how all its lines read).
 """
 
 from __future__ import annotations

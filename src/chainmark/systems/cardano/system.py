@@ -151,7 +151,7 @@ class Cardano:
         return evidence_document(evidence(documents, order, progress, self.catalogue()))
 
     def followed(self, run: SealedRun) -> Sequence[str]:
-        """Blocks, where the run was made from logs."""
+        """Blocks, if the run was made from logs."""
         from chainmark.systems.trails.trail import trails_of
 
         return [trail.id for trail in trails_of(run.catalogue)]

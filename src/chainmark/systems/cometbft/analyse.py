@@ -43,7 +43,7 @@ class Window:
         return int((self.end_ns - self.start_ns) // NS)
 
     def contains(self, column: str) -> pl.Expr:
-        """Whether a time lies in the window."""
+        """Whether a time is in the window."""
         return (pl.col(column) >= self.start_ns) & (pl.col(column) < self.end_ns)
 
     def time_s(self, column: str) -> pl.Expr:
@@ -279,7 +279,7 @@ def cpu_per_transaction(processes: pl.DataFrame, committed: CountCurve, window: 
 
     The time is that of the process's own counter between the window's edges, not a sum of rounded shares of seconds.
     A process that was first or last seen within the window counts from or until then, with what was committed
-    meanwhile. Null where that is less than half of the window, and where nothing was committed.
+    meanwhile. Null if that is less than half of the window, or if nothing was committed.
 
     Args:
         processes: time_ns, host and cpu_s, a counter of seconds.

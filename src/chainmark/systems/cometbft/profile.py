@@ -13,7 +13,7 @@ from chainmark.core.manifest import Scalar
 from chainmark.systems.cometbft.applications.adapter import Adapter, adapter_of
 
 _SECTION = ConfigDict(extra="forbid", frozen=True)
-# A mempool of one node takes 5,000 transactions; beyond some 50,000/s no generator thread of this design keeps up.
+# A mempool of one node holds 5,000 transactions; beyond some 50,000/s no generator thread of this design keeps up.
 MAX_RATE = 50_000
 # The node's default cache (10,000 transactions) lets old transactions come back under load.
 CONFIG: Mapping[str, Mapping[str, Any]] = {"mempool": {"cache_size": 200_000}}
@@ -38,7 +38,7 @@ class NodeNetwork(BaseModel):
     Attributes:
         validators: number of validators.
         full_nodes: number of nodes that follow the chain without voting.
-        seeds: number of nodes that only tell others which peers to dial; needs `topology = "seeds"`.
+        seeds: number of nodes that only send others the addresses of peers to dial; needs `topology = "seeds"`.
         topology: "full_mesh": every node dials all others; "random": each dials `peers_per_node` others;
             "seeds": nodes learn their peers from the seeds.
         peers_per_node: number of peers that each node dials; only with `topology = "random"`.
@@ -53,7 +53,7 @@ class NodeNetwork(BaseModel):
         jitter_share: standard deviation of a packet's delay, divided by the delay.
         loss: share of packets that are dropped; needs namespaces.
         bandwidth_bps: bandwidth between each ordered pair of nodes (bit/s); 0: not limited. Needs namespaces.
-        emulation: "netem": the kernel delays packets; "switch": chainmark does; "auto": the kernel where it
+        emulation: "netem": the kernel delays packets; "switch": chainmark does; "auto": the kernel if it
             can.
         other_version: second version of a mixed network, run by `other_share` of the nodes; empty: all nodes
             run one version.
@@ -163,7 +163,7 @@ class Load(BaseModel):
         rate: transactions per second and connection.
         size_bytes: size of a transaction (bytes).
         method: "sync": the node responds after it has checked the transaction; "async": before.
-        schedule: "even": equal intervals; "poisson": random ones; "burst": all transactions of a second at its
+        schedule: "even": equal intervals; "poisson": random ones; "burst": all transactions of each second at its
             start.
         warm_up_s: load (seconds) before the measured window.
         duration_s: length of the measured window (seconds).
@@ -183,7 +183,7 @@ class Load(BaseModel):
     # The first blocks after the start are small and irregular; 10 s are about seven blocks.
     warm_up_s: Seconds = 10.0
     duration_s: Annotated[float, Field(ge=1, le=86_400)] = 30.0
-    # The node's own limit for a broadcast answer is 10 s.
+    # The node's own limit for a broadcast response is 10 s.
     answer_timeout_s: Annotated[float, Field(gt=0, le=600)] = 10.0
     send_grace_s: Seconds = 1.0
     drain_timeout_s: Seconds = 60.0
@@ -228,7 +228,7 @@ class NodeConfig(BaseModel):
 
 
 class Perturbation(BaseModel):
-    """One thing that is done to nodes while the load runs, and undone.
+    """One perturbation of nodes while the load runs, which is undone.
 
     Attributes:
         kind: what is done to the nodes.
@@ -286,7 +286,7 @@ class Application(BaseModel):
 
     Attributes:
         vote_extension_size_bytes: size (bytes) of the extension of every vote; 0: a number of up to 8 bytes.
-            Left out: the node's own application, without extensions.
+            Omitted: the node's own application, without extensions.
         command: program that speaks ABCI over a socket, one process per node, instead of `node.app`.
             `{address}` is where it must listen, `{node}` the node's name, `{home}` the node's folder.
         adapter: how nodes of another program are made, started and loaded: the name of a shipped adapter, the
@@ -329,7 +329,7 @@ class RunGates(BaseModel):
         generator_cpu_max_cores: largest number of cores that the generator used.
         waited_share_max: largest share of the time in which nodes, generator or observer wanted to run but
             other programs had the processors. Waiting of one machine's nodes for each other does not count.
-        extra_rounds_max: largest number of consensus rounds beyond the first of each block; left out: not
+        extra_rounds_max: largest number of consensus rounds beyond the first of each block; omitted: not
             limited.
         blocks_min: number of blocks in the window below which the run is judged by its block interval; a
             network without any block has failed.
@@ -358,7 +358,7 @@ class SaturationSearch(BaseModel):
     Attributes:
         connections: connections of the grid (c).
         rates: transactions per second and connection of the grid (r).
-        tolerance: a load is kept up with if at least one minus this share of what was offered is committed.
+        tolerance: a load is sustained if at least one minus this share of the offered transactions is committed.
         search: "grid": run all loads; "bisect": only those that a bisection needs to find the same load.
         first_load: transactions per second at which `--adaptive` begins.
         most_load: transactions per second at which `--adaptive` ends.

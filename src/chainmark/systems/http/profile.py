@@ -20,7 +20,7 @@ Cell = str | int | float | bool
 
 
 class Check(BaseModel):
-    """One thing that must be right in a JSON answer. Exactly one of `is`, `type`, `absent`, `each` is given.
+    """One value that must be correct in a JSON response. Exactly one of `is`, `type`, `absent`, `each` is given.
 
     Attributes:
         pointer: JSON pointer to the checked value, such as "/result/height".
@@ -69,7 +69,7 @@ class RequestEntry(BaseModel):
         checks: further checks of a response.
         contains: text that a correct response contains.
         repeatable: whether a request may be sent again if the server closed an idle connection while it was on its
-            way; left out: as HTTP defines for the method (not for POST).
+            way; omitted: as HTTP defines for the method (not for POST).
         rows: data of the templates, as tables.
         label: name of the endpoint in reports; empty: its ID.
         method: HTTP method.
@@ -108,7 +108,7 @@ class HttpProfile(LoadProfile):
     Attributes:
         title: name of the API in reports.
         version: version of the server; `--as` overrides it.
-        error_pointers: JSON pointers to the members of an error response by which errors are told apart.
+        error_pointers: JSON pointers to the members of an error response by which errors are distinguished.
     """
 
     title: str = "HTTP API"

@@ -374,7 +374,7 @@ class _Sampler:
             return bodies.search_by_address(self._network, account)
         return bodies.account_balance(self._network, account)
 
-    # -- endpoints that can be asked in one way only -----------------------------------------------------------------
+    # -- endpoints with a single form of request --------------------------------------------------------------------
 
     def _single(self) -> None:
         self._progress.stage("querying the remaining endpoints")

@@ -165,7 +165,7 @@ class Corpus(_Strict):
         return corpus
 
     def endpoint(self, endpoint_id: str) -> CorpusEndpoint | None:
-        """The items of an endpoint; None where it has none."""
+        """The items of an endpoint; None if it has none."""
         return next((item for item in self.endpoints if item.id == endpoint_id), None)
 
     def load_endpoints(

@@ -18,7 +18,7 @@ class TracePlace(BaseModel):
     """What happened at one place. Every list follows the trace's stages.
 
     role: role of the place: "forger", "observer"; "" if unknown.
-        role: what the place did: "forger", "observer"; "" where that is not known.
+        role: role of the place: "forger", "observer"; "" if unknown.
         seconds: time of the stage, s after the trace's base; None if not reported.
         steps: s since the nearest earlier stage that the place reported and that had occurred by then; negative where
             none had; None for the first one.

@@ -360,7 +360,7 @@ def in_published_order(report: PublishedReport, catalogue: Catalogue) -> Publish
     """The report with rows and charts in the published order, those without data in their places.
 
     Args:
-        report: of versions of which some may lack metrics, as printed runs do.
+        report: of versions, some of which may lack metrics, as printed runs do.
         catalogue: the system's own, which has all.
     """
     places = {metric.id: place for place, metric in enumerate(catalogue.ordered())}

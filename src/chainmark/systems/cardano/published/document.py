@@ -36,7 +36,7 @@ _NOT_PRINTED = "No charts: a published report's values are known, its distributi
 _PAPER = (520, 250)
 # The axis is cut without the outermost share of each line, if it would otherwise be this many times as long.
 _OUTERMOST, _MOST_EMPTY = 0.02, 2.0
-_ROOM = 0.05  # of the stretch, beside it
+_ROOM = 0.05  # of the range, as a margin
 
 
 def published_document(report: PublishedReport) -> Document:

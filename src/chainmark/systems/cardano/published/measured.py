@@ -157,7 +157,7 @@ class _Domain:
 
     @property
     def slots_analysed(self) -> int | None:
-        """Floor of the mean over hosts of the last kept slot less the first."""
+        """Floor of the mean over hosts of the last kept slot minus the first."""
         return sum(last - first for first, last in self.ends) // len(self.hosts) if self.hosts else None
 
     @property

@@ -25,7 +25,7 @@ class ReportStyle(StrEnum):
     """The two styles that published reports have had, named after what they were set with."""
 
     TYPST = "typst"  # values rounded, changes of full averages
-    ORG = "org"  # values cut to six characters, changes of what is left
+    ORG = "org"  # values cut to six characters, changes of the cut values
 
 
 class PublishedValue(BaseModel):

@@ -47,7 +47,7 @@ class ProgramOf(BaseModel):
 
 
 class ChainNames(BaseModel):
-    """What the chain calls things.
+    """The chain's names.
 
     Attributes:
         id: chain ID.
@@ -79,15 +79,15 @@ class Validator(BaseModel):
     """How a validator comes into the genesis. Each command is run on the home of each validator.
 
     Attributes:
-        group: word that newer versions need before these commands (`genesis`); left out where the program does
+        group: word that newer versions need before these commands (`genesis`); omitted if the program does
             not know it.
         key: command that makes the operator's key.
-        address: command that prints the operator's address, which `{operator}` stands for in the commands
+        address: command that prints the operator's address, the value of `{operator}` in the commands
             below.
         fund: command that gives the operator an account with `{balance}`; also run on the first home for each
             operator.
         join: command that writes the transaction that makes it a validator with `{stake}`.
-        joined: folder below the home in which that transaction lies.
+        joined: folder below the home that contains that transaction.
         collect: command that is run once on the first home, when the transactions of all validators lie in its
             folder.
         stake: amount per unit of voting power, in the chain's denomination.
@@ -130,7 +130,7 @@ class Accounts(BaseModel):
         genesis: "cosmos-sdk": the accounts are added to the genesis of the Cosmos SDK; "none": there are no
             accounts.
         balance: balance of each account, in the chain's denomination.
-        per_connection: accounts per connection; 0: so many that none sends twice within 10 s.
+        per_connection: accounts per connection; 0: enough that none sends twice within 10 s.
     """
 
     model_config = _SECTION
@@ -148,7 +148,7 @@ class Transaction(BaseModel):
             signed transfer; "python": what the function `make` returns.
         fee: fee of each transaction, in the chain's denomination.
         gas: gas limit of each transaction.
-        make: "FILE.py:FUNCTION" or "MODULE:FUNCTION"; a file is looked for beside the adapter.
+        make: "FILE.py:FUNCTION" or "MODULE:FUNCTION"; a relative file path starts at the adapter's folder.
     """
 
     model_config = _SECTION
@@ -162,13 +162,13 @@ class Transaction(BaseModel):
 class Adapter(BaseModel):
     """All properties that are specific to an application.
 
-    In commands and values stand for: ``{node}`` a node's name, ``{home}`` its folder, ``{address}`` its IP address,
+    Placeholders in commands and values: ``{node}`` a node's name, ``{home}`` its folder, ``{address}`` its IP address,
     ``{chain_id}``, ``{denom}``, ``{group}``, ``{operator}``, ``{balance}`` and ``{stake}`` with denomination. A word
-    that is empty once they are filled in is left out.
+    that is empty once they are filled in is omitted.
 
     Attributes:
         name: name of the application, which reports show.
-        program: which program the nodes run; left out: CometBFT's own, with the profile's `node.app` or
+        program: which program the nodes run; omitted: CometBFT's own, with the profile's `node.app` or
             `application.command`.
         files: values of TOML files, by path below a node's home, section and key.
     """

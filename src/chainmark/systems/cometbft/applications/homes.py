@@ -246,7 +246,7 @@ def _not_sdk(path: Path) -> EnvironmentFailure:
 
 
 def write_genesis(folders: Sequence[Path], content: bytes) -> None:
-    """Give all homes the same genesis."""
+    """Copy one genesis to all homes."""
     for folder in folders:
         _write(folder / GENESIS, content)
 
