@@ -45,8 +45,8 @@ def survey(cluster: Cluster, nodes: dict[str, list[str]], progress: Progress) ->
     passed: _Ways = {}
     for place, (source, targets) in enumerate(_ways(ends)):
         progress.update(place / len(ends), source)
-        asked = {"targets": targets, "exchanges": EXCHANGES, "payload_bytes": PAYLOAD_BYTES}
-        answer = cluster.run(measure, [source], **asked)[source]
+        parameters = {"targets": targets, "exchanges": EXCHANGES, "payload_bytes": PAYLOAD_BYTES}
+        answer = cluster.run(measure, [source], **parameters)[source]
         for target in targets:
             passed[source, target] = answer[target] if isinstance(answer, dict) else str(answer)
     unusable = [worker for worker in workers if worker.problems]

@@ -405,10 +405,10 @@ def _not_reached(load: LoadProfile, service: Service, result: ServerResult, whol
 
 def _health_probe_fact(result: ServerResult) -> list[Fact]:
     """The number of requests between the steps."""
-    books = sum((endpoint.looks.books for endpoint in result.found), start=NO_REQUESTS)
-    if not books.due:
+    counts = sum((endpoint.looks.books for endpoint in result.found), start=NO_REQUESTS)
+    if not counts.due:
         return []
-    value = f"{units.plural(books.due, 'request')} of one client, {units.count(books.failed)} failed; in no figure"
+    value = f"{units.plural(counts.due, 'request')} of one client, {units.count(counts.failed)} failed; in no figure"
     return [Fact(label="Between the steps", value=value)]
 
 

@@ -150,9 +150,9 @@ def with_targets(plan: MatrixPlan, targets: Mapping[str, str]) -> MatrixPlan:
         # References to servers in scenarios and cells are checked against those of the command.
         return _checked(plan, servers)
     known = {server.id for server in plan.servers}
-    stranger = next((name for name in targets if name not in known), None)
-    if stranger is not None:
-        raise UsageError(f"`{stranger}` is not one of the plan's servers", f"they are {', '.join(sorted(known))}")
+    unknown = next((name for name in targets if name not in known), None)
+    if unknown is not None:
+        raise UsageError(f"`{unknown}` is not one of the plan's servers", f"they are {', '.join(sorted(known))}")
     servers = [server.model_copy(update={"url": targets.get(server.id, server.url)}) for server in plan.servers]
     if not any(server.url for server in servers):
         raise UsageError("no server of the plan has an address", f"`--target {servers[0].id}=http://…`")
@@ -232,10 +232,10 @@ class MatrixTester:
             raise UsageError(f"`{folder.experiment_id}` is not a load-test plan of `{self.tester.system.name}`")
         record = _Record.model_validate(content)
         urls = {server.id: server.url.rstrip("/") for server in MatrixPlan.model_validate(record.plan).servers}
-        stranger = next((name for name, url in targets.items() if urls.get(name) != url), None)
-        if stranger is not None:
+        unknown = next((name for name, url in targets.items() if urls.get(name) != url), None)
+        if unknown is not None:
             known = ", ".join(f"{name}={url}" for name, url in urls.items() if url)
-            raise UsageError(f"`{stranger}` with this URL is not one of the plan's servers", f"they are {known}")
+            raise UsageError(f"`{unknown}` with this URL is not one of the plan's servers", f"they are {known}")
         return self._execute(folder, record, progress)
 
     def _execute(self, folder: ExperimentFolder, record: _Record, progress: Progress) -> MatrixMade:

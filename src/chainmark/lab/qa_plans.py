@@ -58,9 +58,9 @@ def _require_measured(plan: QaPlan, system: QualifiableSystem) -> None:
         (f"the scenario `{scenario.id}` is told by", name) for scenario in plan.scenarios for name in scenario.headline
     ]
     accepted = [("there is a margin of", name) for name in plan.margins]
-    stranger = next(((use, name) for use, name in [*plotted, *messages, *accepted] if name not in metrics), None)
-    if stranger is not None:
-        use, name = stranger
+    unknown = next(((use, name) for use, name in [*plotted, *messages, *accepted] if name not in metrics), None)
+    if unknown is not None:
+        use, name = unknown
         raise UsageError(
             f"{use} `{name}`, which `{system.name}` does not measure",
             f"`chainmark metrics {system.name}` shows what it measures",

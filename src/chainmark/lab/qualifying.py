@@ -276,13 +276,13 @@ class _Work:
         """Make runs at the same time; the sides alternate places from round to round as they alternate in order."""
         before, began = list(self.open), time.monotonic()
         stopped = threading.Event()
-        beside = f"{units.plural(len(pair) - 1, 'more network')} of this plan"
+        neighbours = f"{units.plural(len(pair) - 1, 'more network')} of this plan"
         futures: list[Future[Finish]] = []
         try:
             with ThreadPoolExecutor(len(pair), "measuring") as pool:
                 try:
                     for place, (scenario, step) in enumerate(pair):
-                        among = Among(self.finisher.quiet, place, beside)
+                        among = Among(self.finisher.quiet, place, neighbours)
                         series = self._announced(scenario, step, place)
                         work = partial(series.measure, step, Stoppable(stopped), among)
                         futures.append(pool.submit(copy_context().run, work))
@@ -328,9 +328,9 @@ class _Work:
 
     def _search(self, scenario: ScenarioMade, search: Bisected) -> None:
         """Make the runs that a search requests; earlier ones may be invalid and need a repetition."""
-        asked = [position for position in range(len(scenario.steps)) if position in scenario.done]
+        positions = [position for position in range(len(scenario.steps)) if position in scenario.done]
         while True:
-            for position in asked:
+            for position in positions:
                 self._step(scenario, scenario.steps[position])
             self._close()
             made = [
@@ -339,7 +339,7 @@ class _Work:
                 if step.position in scenario.done or step.side in scenario.failures
             ]
             runs = {self.order.version(side.version): scenario.of_side(side.id) for side in scenario.plan.sides}
-            if not (asked := search.asked(made, runs)):
+            if not (positions := search.asked(made, runs)):
                 return
 
     def _step(self, scenario: ScenarioMade, step: PlannedRun) -> None:

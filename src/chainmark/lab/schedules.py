@@ -206,8 +206,8 @@ def bisected_load(loads: Sequence[SweepLoad], standings: Mapping[SweepLoad, Stan
     for _, group in groupby(loads, key=lambda load: load.key[:-1]):
         line = _known(group, standings)
         if between := _open(line, standings):
-            beside = [] if edge is None else _beside(line, edge)
-            return next((load for load in beside if load in between), between[(len(between) - 1) // 2])
+            adjacent = [] if edge is None else _beside(line, edge)
+            return next((load for load in adjacent if load in between), between[(len(between) - 1) // 2])
         edge = max((load.per_s for load in line if standings.get(load) in KEPT), default=0)
     return None
 

@@ -209,8 +209,8 @@ class Sweeper:
     ) -> Iterator[tuple[int, SweepRun, Total]]:
         search = Bisected(self.system, plan, order.versions, order.repetitions)
         made: list[int] = []
-        while asked := search.asked(made, runs):
-            for position in asked:
+        while positions := search.asked(made, runs):
+            for position in positions:
                 yield position, search.cells[position], Total(search.most, "at most")
                 made.append(position)
 

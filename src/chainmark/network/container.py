@@ -101,8 +101,8 @@ def _asked(engine: str, name: str) -> tuple[dict[str, Any] | None, str]:
     except OSError as error:
         return None, error.strerror or str(error)
     if answer.returncode:
-        said = answer.stderr.strip().splitlines() or [f"it ended with {answer.returncode}"]
-        return None, said[-1].removeprefix("Error: ").rstrip(".")
+        lines = answer.stderr.strip().splitlines() or [f"it ended with {answer.returncode}"]
+        return None, lines[-1].removeprefix("Error: ").rstrip(".")
     try:
         (result,) = json.loads(answer.stdout)
         int(result["State"]["Pid"]), result["State"]["Running"], result["State"]["StartedAt"], result["Id"]

@@ -43,12 +43,12 @@ def sample(pids: Sequence[int], seconds: float, stopped: Event) -> str:
             stopped.wait(seconds)
             recording.send_signal(signal.SIGINT)
             try:
-                _, said = recording.communicate(timeout=_ENDING_TIMEOUT_S)
+                _, errors = recording.communicate(timeout=_ENDING_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 recording.kill()
-                said = "it did not end"
+                errors = "it did not end"
         if not data.is_file() or not data.stat().st_size:
-            raise EnvironmentFailure(f"`perf` recorded nothing: {' '.join(said.split())[:200] or 'it said nothing'}")
+            raise EnvironmentFailure(f"`perf` recorded nothing: {' '.join(errors.split())[:200] or 'it said nothing'}")
         shown = subprocess.run([perf, *_SCRIPT, "--input", data], capture_output=True, text=True, check=False)
     return shown.stdout
 

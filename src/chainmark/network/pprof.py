@@ -152,12 +152,12 @@ class ProfileTaker:
         return not self._stopped.wait(max(0.0, (moment_ns - time.time_ns()) / NS))
 
     def _take(self, client: httpx.Client, host: str, kind: str, name: str) -> None:
-        asked, timeout_s = {}, ANSWER_TIMEOUT_S
+        parameters, timeout_s = {}, ANSWER_TIMEOUT_S
         if kind == CPU:
             seconds = max(1, int((self._end_ns - time.time_ns()) / NS))
-            asked, timeout_s = {"seconds": str(seconds)}, seconds + ANSWER_TIMEOUT_S
+            parameters, timeout_s = {"seconds": str(seconds)}, seconds + ANSWER_TIMEOUT_S
         try:
-            answer = client.get(f"/{_PAGES[kind].path}", params=asked, timeout=timeout_s)
+            answer = client.get(f"/{_PAGES[kind].path}", params=parameters, timeout=timeout_s)
             if answer.is_error:
                 self._missing[host][kind] = f"its pprof page answers {answer.status_code}"
                 return

@@ -177,10 +177,10 @@ class PostgresUsage:
 
     def _connected(self) -> psycopg.Connection[tuple[Any, ...]]:
         options = f"{self._parameters.get('options') or ''} -c statement_timeout={STATEMENT_TIMEOUT_MS}".strip()
-        asked = {"connect_timeout": CONNECT_TIMEOUT_S, **self._parameters, "options": options}
+        settings = {"connect_timeout": CONNECT_TIMEOUT_S, **self._parameters, "options": options}
         try:
             made: psycopg.Connection[tuple[Any, ...]]
-            made = self._library.connect(**{**asked, "application_name": "chainmark"}, autocommit=True)
+            made = self._library.connect(**{**settings, "application_name": "chainmark"}, autocommit=True)
             self._has_statements = made.execute(_FIND.encode()).fetchone() is not None
         except self._library.Error as error:
             reported = self._hidden(str(error).strip().splitlines()[-1])

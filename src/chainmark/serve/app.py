@@ -104,8 +104,8 @@ def _answer(request: Request, site: Site, make: Callable[..., Page]) -> Response
         return _trouble(request, error.message, error.hint or "", _STATUS.get(error.exit_code, 503))
     except Exception as error:
         traceback.print_exc(file=sys.stderr)
-        said = f"this page could not be made ({type(error).__name__})"
-        return _trouble(request, said, "the server's own output says more; another run may be readable", 500)
+        message = f"this page could not be made ({type(error).__name__})"
+        return _trouble(request, message, "the server's own output says more; another run may be readable", 500)
 
 
 def _asked(query: Query) -> Asked:
@@ -167,8 +167,8 @@ def _badge(request: Request, site: Site) -> Response:
     card = next((card for card in cards if card.system == system and card.profile == profile), None)
     if card is None:
         return Response(badge(profile, "unknown", ""), 404, media_type="image/svg+xml", headers=_SVG)
-    said = f"{card.newest} {card.word.lower() or 'measured'}"
-    return Response(badge(card.profile, said, card.tone), media_type="image/svg+xml", headers=_SVG)
+    text = f"{card.newest} {card.word.lower() or 'measured'}"
+    return Response(badge(card.profile, text, card.tone), media_type="image/svg+xml", headers=_SVG)
 
 
 def _trouble(request: Request, message: str, hint: str, status: int) -> Response:

@@ -20,12 +20,12 @@ def atom(cards: Sequence[Card], base: str) -> str:
     """
     ET.register_namespace("", _ATOM)
     feed = ET.Element(f"{{{_ATOM}}}feed")
-    said = [card for card in cards if card.sentence]
+    judged = [card for card in cards if card.sentence]
     _add(feed, "id", f"{base}/feed.atom")
     _add(feed, "title", "chainmark: verdicts")
-    _add(feed, "updated", max((card.started_at for card in said), default="1970-01-01T00:00:00Z"))
+    _add(feed, "updated", max((card.started_at for card in judged), default="1970-01-01T00:00:00Z"))
     ET.SubElement(_add(feed, "author", ""), f"{{{_ATOM}}}name").text = "chainmark"
-    for card in said:
+    for card in judged:
         entry = _add(feed, "entry", "")
         _add(entry, "id", f"{base}/runs/{card.newest_run}")
         _add(entry, "title", f"{card.word or 'MEASURED'}: {card.title} {card.newest}")

@@ -85,9 +85,9 @@ def _backlog(points: Sequence[LivePoint]) -> Sign | None:
     rate = ((last.committed or 0) - (first.committed or 0)) / max(last.at_s - first.at_s, 1e-9)
     waiting = max((last.accepted or 0) - (last.committed or 0), 0)
     seconds = waiting / rate if rate > 0.0 else (float("inf") if waiting else 0.0)
-    said = f"{units.count(waiting)} wait, {units.tidy(rate, 3)} per s" if rate > 0.0 else f"{waiting} wait, none"
+    text = f"{units.count(waiting)} wait, {units.tidy(rate, 3)} per s" if rate > 0.0 else f"{waiting} wait, none"
     return Sign(label="committed (waiting ÷ rate = latency)",
-                now=f"{said}: {units.tidy(seconds, 2)} s" if seconds != float("inf") else f"{said} committed",
+                now=f"{text}: {units.tidy(seconds, 2)} s" if seconds != float("inf") else f"{text} committed",
                 limit=f"at most {units.duration(_BACKLOG_S)}", is_amber=seconds > _BACKLOG_S)  # fmt: skip
 
 

@@ -111,13 +111,15 @@ Live.model_rebuild()
 
 def caveats_of_moment(moment: Moment) -> Caveats:
     """The unreadable parts of the store."""
-    said = []
+    caveats = []
     if moment.damaged:
         some = ", ".join(moment.damaged[:3]) + (" …" if len(moment.damaged) > 3 else "")
-        said.append(f"{units.plural(len(moment.damaged), 'damaged run')} left out of every page but the list: {some}")
+        caveats.append(
+            f"{units.plural(len(moment.damaged), 'damaged run')} left out of every page but the list: {some}"
+        )
     if moment.trouble:
-        said.append(f"the notes cannot be read: {moment.trouble}")
-    return Caveats(sentences=tuple(said))
+        caveats.append(f"the notes cannot be read: {moment.trouble}")
+    return Caveats(sentences=tuple(caveats))
 
 
 def live_runs(moment: Moment, store: ReadStore) -> list[LiveRun]:

@@ -65,9 +65,9 @@ def load_templates() -> None:
 
 def html_of(page: Page, path: str, query: Query) -> str:
     """The page at an address."""
-    asked: dict[str, list[str]] = {}
+    parameters: dict[str, list[str]] = {}
     for key, value in query:
-        asked.setdefault(key, []).append(value)
+        parameters.setdefault(key, []).append(value)
 
     def drawn(chart: Chart) -> Markup:
         return plot(chart, path, query)
@@ -76,7 +76,7 @@ def html_of(page: Page, path: str, query: Query) -> str:
         "page": page,
         "pages": list(PAGES.items()),
         "keys": list(KEYS.items()),
-        "exports": [(name, addressed(path, {**asked, "as": [suffix]})) for name, suffix in EXPORTS.items()],
+        "exports": [(name, addressed(path, {**parameters, "as": [suffix]})) for name, suffix in EXPORTS.items()],
         "bare_caveats": part("caveats", page.document),
         "css": _style(),
         "script": _script(),

@@ -64,8 +64,8 @@ def _drawn(chart: Chart, events: list[_Event], first: float, last: float) -> Mar
     for name, y in lanes.items():
         parts.append(f'<text x="0" y="{y + 4}">{escape(name[:_LONGEST_NAME])}</text><path d="M{_TEXT} {y}H{_WIDTH}"/>')
     for event in events:
-        x, said = round(begin + (event.at_s - first) * scale, 1), f"{event.lane}: {event.series}"
-        reported = escape(f"{units.duration(event.at_s)} · {said}" if event.at_s >= 0.0 else f"before 0 · {said}")
+        x, series = round(begin + (event.at_s - first) * scale, 1), f"{event.lane}: {event.series}"
+        reported = escape(f"{units.duration(event.at_s)} · {series}" if event.at_s >= 0.0 else f"before 0 · {series}")
         parts.append(
             f'<circle class="look-{event.look}" data-at="{_rounded(event.at_s)}" cx="{x}" cy="{lanes[event.lane]}" '
             f'r="4"><title>{reported}</title></circle>'

@@ -451,8 +451,8 @@ def _card_maker(workload: Workload, store: ReadStore) -> Callable[[], Card]:
 
 
 def _drawn(figure: GatingFigure) -> Markup:
-    said = f"{figure.label} over {units.plural(len(figure.values), 'release')}"
-    return sparkline(figure.values, figure.changes, f"{said}; {figure.changed}" if figure.changed else said)
+    label = f"{figure.label} over {units.plural(len(figure.values), 'release')}"
+    return sparkline(figure.values, figure.changes, f"{label}; {figure.changed}" if figure.changed else label)
 
 
 def _figure(asked: Asked, name: str) -> float:

@@ -241,8 +241,8 @@ def pair_of(place: int, places: Sequence[int], last: int, turn: int) -> list[int
         last: the place of the bad revision.
         turn: number of earlier pairs.
     """
-    beside = 0 if places.count(0) <= places.count(last) else last
-    return [beside, place] if turn % 2 == 0 else [place, beside]
+    end = 0 if places.count(0) <= places.count(last) else last
+    return [end, place] if turn % 2 == 0 else [place, end]
 
 
 def changes(seen: SearchedRuns, archive: Spread | None = None) -> dict[int, Contrast]:

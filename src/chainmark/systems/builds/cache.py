@@ -206,8 +206,8 @@ class Cache:
                 inspect(made, self.program)
                 self._keep(made, key)
             result = inspect(program, self.program)
-            said = [f"{name}={value}" for name, value in environment.items() if name != "GOVERSION"]
-            build = _described(sources.build.model_copy(update={"flags": [*flags, *said]}), result)
+            settings = [f"{name}={value}" for name, value in environment.items() if name != "GOVERSION"]
+            build = _described(sources.build.model_copy(update={"flags": [*flags, *settings]}), result)
             return self._name(
                 sources.name,
                 key,

@@ -72,12 +72,12 @@ def inspect(path: Path, program: Program) -> Inspected:
             f"{path} is `{info.package}`, and not {program.title}",
             f"name a binary that was built from `{program.package or program.name}`",
         )
-    said = _said(path, program)
-    match = re.search(program.version_pattern, said.strip(), re.MULTILINE)
+    output = _said(path, program)
+    match = re.search(program.version_pattern, output.strip(), re.MULTILINE)
     if match is None and program.of_a_chain:
         return Inspected(_module_version(info), info)
     if match is None:
-        raise _not_it(path, program, f"`{said.strip().splitlines()[0][:80]}`" if said.strip() else "nothing")
+        raise _not_it(path, program, f"`{output.strip().splitlines()[0][:80]}`" if output.strip() else "nothing")
     return Inspected(match["version"], info)
 
 

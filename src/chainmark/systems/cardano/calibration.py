@@ -157,7 +157,7 @@ def calibrate(
         scenario = better
         simulated = simulator.run(scenario)
     round_trip = None
-    trips = {pair: _own_round_trip(scenario, simulated, pair, told_of) for pair, told_of in pairs.items()}
+    trips = {pair: _own_round_trip(scenario, simulated, pair, known) for pair, known in pairs.items()}
     if link is not None and pairs:
         round_trip = trips.get((link.a, link.b))
     elif link is not None and FETCH in figures.values:

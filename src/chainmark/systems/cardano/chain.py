@@ -83,10 +83,10 @@ def with_adoptions(data_frame: pl.DataFrame, rules: Rules) -> pl.DataFrame:
             value=True
         )
     grown = pl.when(switched).then("switched_delta").otherwise("adopted_delta").fill_null(0)
-    asked = pl.when(pl.col("role") == "observer").then("request_length").fill_null(0)
+    requested = pl.when(pl.col("role") == "observer").then("request_length").fill_null(0)
     return data_frame.with_columns(
         adoption_ns=pl.when(known).then(pl.when(switched).then("switched_ns").otherwise("adopted_ns")),
-        chain_delta=pl.when(known).then(pl.max_horizontal(grown, asked)),
+        chain_delta=pl.when(known).then(pl.max_horizontal(grown, requested)),
     )
 
 
@@ -165,8 +165,8 @@ def _with_forgers(order: pl.LazyFrame, forgers: pl.LazyFrame) -> pl.LazyFrame:
 def _battles(data_frame: pl.DataFrame, blocks: pl.LazyFrame) -> pl.LazyFrame:
     """Per position in the chain the number of other blocks at its height (`block_battles`)."""
     heights = data_frame.lazy().filter(pl.col("role") != "error").select("block_no", beside="block").unique()
-    beside = blocks.join(heights, on="block_no", how="left")
-    return beside.group_by("place").agg(block_battles=(pl.col("beside") != pl.col("block")).sum().cast(pl.Int64))
+    competing = blocks.join(heights, on="block_no", how="left")
+    return competing.group_by("place").agg(block_battles=(pl.col("beside") != pl.col("block")).sum().cast(pl.Int64))
 
 
 def with_forge_timings(blocks: pl.DataFrame, rules: Rules) -> pl.DataFrame:
@@ -319,9 +319,9 @@ def admitted(
 def _without_forger(conditions: Sequence[FilterCondition]) -> dict[str, pl.Expr]:
     """Reasons against a block whose forger is unknown: there is nothing to measure, or to apply a condition to."""
     unknown = pl.col("host").is_null()
-    untold = pl.col("slot").is_null() | ((pl.col("adopters") == 0) & (pl.col("observations") == 0))
+    unreported = pl.col("slot").is_null() | ((pl.col("adopters") == 0) & (pl.col("observations") == 0))
     sizeless = pl.col("size_bytes").is_null() if asks_for_size(conditions) else pl.lit(value=False)
-    return {UNREPORTED: unknown & untold, SIZELESS: unknown & sizeless}
+    return {UNREPORTED: unknown & unreported, SIZELESS: unknown & sizeless}
 
 
 def rejections(blocks: pl.DataFrame, conditions: Sequence[FilterCondition]) -> dict[str, int]:

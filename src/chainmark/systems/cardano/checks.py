@@ -34,8 +34,8 @@ def check_heads(cluster: ClusterLogs, genesis: Genesis) -> None:
     for host in cluster.hosts:
         _check_not_empty(host, cluster)
     _check_order(cluster)
-    told_s = slot_length_s(cluster)
-    if told_s is not None and abs(told_s - genesis.slot_length_s) < 0.02 * told_s:
+    logged_s = slot_length_s(cluster)
+    if logged_s is not None and abs(logged_s - genesis.slot_length_s) < 0.02 * logged_s:
         check_one_run(cluster, genesis.slot_length_s, within_hosts=True)
     misfits = {host.name: _misfit_s(host, genesis) for host in cluster.hosts}
     start = implied_start(cluster, genesis.slot_length_s)
@@ -60,13 +60,13 @@ def _check_fit(misfits: Mapping[str, float], genesis: Genesis, start: str | None
             f"{_text(genesis.system_start_ns)}, but the logs' slots begin {_apart(best)} than they would then",
             "give their own with `--genesis FILE`" + (stated if start else ""),
         )
-    strangers = [name for name, value in misfits.items() if abs(value) > HOST_MISFIT_S]
-    if strangers:
-        worst = max((misfits[name] for name in strangers), key=abs)
+    misfitting = [name for name, value in misfits.items() if abs(value) > HOST_MISFIT_S]
+    if misfitting:
+        worst = max((misfits[name] for name in misfitting), key=abs)
         raise UsageError(
-            f"logs of two different networks: the slots of {listed(strangers)} begin {_apart(worst)} than those "
+            f"logs of two different networks: the slots of {listed(misfitting)} begin {_apart(worst)} than those "
             f"of the genesis, which the other hosts' fit",
-            _FOREIGN_NETWORK_HINT.format(strangers[0]),
+            _FOREIGN_NETWORK_HINT.format(misfitting[0]),
         )
 
 
@@ -163,11 +163,11 @@ def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
         UsageError: a host's lines cannot be read at all, none is usable, or a network is another one.
     """
     for name, summary in summaries.items():
-        books = summary.books
-        if books.raw_lines == 0:
+        accounting = summary.books
+        if accounting.raw_lines == 0:
             raise UsageError(f"{name} has no log lines", exclude_hint(name))
-        if books.objects == 0:
-            malformed_line = next((line for line in books.malformed_kept), None)
+        if accounting.objects == 0:
+            malformed_line = next((line for line in accounting.malformed_kept), None)
             why = (
                 f"; line {units.count(malformed_line.line)} of {Path(malformed_line.file).name}: "
                 f"{malformed_line.reason}"
@@ -175,7 +175,7 @@ def check_read(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None:
                 else ""
             )
             raise UsageError(
-                f"none of the {units.count(books.raw_lines)} lines of {name} can be read as a trace message{why}",
+                f"none of the {units.count(accounting.raw_lines)} lines of {name} can be read as a trace message{why}",
                 f"logs are JSON lines as cardano-node, docker or `journalctl -o json` print them; {exclude_hint(name)}",
             )
     if not any(summary.books.decoded for summary in summaries.values()):
@@ -206,17 +206,17 @@ def _check_begun(summaries: Mapping[str, HostSummary], genesis: Genesis) -> None
 def _check_magic(magics: Mapping[str, str | None], genesis: Genesis) -> None:
     reported = {name: number for name, magic in magics.items() if (number := _number(magic)) is not None}
     expected = genesis.network_magic if genesis.network_magic is not None else next(iter(reported.values()), None)
-    strangers = [name for name, magic in reported.items() if magic != expected]
-    if strangers and len(strangers) == len(reported):
+    foreign = [name for name, magic in reported.items() if magic != expected]
+    if foreign and len(foreign) == len(reported):
         raise UsageError(
-            f"these logs are not of the genesis: their network's magic is {reported[strangers[0]]}, its is {expected}",
+            f"these logs are not of the genesis: their network's magic is {reported[foreign[0]]}, its is {expected}",
             "give their own with `--genesis FILE`",
         )
-    if strangers:
+    if foreign:
         raise UsageError(
-            f"logs of two different networks: the magic of {listed(strangers)} is {reported[strangers[0]]}, "
+            f"logs of two different networks: the magic of {listed(foreign)} is {reported[foreign[0]]}, "
             f"that of the others {expected}",
-            _FOREIGN_NETWORK_HINT.format(strangers[0]),
+            _FOREIGN_NETWORK_HINT.format(foreign[0]),
         )
 
 
@@ -244,11 +244,11 @@ def check_one_network(blocks: Mapping[str, Path]) -> list[str]:
     main = max(groups, key=len)
     others = [group for group in groups if group is not main]
     lonely = [group[0] for group in others if len(group) == 1 and not _has_times(blocks[group[0]])]
-    strangers = [group for group in others if group[0] not in lonely]
-    if strangers:
+    foreign = [group for group in others if group[0] not in lonely]
+    if foreign:
         raise UsageError(
-            f"logs of two different networks: {listed(main)} and {listed(strangers[0])} share no block",
-            _FOREIGN_NETWORK_HINT.format(strangers[0][0]),
+            f"logs of two different networks: {listed(main)} and {listed(foreign[0])} share no block",
+            _FOREIGN_NETWORK_HINT.format(foreign[0][0]),
         )
     return lonely
 

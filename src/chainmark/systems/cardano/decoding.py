@@ -338,8 +338,8 @@ def _shown(parts: Sequence[HostPart], progress: Progress) -> Callable[[Reports],
         done = sum(stored for stored, _ in reports)
         rate = done / max(time.monotonic() - begun, 1e-3)
         lines = sum(count for _, count in reports) / 1e6
-        said = f"{units.byte_size(done)}, {units.number(lines, 1)} M lines, {units.byte_size(round(rate))}/s"
-        progress.update(done / total_bytes, said)
+        text = f"{units.byte_size(done)}, {units.number(lines, 1)} M lines, {units.byte_size(round(rate))}/s"
+        progress.update(done / total_bytes, text)
 
     return show
 

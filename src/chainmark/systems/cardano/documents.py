@@ -366,8 +366,8 @@ def find_meta(folder: Path, given: Path | None) -> Path | None:
     """The given description, or the one next to the logs."""
     if given is not None:
         return given
-    beside = folder / META_FILE
-    return beside if _is_file(beside) else None
+    path = folder / META_FILE
+    return path if _is_file(path) else None
 
 
 def read_meta(path: Path) -> Meta:

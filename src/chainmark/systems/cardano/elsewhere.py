@@ -127,8 +127,8 @@ def _same(documents: Mapping[str, Mapping[str, bytes]]) -> Iterator[tuple[str, b
         UsageError: two machines have different ones.
     """
     first: dict[str, tuple[str, bytes]] = {}
-    for machine, beside in documents.items():
-        for name, content in beside.items():
+    for machine, contents in documents.items():
+        for name, content in contents.items():
             other, known = first.setdefault(name, (machine, content))
             if known != content:
                 raise UsageError(
@@ -163,10 +163,10 @@ def _one_host(name: str, places: Mapping[str, HostLogs]) -> HostLogs:
     """A host and the machines with its logs: an empty folder of its name on another machine is ignored."""
     having = {machine: host for machine, host in places.items() if host.files} or places
     first = next(iter(having))
-    stranger = next((machine for machine, host in having.items() if _described(host) != _described(having[first])), "")
-    if stranger:
+    differing = next((machine for machine, host in having.items() if _described(host) != _described(having[first])), "")
+    if differing:
         raise UsageError(
-            f"the logs of {name} on {stranger} are not those on {first}",
+            f"the logs of {name} on {differing} are not those on {first}",
             "leave a host's logs on one machine, or on a storage that all of them share",
         )
     return replace(having[first], at=tuple(having))

@@ -157,17 +157,17 @@ def _workload_rows(known: Subjects) -> Iterable[tuple[str, str]]:
 
 
 def _log_rows(known: Subjects) -> Iterable[tuple[str, str]]:
-    books = known.books
-    hosts = len(books)
-    spans = [(item.last_ns or 0) - (item.first_ns or 0) for item in books]
-    analysed = [analysed_messages(item, known.rules) for item in books]
-    begin, end = log_range(books)
+    accounting = known.books
+    hosts = len(accounting)
+    spans = [(item.last_ns or 0) - (item.first_ns or 0) for item in accounting]
+    analysed = [analysed_messages(item, known.rules) for item in accounting]
+    begin, end = log_range(accounting)
     yield "Machines", str(hosts)
     yield "Number of filters applied", str(len(known.conditions))
-    yield "Log objects emitted per host", cut_number(Fraction(sum(item.objects for item in books), hosts), 12)
+    yield "Log objects emitted per host", cut_number(Fraction(sum(item.objects for item in accounting), hosts), 12)
     yield "Log objects analysed per host", cut_number(Fraction(sum(analysed), hosts), 12)
     yield "Host run time, s", cut_duration(sum(spans) * 1000 // hosts, 7)
-    rates = [item.raw_lines / (span // 10**9) for item, span in zip(books, spans, strict=True) if span >= 10**9]
+    rates = [item.raw_lines / (span // 10**9) for item, span in zip(accounting, spans, strict=True) if span >= 10**9]
     yield "Host log line rate, Hz", cut_number(sum(rates) / len(rates), 6) if rates else UNKNOWN
     yield "Total log objects analysed", str(sum(analysed))
     yield "Run time, s", str(round(Fraction(end - begin, 10**9)))

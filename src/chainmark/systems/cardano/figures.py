@@ -163,13 +163,13 @@ class Figures:
             stage: max(0.0, self.values[metric]) for stage, metric in STAGE_METRICS.items() if metric in self.values
         }
         forging = sum(reported.get(stage, 0.0) for stage in FORGING_STAGES)
-        untold = {stage: 0.0 for stage in STAGE_METRICS if stage not in reported}
-        first = next((stage for stage in FORGING_STAGES if stage in untold), None)
+        missing = {stage: 0.0 for stage in STAGE_METRICS if stage not in reported}
+        first = next((stage for stage in FORGING_STAGES if stage in missing), None)
         if first is not None:
-            untold[first] = max(0.0, self.values[ANNOUNCED] - forging)
-        if "self_adopted_s" in untold:
-            untold["self_adopted_s"] = reported["adopted_s"]
-        return Stages(**reported, **untold)
+            missing[first] = max(0.0, self.values[ANNOUNCED] - forging)
+        if "self_adopted_s" in missing:
+            missing["self_adopted_s"] = reported["adopted_s"]
+        return Stages(**reported, **missing)
 
     @property
     def untold(self) -> list[str]:

@@ -357,8 +357,10 @@ def _unused_messages(judged: GateInputs, findings: GateFindings) -> None:
 def _too_few_hosts(judged: GateInputs) -> str:
     """Why no block meets a condition that needs more adoptions than there are hosts; "" if it can be met."""
     hosts = len(judged.summaries)
-    asked = [int(name.split()[1]) for name in judged.analysis.rejected_by if name.startswith(f"{MINIMUM_ADOPTIONS} ")]
-    if max(asked, default=0) < hosts:
+    required = [
+        int(name.split()[1]) for name in judged.analysis.rejected_by if name.startswith(f"{MINIMUM_ADOPTIONS} ")
+    ]
+    if max(required, default=0) < hosts:
         return ""
     others = f"of {units.plural(hosts, 'host')} at most {hosts - 1} adopt another's block"
     return f"; {others}, so state other conditions with `--filter`"

@@ -143,9 +143,9 @@ def _ingest(
         check_read(summaries, documents.genesis)
         lonely = check_one_network({trace.name: trace.lives for trace in traces})
         excluded = count_excluded(cluster, reading, order.threads, progress, order.machines)
-        told = ToldChain(traces)
+        chain = ToldChain(traces)
         genesis, regions = documents.genesis, documents.regions
-        analysis = analyse(traces, genesis, conditions, rules, regions, told=told, run=run, progress=progress)
+        analysis = analyse(traces, genesis, conditions, rules, regions, told=chain, run=run, progress=progress)
         if analysis.imbalances:
             raise InternalError(f"the blocks were not all counted: {analysis.imbalances[0]}")
         slots = {trace.name: trace.slots for trace in traces}
@@ -166,7 +166,7 @@ def _ingest(
             cluster=cluster,
         )
         progress.stage("computing the figures by the published rules")
-        keep_published(run, published, told, known, catalogue)
+        keep_published(run, published, chain, known, catalogue)
     notes = [*contradictions, *_cluster_notes(order, cluster, documents, analysis, excluded), *names]
     notes += [*documents.notes, *node_notes]
     findings.warnings[:0] = notes if conditions else [*notes, "no filters: the warm-up is analysed too"]
@@ -238,13 +238,13 @@ def resolve_conditions(order: ImportRequest, settings: IngestSettings, meta: Met
     Raises:
         UsageError: a filter is unknown, or its value invalid.
     """
-    asked: Sequence[str] | None = order.filters
-    if asked is None and "filters" in settings.analysis.model_fields_set:
-        asked = settings.analysis.filters
-    if asked is None:
+    requested: Sequence[str] | None = order.filters
+    if requested is None and "filters" in settings.analysis.model_fields_set:
+        requested = settings.analysis.filters
+    if requested is None:
         described = meta.profile_content.analysis
         return parse_conditions(described.filters, described.filter_exprs, hosts)
-    return parse_conditions(asked, [], hosts)
+    return parse_conditions(requested, [], hosts)
 
 
 @contextmanager
@@ -310,9 +310,9 @@ def resolve_node(
         contradictions.append(f"the description of the logs is of version {expected}, not {chosen}")
     versions: list[str | None] = [*hosts] or [meta.node_version]
     described = meta.package(PACKAGES[0]).commit
-    books = [summary.books for summary in summaries.values()]
-    revision = next((counts.node_revision for counts in books if counts.node_revision), None)
-    compiler = next((counts.compiler_version for counts in books if counts.compiler_version), None)
+    accounting = [summary.books for summary in summaries.values()]
+    revision = next((counts.node_revision for counts in accounting if counts.node_revision), None)
+    compiler = next((counts.compiler_version for counts in accounting if counts.compiler_version), None)
     node = facts.MeasuredNode(
         version=chosen,
         revision=revision if described == UNKNOWN else described,
@@ -358,9 +358,9 @@ def _sources(cluster: ClusterLogs, documents: Documents, summaries: Mapping[str,
     sources = []
     for host in cluster.hosts:
         names = {str(file.path): file.name for file in host.files}
-        for book in summaries[host.name].books.files:
-            name, size = names[book.path], book.stored_bytes
-            sources.append(Source(path=name, size_bytes=size, blake3=book.blake3, place=host.name))
+        for counted in summaries[host.name].books.files:
+            name, size = names[counted.path], counted.stored_bytes
+            sources.append(Source(path=name, size_bytes=size, blake3=counted.blake3, place=host.name))
     for path in documents.files:
         inside = path.is_relative_to(cluster.documents)
         name = path.relative_to(cluster.documents).as_posix() if inside else path.name

@@ -146,9 +146,9 @@ class ClusterLogs:
             UsageError: there is no such host, or none is left.
         """
         known = [host.name for host in self.hosts]
-        stranger = next((name for name in names if name not in known), None)
-        if stranger is not None:
-            raise UsageError(f"there is no host `{stranger}` to exclude", f"the hosts are {listed(known)}")
+        unknown = next((name for name in names if name not in known), None)
+        if unknown is not None:
+            raise UsageError(f"there is no host `{unknown}` to exclude", f"the hosts are {listed(known)}")
         host_logs = tuple(host for host in self.hosts if host.name not in names)
         if not host_logs:
             raise UsageError(f"with {listed(list(names))} excluded, no host remains", "exclude fewer hosts")

@@ -140,18 +140,18 @@ def missing_messages(
     }
     sentences = []
     for need in NEEDS:
-        asked = [name for name, host in emitted.items() if need.of(host)]
-        lacking = [name for name in asked if not emitted[name].has(need.message, *need.alternatives)]
+        expected = [name for name, host in emitted.items() if need.of(host)]
+        lacking = [name for name in expected if not emitted[name].has(need.message, *need.alternatives)]
         if lacking:
-            sentences.append(_sentence(need, lacking, asked, len(emitted)))
+            sentences.append(_sentence(need, lacking, expected, len(emitted)))
     return sentences
 
 
 def _sentence(need: NeededMessage, lacking: list[str], asked: list[str], hosts: int) -> str:
     enable = f"enable {need.message} at {need.severity}"
     if lacking == asked and len(asked) > 1:
-        who = "no host" if len(asked) == hosts else "no host that should"
-        return f"{who} emits {need.message}: {need.feeds} have no data; {enable}"
+        subject = "no host" if len(asked) == hosts else "no host that should"
+        return f"{subject} emits {need.message}: {need.feeds} have no data; {enable}"
     if len(lacking) == 1:
         return f"{lacking[0]} emits no {need.message}: {need.feeds} lack this host; {enable}"
     return f"{listed(lacking)} emit no {need.message}: {need.feeds} lack these hosts; {enable}"

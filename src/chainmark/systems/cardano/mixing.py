@@ -142,9 +142,9 @@ def check_shared_names(summaries: Mapping[str, HostSummary]) -> None:
     """
     sharing: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
     for host, summary in summaries.items():
-        books = summary.books
-        if len(books.names) == 1 and books.first_ns is not None and books.last_ns is not None:
-            sharing[next(iter(books.names))].append((books.first_ns, books.last_ns, host))
+        accounting = summary.books
+        if len(accounting.names) == 1 and accounting.first_ns is not None and accounting.last_ns is not None:
+            sharing[next(iter(accounting.names))].append((accounting.first_ns, accounting.last_ns, host))
     for name, spans in sharing.items():
         spans.sort()
         for (_, end_ns, item), (begin_ns, _, other) in pairwise(spans):
@@ -203,10 +203,10 @@ def check_one_run(cluster: ClusterLogs, length_s: float, *, within_hosts: bool) 
     for files in [host.files for host in cluster.hosts] if within_hosts else [cluster.files]:
         runs = _runs(files, length_s)
         if len(runs) > 1:
-            said = "; ".join(f"{utc_text(start_ns)} by {listed(names)}" for start_ns, names in runs[:_RUNS_SAID])
+            starts = "; ".join(f"{utc_text(start_ns)} by {listed(names)}" for start_ns, names in runs[:_RUNS_SAID])
             more = f"; and {len(runs) - _RUNS_SAID} more" if len(runs) > _RUNS_SAID else ""
             raise UsageError(
-                f"these are logs of {len(runs)} runs, whose slot 0 began at {said}{more}",
+                f"these are logs of {len(runs)} runs, whose slot 0 began at {starts}{more}",
                 "import each run from a folder of its own: take away what is left over from another one",
             )
 

@@ -295,8 +295,8 @@ def fitted_note(calibration: Calibration, *, pinged: bool = False) -> str:
             f"{units.quantity_with_error(trip.value, trip.standard_error, 's')}"
         )
         if not math.isnan(calibration.link.measured_s):
-            whose = "pings" if pinged else "pings of the reference"
-            text += f" ({whose}: {units.duration(calibration.link.measured_s)})"
+            source = "pings" if pinged else "pings of the reference"
+            text += f" ({source}: {units.duration(calibration.link.measured_s)})"
     if calibration.detour_s is not None:
         text += (
             f"; it may be longer: the way round by a third region is {units.duration(calibration.detour_s)}, and no "

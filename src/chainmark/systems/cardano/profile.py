@@ -79,10 +79,10 @@ class ClusterNetwork(BaseModel):
                     )
 
     def _check_listed(self, topology: ListedTopology, regions: set[str]) -> None:
-        stranger = next((host for host in topology.hosts if host.region not in regions), None)
-        if stranger is not None:
+        misplaced = next((host for host in topology.hosts if host.region not in regions), None)
+        if misplaced is not None:
             raise UsageError(
-                f"the topology's {stranger.name} is in the unknown region `{stranger.region}`",
+                f"the topology's {misplaced.name} is in the unknown region `{misplaced.region}`",
                 f"`network.regions` knows {', '.join(sorted(regions))}; add an alias there",
             )
         if "hosts" in self.model_fields_set and self.hosts != len(topology.hosts):

@@ -85,7 +85,7 @@ def _imported(run: SealedRun, figures: Figures, seed: int, catalogue: Catalogue)
     """A run from imported logs: on its own cluster, as far as that is known."""
     figures = with_own_samples(figures, run)
     own = own_cluster(run, figures)
-    untold = _unknown_metrics(figures, catalogue)
+    missing = _unknown_metrics(figures, catalogue)
     if own is None:
         assumed = _benchmark(figures, seed, catalogue)
         return replace(assumed, start=_at_chain(assumed.start, run), notes=(*assumed.notes, WITHOUT_TOPOLOGY))
@@ -101,7 +101,7 @@ def _imported(run: SealedRun, figures: Figures, seed: int, catalogue: Catalogue)
         figures=figures,
         start=_at_chain(scenario, run),
         pings_s=own.pings_s,
-        notes=(*own.notes, *untold),
+        notes=(*own.notes, *missing),
         pinged=own.pinged,
         doubt_s=own.doubt_s,
     )

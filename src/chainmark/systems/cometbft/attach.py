@@ -122,7 +122,7 @@ def require_observable(profile: CometBFTProfile, nodes: int) -> None:
     Raises:
         UsageError: it changes the nodes or their links, or names targets that do not exist.
     """
-    asked = {
+    requested = {
         "perturbation": bool(profile.perturbation),
         "rotating": profile.rotating != Rotating(),
         "application": bool(profile.application.command) or profile.application.vote_extension_size_bytes is not None,
@@ -131,7 +131,7 @@ def require_observable(profile: CometBFTProfile, nodes: int) -> None:
         "network.links": profile.network.in_namespaces,
         "network.other_version": profile.network.other_version != NodeNetwork().other_version,
     }
-    wrong = next((name for name, is_asked in asked.items() if is_asked), None)
+    wrong = next((name for name, is_requested in requested.items() if is_requested), None)
     if wrong:
         raise UsageError(
             f"the profile `{profile.name}` has `{wrong}`, which is not possible with `--attach`",

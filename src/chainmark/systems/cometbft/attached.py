@@ -103,18 +103,18 @@ class AttachedCometBft(Described):
         sampled = Sampled(processes=process_frame(measurement.scrape_files), pressure=measurement.sampler.pressure())
         window = Window.of_load(measurement.start_ns, comet.load)
         result = samples(events, sampled, window, {})
-        books = balance(events, measurement, comet.load.offered_for_certain)
+        accounting = balance(events, measurement, comet.load.offered_for_certain)
         return Execution(
             subject=self._subject,
             samples=_known(result, has_pages=bool(self._pages)),
             configuration=Configuration(),
             conditions=_conditions(self._seen),
-            counts=books.counts,
+            counts=accounting.counts,
             gates=[
                 *_recorded_findings(
-                    run_gates(comet, measurement, events, books, result),
+                    run_gates(comet, measurement, events, accounting, result),
                     network,
-                    books,
+                    accounting,
                     measurement,
                     _own_pressure(result["second"], comet.gates.waited_share_max),
                 ),
@@ -122,7 +122,7 @@ class AttachedCometBft(Described):
             ],
             facts=_facts(self._seen),
             incidents=measurement.incidents,
-            warnings=[*_warnings(self._seen, books, measurement), *failure_reasons(events)],
+            warnings=[*_warnings(self._seen, accounting, measurement), *failure_reasons(events)],
         )
 
 
@@ -158,13 +158,13 @@ def _recorded_findings(
 ) -> list[Gate]:
     """The gates of a run, with different checks where only outside observation is possible."""
     ours_left = transaction_counts.counts["transactions"].get("pending", 0) + transaction_counts.unsure
-    asked = {
+    replaced = {
         "nodes_alive": _alive(network.silent_at_end),
         "nodes_steady": None if network.pages() else _unknown("nodes_steady", "no node started anew", _RESTARTS),
         "drained": None if measurement.drained or ours_left else _drained(measurement),
         "pressure": pressure,
     }
-    return [asked.get(gate.id) or gate for gate in gates]
+    return [replaced.get(gate.id) or gate for gate in gates]
 
 
 _RESTARTS = "a node's metrics page tells when it started: name the pages with `--metrics`"
@@ -195,8 +195,10 @@ def _drained(measurement: Measurement) -> Gate:
 def _own_pressure(seconds: pl.DataFrame, limit: float) -> Gate:
     """As far as it concerns our own processes."""
     columns = {"generator and observer": "generator_run_queue_share", "stolen": _KEPT_OF_THIS_MACHINE}
-    shares = {whose: value for whose, name in columns.items() if isinstance(value := seconds[name].mean(), int | float)}
-    text = ", ".join(f"{whose} {units.plain_percent(float(share), decimals=1)}" for whose, share in shares.items())
+    shares = {
+        source: value for source, name in columns.items() if isinstance(value := seconds[name].mean(), int | float)
+    }
+    text = ", ".join(f"{source} {units.plain_percent(float(share), decimals=1)}" for source, share in shares.items())
     worst = max(shares.values(), default=None)
     status = GateStatus.UNKNOWN if worst is None else GateStatus.PASS if worst <= limit else GateStatus.FAIL
     return Gate(

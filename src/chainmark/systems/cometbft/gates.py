@@ -83,8 +83,8 @@ def start_pressure_gate(pressure: float | None, profile: CometBFTProfile) -> Gat
 
 def _named(failures: Sequence[Incident]) -> str:
     counts = Counter(failure.what for failure in failures)
-    said = [what if count == 1 else f"{what}, {units.count(count)} times" for what, count in counts.items()]
-    return "; ".join(said) or "all at the first try"
+    texts = [what if count == 1 else f"{what}, {units.count(count)} times" for what, count in counts.items()]
+    return "; ".join(texts) or "all at the first try"
 
 
 def _node_gates(profile: CometBFTProfile, measurement: Measurement, events: Events) -> list[Gate]:
@@ -148,7 +148,7 @@ def _load_gates(
 ) -> list[Gate]:
     """Whether the load was offered as planned; delays by the nodes are theirs, others the generator's."""
     limits = profile.gates
-    whose = GateKind.SUBJECT if held_up else GateKind.INSTRUMENT
+    kind = GateKind.SUBJECT if held_up else GateKind.INSTRUMENT
     sent_share = _share(transactions["tx_schedule_lag_s"].is_not_null())
     lag_s = _p99(transactions["tx_schedule_lag_s"])
     cores = measurement.records["cpu_s"] / max(measurement.records["wall_s"], 1e-9)
@@ -166,7 +166,7 @@ def _load_gates(
     generator = _at_most(
         "generator", label, cores, limits.generator_cpu_max_cores, lambda value: f"{units.number(value, 2)} cores"
     )
-    return [*(gate.model_copy(update={"kind": whose}) for gate in gates), generator]
+    return [*(gate.model_copy(update={"kind": kind}) for gate in gates), generator]
 
 
 def _chain_gates(profile: CometBFTProfile, measurement: Measurement, samples: Mapping[str, pl.DataFrame]) -> list[Gate]:
@@ -180,11 +180,11 @@ def _chain_gates(profile: CometBFTProfile, measurement: Measurement, samples: Ma
     left = f"{units.count(measurement.waiting.fullest)} left"
     drained = _gate("drained", "the mempools ran empty", measurement.drained, left, "0 left")
     # At saturation, waiting transactions in a network that still makes blocks mean that draining ended too early.
-    whose = GateKind.SUBJECT if least > 0.0 or measurement.broken_off else GateKind.INSTRUMENT
+    kind = GateKind.SUBJECT if least > 0.0 or measurement.broken_off else GateKind.INSTRUMENT
     unseen = unseen_commits(blocks)
     return [
         committed.model_copy(update={"kind": GateKind.SUBJECT}),
-        drained.model_copy(update={"kind": whose}),
+        drained.model_copy(update={"kind": kind}),
         _blocks_gate(blocks.height, limits.blocks_min),
         _gate("observed", "every commit was seen", unseen == 0, f"{unseen} of {blocks.height} unseen", "0 unseen"),
         *rounds_gate(blocks, limits.extra_rounds_max),
@@ -271,10 +271,10 @@ def waited_gate(seconds: pl.DataFrame, limit: float) -> Gate:
     A kernel without this accounting cannot show that the machine was overloaded, which a reader must know.
     """
     label = "waits for a processor, our processes"
-    shares = {whose: share for name, whose in _WAITERS.items() if (share := _mean(seconds[name])) is not None}
+    shares = {consumer: share for name, consumer in _WAITERS.items() if (share := _mean(seconds[name])) is not None}
     gate = _at_most("pressure", label, max(shares.values(), default=None), limit, partial(units.share_beside, limit))
     if "nodes" in shares:
-        text = ", ".join(f"{whose} {units.share_beside(limit, share)}" for whose, share in shares.items())
+        text = ", ".join(f"{consumer} {units.share_beside(limit, share)}" for consumer, share in shares.items())
         return gate.model_copy(update={"measured": f"{text} of the time"})
     return gate.model_copy(update={"status": GateStatus.UNKNOWN, "measured": "this kernel does not tell"})
 

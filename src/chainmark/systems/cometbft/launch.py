@@ -208,8 +208,8 @@ class CometNetwork:
             command = self.application.command(node.home)
             environment = {**environment, **self.application.environment(node.home)}
         if self.external is not None and (node.beside is None or node.beside.ended()):
-            beside = self.external.command(node.name, node.address, node.home)
-            node.beside = self._start(node, f"the application of {node.name}", beside, "application.log", environment)
+            words = self.external.command(node.name, node.address, node.home)
+            node.beside = self._start(node, f"the application of {node.name}", words, "application.log", environment)
         node.current = self._start(node, node.name, command, "node.log", environment)
         return node.current
 

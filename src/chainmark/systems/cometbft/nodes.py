@@ -86,8 +86,8 @@ def build_of(version: str) -> Build:
     if not VERSION_PATTERN.match(version):
         return _named(version).build
     info = build_info(binary_path(version))
-    said = {} if info is None else described(info)
-    return Build.model_validate({"ordered": version, "reported": version.removeprefix("v"), **said})
+    facts = {} if info is None else described(info)
+    return Build.model_validate({"ordered": version, "reported": version.removeprefix("v"), **facts})
 
 
 def changes_of(version: str) -> Path | None:
@@ -230,9 +230,9 @@ def _common_beginning(item: str, other: str) -> int:
 
 
 def _require_version(binary: Path, version: str) -> None:
-    said = subprocess.run([binary, "version"], capture_output=True, text=True, timeout=30, check=False).stdout.strip()
-    if said.split("+")[0] != version.removeprefix("v"):
-        raise EnvironmentFailure(f"the binary built for CometBFT {version} says it is `{said}`")
+    output = subprocess.run([binary, "version"], capture_output=True, text=True, timeout=30, check=False).stdout.strip()
+    if output.split("+")[0] != version.removeprefix("v"):
+        raise EnvironmentFailure(f"the binary built for CometBFT {version} says it is `{output}`")
 
 
 def _describe(binary: Path, version: str) -> Subject:

@@ -417,9 +417,9 @@ class CometBFTProfile(BaseModel):
     def _perturbations_are_possible(self) -> CometBFTProfile:
         for index, item in enumerate(self.perturbation):
             name = f"perturbation {index + 1} ({item.kind})"
-            strangers = [node for node in item.nodes if node not in self.network.started_nodes]
-            if strangers:
-                raise ValueError(f"{name} names node {strangers[0]}, which is not started")
+            unstarted = [node for node in item.nodes if node not in self.network.started_nodes]
+            if unstarted:
+                raise ValueError(f"{name} names node {unstarted[0]}, which is not started")
             loaded = sorted(set(item.nodes) & set(self.load.targets))
             if loaded and item.kind != "partition":
                 raise ValueError(f"{name} names node {loaded[0]}, which the load is sent to; perturb another one")

@@ -64,8 +64,8 @@ def ingest_server(order: ImportRequest, run: UnfinishedRun, progress: Progress) 
     _refuse_what_means_nothing(order)
     if order.begin_ns is None or order.end_ns is None:
         raise UsageError("no time range was given", "for example `--from 2026-01-01T10:00:00Z --duration 90s`")
-    asked = Range(order.begin_ns, order.end_ns, _settings(order.settings))
-    return _ingest(order.version, asked, LiveServer(str(order.source)), run, progress)
+    requested = Range(order.begin_ns, order.end_ns, _settings(order.settings))
+    return _ingest(order.version, requested, LiveServer(str(order.source)), run, progress)
 
 
 def ingest_recorded(order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
@@ -78,9 +78,9 @@ def ingest_recorded(order: ImportRequest, run: UnfinishedRun, progress: Progress
     folder = order.path
     content = _read_order(folder / ORDERED)
     settings = _settings(order.settings, content["settings"])
-    asked = Range(content["begin_ns"], content["end_ns"], settings)
+    requested = Range(content["begin_ns"], content["end_ns"], settings)
     source = KeptAnswers(folder, content["server"])
-    return _ingest(order.version or content["version"], asked, source, run, progress)
+    return _ingest(order.version or content["version"], requested, source, run, progress)
 
 
 def _refuse_what_means_nothing(order: ImportRequest) -> None:

@@ -55,8 +55,8 @@ class Coverage:
             Incident(time_ns=begin_ns, what=f"{host} was not scraped for {units.number((end_ns - begin_ns) / NS, 1)} s")
             for host, begin_ns, end_ns in self.gaps
         ]
-        anew = [Incident(time_ns=time_ns, what=f"{host} started anew") for host, time_ns in self.restarts]
-        return sorted([*silent, *anew], key=lambda incident: (incident.time_ns, incident.what))
+        restarts = [Incident(time_ns=time_ns, what=f"{host} started anew") for host, time_ns in self.restarts]
+        return sorted([*silent, *restarts], key=lambda incident: (incident.time_ns, incident.what))
 
 
 def _restarts(scrapes: pl.DataFrame, window: Window) -> list[tuple[str, int]]:

@@ -238,8 +238,8 @@ def _load_frame(series: Sequence[TimeSeries], hosts: Mapping[str, Target]) -> pl
     frames = []
     for host, (job, instance) in hosts.items():
         for item in series:
-            told_job, told_instance = _target(item)
-            if (by_job and told_job == job) or _address(told_instance) == _address(instance):
+            item_job, item_instance = _target(item)
+            if (by_job and item_job == job) or _address(item_instance) == _address(instance):
                 frames.append(
                     pl.DataFrame(
                         {"time_ns": item.times_ns, "host": host, "metric": LOAD, "value": item.values},

@@ -107,8 +107,8 @@ def _latest(frame: pl.DataFrame, at_ns: np.ndarray, stale_ns: int) -> _Latest:
         total[fresh] += values[place[fresh]]
         count += fresh
         most[fresh] = np.maximum(most[fresh], values[place[fresh]])
-    nobody = count == 0
-    return _Latest(np.where(nobody, np.nan, total / np.maximum(count, 1)), np.where(nobody, np.nan, most))
+    empty = count == 0
+    return _Latest(np.where(empty, np.nan, total / np.maximum(count, 1)), np.where(empty, np.nan, most))
 
 
 def _committed(scrapes: pl.DataFrame, edges_ns: np.ndarray) -> np.ndarray:

@@ -99,9 +99,9 @@ def ingest_report(order: ImportRequest, run: UnfinishedRun, progress: Progress) 
     experiment = ordered_experiment(order, report.experiments)
     samples = _samples(experiment)
     run.write_samples(EXPERIMENTS, samples)
-    books = {"expected": experiment.expected, "processed": experiment.valid}
+    accounting = {"expected": experiment.expected, "processed": experiment.valid}
     counts = {
-        "transactions, as published": books,
+        "transactions, as published": accounting,
         "lines of the report": dict(report.lines),
         "experiments of the report": {"read": len(report.experiments)},
     }

@@ -262,16 +262,16 @@ def _analysed(
     result = samples(events, sampled, window, _start_up(network))
     if order.profiles:
         _keep_profiles(order.profiles, measurement, events, window, run)
-    books = balance(events, measurement, comet.load.offered_for_certain)
+    accounting = balance(events, measurement, comet.load.offered_for_certain)
     return Execution(
         subject=subject,
         samples=result,
         configuration=network.configuration,
         conditions=conditions(network) | _run_conditions(comet, order, network),
-        counts=books.counts | _dropped_peers(measurement) | _packets(measurement),
+        counts=accounting.counts | _dropped_peers(measurement) | _packets(measurement),
         gates=[
             start_gate(network.start_failures),
-            *run_gates(comet, measurement, events, books, result),
+            *run_gates(comet, measurement, events, accounting, result),
             *([round_trip_gate(network.round_trips)] if network.round_trips else []),
         ],
         incidents=[*network.start_failures, *measurement.incidents],

@@ -270,9 +270,9 @@ def _profiling(network: CometNetwork, order: LoadRequest, folder: Path, start_ns
         return
     begin_ns = start_ns + round(order.load.warm_up_s * NS)
     places = {node.name: node.pprof_address for node in network.nodes}
-    beside = {f"{node.name} application": [node.beside.pid] for node in network.nodes if node.beside is not None}
+    processes = {f"{node.name} application": [node.beside.pid] for node in network.nodes if node.beside is not None}
     window_ns = (begin_ns, begin_ns + round(order.load.duration_s * NS))
-    taker = ProfileTaker(places, order.profiles, folder, window_ns, beside)
+    taker = ProfileTaker(places, order.profiles, folder, window_ns, processes)
     taker.start()
     try:
         yield missing

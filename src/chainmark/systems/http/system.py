@@ -161,14 +161,14 @@ def chosen(endpoints: Sequence[Endpoint], wanted: Sequence[str]) -> tuple[Endpoi
 
 def corpus_hash(endpoints: Sequence[Endpoint]) -> str:
     """BLAKE3 of the requests and expected responses."""
-    asked = [asdict(endpoint) for endpoint in endpoints]
-    for item in asked:
+    requests = [asdict(endpoint) for endpoint in endpoints]
+    for item in requests:
         for request in item["requests"]:
             # It does not affect the requests, only their rate.
             del request["repeatable"]
         # Nor do these: the report shows the rate of an endpoint next to the hash.
         del item["parts"], item["templates"]
-    text = json.dumps(asked, sort_keys=True, ensure_ascii=False)
+    text = json.dumps(requests, sort_keys=True, ensure_ascii=False)
     return blake3.blake3(text.encode()).hexdigest()
 
 

@@ -233,14 +233,14 @@ def _checked_url(url: str) -> str:
 
 def _broken(error: httpx.HTTPError) -> tuple[str, str]:
     """Why there is no response, and what to do about it."""
-    said = str(error)
+    message = str(error)
     if isinstance(error, TooLong):
-        return said, "is it the server that you mean?"
-    if said.startswith("illegal"):
-        return f"what it sends is no HTTP/1.1: {said}", "does the server want TLS (`https://`), or HTTP/2 alone?"
+        return message, "is it the server that you mean?"
+    if message.startswith("illegal"):
+        return f"what it sends is no HTTP/1.1: {message}", "does the server want TLS (`https://`), or HTTP/2 alone?"
     if isinstance(error, httpx.DecodingError):
-        return f"its body is not as its Content-Encoding says: {said}", "the server's log may say why"
-    return said, "the server's log may say why"
+        return f"its body is not as its Content-Encoding says: {message}", "the server's log may say why"
+    return message, "the server's log may say why"
 
 
 def _answer(probed: Probed, seconds: float, access: Access) -> MeshResponse:

@@ -184,11 +184,11 @@ class _Sampler:
         transactions: list[_Transaction] = []
         drawn = self._drawn_blocks(first, last)
         for number, (index, age) in enumerate(drawn, 1):
-            asked = ask_block(self._server, self._client, index)
-            if asked.reason is not None or asked.answer is None:
-                self._refuse(bodies.BLOCK, bodies.block(self._network, {"index": index}), asked.reason)
+            probed = ask_block(self._server, self._client, index)
+            if probed.reason is not None or probed.answer is None:
+                self._refuse(bodies.BLOCK, bodies.block(self._network, {"index": index}), probed.reason)
             else:
-                self._take_block(asked.answer.document, age, candidates, transactions)
+                self._take_block(probed.answer.document, age, candidates, transactions)
             self._progress.update(number / len(drawn), f"block {index}")
         self._enter(bodies.BLOCK, candidates, SIZES, "bytes")
         return transactions
@@ -217,12 +217,12 @@ class _Sampler:
         identifier = {"index": identifier["index"], "hash": identifier["hash"]}
         body = bodies.block(self._network, identifier)
         expected = expectations.block(identifier, parent, len(inline))
-        asked = ask(self._client, bodies.BLOCK, body, expected)
-        reason = asked.reason or self._wrong_parent(identifier["index"], parent["index"])
-        if reason is not None or asked.answer is None:
+        probed = ask(self._client, bodies.BLOCK, body, expected)
+        reason = probed.reason or self._wrong_parent(identifier["index"], parent["index"])
+        if reason is not None or probed.answer is None:
             self._refuse(bodies.BLOCK, body, reason)
             return
-        size = asked.answer.size_bytes
+        size = probed.answer.size_bytes
         facts = {"bytes": size, "transactions": len(inline) + len(others)}
         candidates.append(_Candidate(body, expected, size, age, facts=facts))
         where = BlockIdentifier(identifier["index"], identifier["hash"])
@@ -408,11 +408,11 @@ class _Sampler:
 
     def _ask(self, read: ReadEndpoint, body: Body, expected: Expectation) -> Mapping[str, Any] | None:
         """The response to a candidate, if it is correct."""
-        asked = ask(self._client, read, body, expected)
-        if asked.reason is not None or asked.answer is None:
-            self._refuse(read, body, asked.reason)
+        probed = ask(self._client, read, body, expected)
+        if probed.reason is not None or probed.answer is None:
+            self._refuse(read, body, probed.reason)
             return None
-        document: Mapping[str, Any] = asked.answer.document
+        document: Mapping[str, Any] = probed.answer.document
         return document
 
     def _refuse(self, read: ReadEndpoint, body: Body, reason: str | None) -> None:

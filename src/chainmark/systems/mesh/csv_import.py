@@ -142,10 +142,12 @@ class _Gathered:
         endpoints = []
         for read in bodies.READS:
             if read.id in self.items:
-                items, asked = list(self.items[read.id].values()), self.asked[read.id]
+                items, candidates = list(self.items[read.id].values()), self.asked[read.id]
                 strata = list(self.strata[read.id].values())
-                left_out = asked - len(items)
-                endpoints.append(CorpusEndpoint(id=read.id, strata=strata, items=items, asked=asked, left_out=left_out))
+                left_out = candidates - len(items)
+                endpoints.append(
+                    CorpusEndpoint(id=read.id, strata=strata, items=items, asked=candidates, left_out=left_out)
+                )
         if not endpoints:
             raise UsageError(f"{self.source} holds no row", _HINT)
         reason = "the imported files hold nothing for it"

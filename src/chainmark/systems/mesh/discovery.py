@@ -171,18 +171,18 @@ def discover(
 
 
 def _networks(client: MeshClient) -> list[Network]:
-    asked = ask(client, bodies.NETWORK_LIST, bodies.network_list(), expectations.network_list())
-    if asked.answer is None:
-        raise EnvironmentFailure(f"{asked.reason}", asked.hint)
-    if asked.reason is not None:
-        document = asked.answer.document
+    probed = ask(client, bodies.NETWORK_LIST, bodies.network_list(), expectations.network_list())
+    if probed.answer is None:
+        raise EnvironmentFailure(f"{probed.reason}", probed.hint)
+    if probed.reason is not None:
+        document = probed.answer.document
         if isinstance(document, Mapping) and document.get("network_identifiers") == []:
             raise NotMeshError(f"{client.url} serves no network", "is its node configured and running?")
         raise NotMeshError(
-            f"{client.url} is not a Mesh server: /network/list answered {asked.answer.in_words()}",
-            hint_of_status(asked.answer.status),
+            f"{client.url} is not a Mesh server: /network/list answered {probed.answer.in_words()}",
+            hint_of_status(probed.answer.status),
         )
-    networks: list[Network] = asked.answer.document["network_identifiers"]
+    networks: list[Network] = probed.answer.document["network_identifiers"]
     return networks
 
 
@@ -207,13 +207,13 @@ def _choose(networks: list[Network], wanted: str | None, url: str) -> Network:
 
 
 def _required(client: MeshClient, endpoint: ReadEndpoint, body: Body, expected: Expectation) -> Mapping[str, Any]:
-    asked = ask(client, endpoint, body, expected)
-    if asked.answer is None or asked.reason is not None:
+    probed = ask(client, endpoint, body, expected)
+    if probed.answer is None or probed.reason is not None:
         raise EnvironmentFailure(
-            f"{endpoint.path} of {client.url} cannot be used: {asked.reason}",
+            f"{endpoint.path} of {client.url} cannot be used: {probed.reason}",
             "is the node behind it running, and not in offline mode?",
         )
-    document: Mapping[str, Any] = asked.answer.document
+    document: Mapping[str, Any] = probed.answer.document
     return document
 
 
@@ -301,11 +301,11 @@ class _Probing:
         offer = None
         for index in _backwards(self._server.current.index, self._server.first_index):
             body = bodies.block(self._network, {"index": index})
-            asked = ask(self._client, bodies.BLOCK, body, expectations.block({"index": index}))
-            offer = offer or _offer(bodies.BLOCK, asked)
-            if asked.reason is None and asked.answer is not None:
+            probed = ask(self._client, bodies.BLOCK, body, expectations.block({"index": index}))
+            offer = offer or _offer(bodies.BLOCK, probed)
+            if probed.reason is None and probed.answer is not None:
                 offer = OfferedEndpoint(bodies.BLOCK, Offering.OFFERED)
-                self._take(material, asked.answer.document)
+                self._take(material, probed.answer.document)
             if material.complete or offer.state is Offering.NOT_OFFERED:
                 break
         return offer or OfferedEndpoint(bodies.BLOCK, Offering.NOT_ASKED, "the chain has no block")
@@ -315,9 +315,9 @@ class _Probing:
         material.take(identifier, document)
         if material.account is None and material.block == identifier and material.transaction_hash is not None:
             # A server that lists transactions only by hash shows accounts only when a transaction is requested.
-            asked = self._transaction(material)
-            if asked.reason is None and asked.answer is not None:
-                material.take(identifier, {"block": {"transactions": [asked.answer.document["transaction"]]}})
+            probed = self._transaction(material)
+            if probed.reason is None and probed.answer is not None:
+                material.take(identifier, {"block": {"transactions": [probed.answer.document["transaction"]]}})
 
     def _transaction(self, material: Material) -> Asked:
         text = material.transaction_hash or ""
@@ -372,8 +372,8 @@ class _Probing:
     def _metadata(self) -> OfferedEndpoint:
         options = self._chosen_options()
         body = bodies.construction_metadata(self._network, options)
-        asked = ask(self._client, bodies.CONSTRUCTION_METADATA, body, expectations.construction_metadata())
-        offer = _offer(bodies.CONSTRUCTION_METADATA, asked)
+        probed = ask(self._client, bodies.CONSTRUCTION_METADATA, body, expectations.construction_metadata())
+        offer = _offer(bodies.CONSTRUCTION_METADATA, probed)
         self._metadata_options = options if offer.state is Offering.OFFERED else None
         return offer
 

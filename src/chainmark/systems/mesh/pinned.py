@@ -246,9 +246,9 @@ class Corpus(_Strict):
         total = sum(len(member.items) for member in self.endpoints)
         refusals = []
         for number, (entry, item) in enumerate(self._items(), 1):
-            asked = ask(client, entry.read, item.body, item.expect)
-            if asked.reason is not None:
-                refusals.append(Refusal(endpoint=entry.id, body=item.body, reason=asked.reason))
+            probed = ask(client, entry.read, item.body, item.expect)
+            if probed.reason is not None:
+                refusals.append(Refusal(endpoint=entry.id, body=item.body, reason=probed.reason))
             progress.update(number / total, entry.read.label)
         return refusals
 

@@ -90,10 +90,10 @@ def _whole_sentence(trace: Trace) -> str:
         return first_sentence(
             f"{trace.name} ended as “{trace.outcome}”; it got to “{trace.stages[trace.last]}”, {when}"
         )
-    beside = "" if usual is None else f", {difference(axis, second - usual)} the median {trace.label}"
+    comparison = "" if usual is None else f", {difference(axis, second - usual)} the median {trace.label}"
     waited = waited_for(trace)
     longest = f"it waited longest, {axis.with_unit(waited[0])}, for “{trace.stages[waited[1]]}”" if waited else ""
-    return first_sentence(f"{trace.name} was {trace.stages[trace.last]} {when}{beside}", longest)
+    return first_sentence(f"{trace.name} was {trace.stages[trace.last]} {when}{comparison}", longest)
 
 
 def usual_of(trace: Trace, stage: int) -> float | None:

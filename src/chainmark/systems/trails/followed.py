@@ -63,8 +63,8 @@ class Tails(Followed):
 
     def closing(self, comparison: Comparison) -> list[Remark]:
         """The worst of the candidate's samples, and how to follow them."""
-        telling = [tail for tail in self.rows(comparison) if tail.gating and tail.is_candidate]
-        worst = [(tail, tail.items[0]) for tail in telling[:_TAILS_ON_TERMINAL]]
+        tails = [tail for tail in self.rows(comparison) if tail.gating and tail.is_candidate]
+        worst = [(tail, tail.items[0]) for tail in tails[:_TAILS_ON_TERMINAL]]
         return [Remark(f"{tail.metric}, {tail.lead}: {item.text}: {item.command}") for tail, item in worst]
 
     def leads(self, comparison: Comparison, metric_id: str) -> list[Phrases]:
@@ -88,7 +88,7 @@ class Tails(Followed):
         title, rows = "From the tails to what happened", self.rows(comparison)
         table = _tails_table(rows, IN_FULL)
         whole = Details("tails-details", "The most extreme samples of every metric", [table])
-        timelines = [_timeline(story, _anchor(index)) for index, story in enumerate(self.stories)]
+        timelines = [_timeline(trace, _anchor(index)) for index, trace in enumerate(self.stories)]
         return [
             Section("lives", title, [whole, *timelines], closed=True, media=HTML),
             Section("tails-on-paper", title, [table], media=PDF),
@@ -103,9 +103,11 @@ class Tails(Followed):
         metric = comparison.catalogue.metric(tail.metric_id)
         is_candidate = tail.side == "candidate"
         label = comparison.candidate.label if is_candidate else comparison.baseline.label
-        beside = [sample.value for other in self.tails if other.metric_id == tail.metric_id for sample in other.samples]
-        unit = units.display_unit(metric.unit, beside)
-        decimals = units.decimals_for([unit.of(value) for value in beside])
+        compared = [
+            sample.value for other in self.tails if other.metric_id == tail.metric_id for sample in other.samples
+        ]
+        unit = units.display_unit(metric.unit, compared)
+        decimals = units.decimals_for([unit.of(value) for value in compared])
 
         def item(sample: TailSample) -> TailItem:
             name = f"{tail.label} {short_key(sample.key) if sample.number is None else sample.number}"

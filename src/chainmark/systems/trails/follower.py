@@ -276,7 +276,7 @@ class Follower:
         places = [self._place(row, base_ns, list(place_facts), files) for row in rows]
         places.sort(key=lambda place: _order(place, end))
         known = {place.place for place in places}
-        told_s = [seconds for place in places if (seconds := place.seconds[end]) is not None]
+        end_s = [seconds for place in places if (seconds := place.seconds[end]) is not None]
         others = [
             other for other in by_key if other != key and number is not None and number == self._number(by_key[other])
         ]
@@ -298,7 +298,7 @@ class Follower:
             base_ns=base_ns,
             stages=[stage.label for stage in trail.stages],
             end=end,
-            median_s=median(told_s) if len(told_s) > 2 else None,
+            median_s=median(end_s) if len(end_s) > 2 else None,
             facts=facts,
             place_facts=list(place_facts.values()),
             files=files.names,

@@ -66,10 +66,10 @@ def followed(
 
 def _slowest(run: SealedRun, trail: Trail, follower: Follower, most: int, total: int | None) -> SlowestTraces:
     slowest, others = follower.slowest(most), [] if trail.only_slowest else follower.others(most)
-    stories = follower.stories([*slowest, *others])
+    traces = follower.stories([*slowest, *others])
     usual = follower.usual_s()
-    for story in stories.values():
-        story.usual_s = usual
+    for trace in traces.values():
+        trace.usual_s = usual
     size, counted = follower.size() if total is None else (total, total)
     return SlowestTraces(
         run_id=run.run_id,
@@ -81,8 +81,8 @@ def _slowest(run: SealedRun, trail: Trail, follower: Follower, most: int, total:
         counted_label=trail.main_label,
         outcomes={} if trail.only_slowest else follower.outcomes(),
         done=trail.done,
-        slowest=[stories[key] for key in slowest],
-        others=[stories[key] for key in others],
+        slowest=[traces[key] for key in slowest],
+        others=[traces[key] for key in others],
         listed=[trail.facts[column] for column in trail.listed if column in trail.facts],
         command=follow_command(trail.id, run.run_id),
         caveats=caveats_of([run.manifest]),
@@ -90,16 +90,16 @@ def _slowest(run: SealedRun, trail: Trail, follower: Follower, most: int, total:
 
 
 def _story(trail: Trail, follower: Follower, order: FollowRequest, trips: Sequence[RegionTrip]) -> Trace:
-    story = follower.story(follower.find(order.key or ""))
+    trace = follower.story(follower.find(order.key or ""))
     if trail.place is not None:
-        regions, senders = (follower.of_places(story.key, column) for column in (trail.region, trail.sender))
-        story.region_map, story.no_map = region_map(story, regions, senders, trips)
-    story.usual_s = follower.usual_s()
-    asked = _asked(story, order.hosts)
-    story.shown = [place.place for place in asked]
+        regions, senders = (follower.of_places(trace.key, column) for column in (trail.region, trail.sender))
+        trace.region_map, trace.no_map = region_map(trace, regions, senders, trips)
+    trace.usual_s = follower.usual_s()
+    selected = _asked(trace, order.hosts)
+    trace.shown = [place.place for place in selected]
     if order.lines is not None:
-        story.log_lines = _log_lines(story, asked or _telling(story), order.lines)
-    return story
+        trace.log_lines = _log_lines(trace, selected or _telling(trace), order.lines)
+    return trace
 
 
 def _trail(run: SealedRun, trails: Sequence[Trail], trail_id: str) -> Trail:

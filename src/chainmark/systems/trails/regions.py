@@ -128,8 +128,8 @@ def _chart(trace: Trace, result: RegionMap) -> Chart:
         (x, y), (x2, y2) = _beside(places[hop.origin], places[hop.region])
         edges.append({"x": x, "y": y, "x2": x2, "y2": y2})
         if rank < _NAMED_HOPS:
-            said = f"{hop.origin} → {hop.region}: {axis.with_unit(hop.median_s)}"
-            texts.append({"x": x + _NEAR_END * (x2 - x), "y": y + _NEAR_END * (y2 - y), "text": said})
+            text = f"{hop.origin} → {hop.region}: {axis.with_unit(hop.median_s)}"
+            texts.append({"x": x + _NEAR_END * (x2 - x), "y": y + _NEAR_END * (y2 - y), "text": text})
     within = {hop.region: hop for hop in result.hops if hop.origin == hop.region}
     nodes = [_node(trace, region, places[region.name], within.get(region.name)) for region in result.regions]
     tall = 1.0 if any(abs(y) > 0.1 for _, y in places.values()) else 0.4  # regions in one line need no height

@@ -15,7 +15,7 @@ from chainmark.systems.trails.trace import SlowestTraces, Trace, follow_address,
 
 def slowest_document(result: SlowestTraces) -> Document:
     """Lay out the slowest items, and those that did not reach the end."""
-    said = _sentence(result)
+    sentence = _sentence(result)
     title = f"Slowest {result.label}s of {result.subject}"
     outcomes: list[Block] = [_outcomes_table(result)] if result.outcomes else []
     others: list[Block] = [_others_table(result)] if result.others else []
@@ -31,8 +31,8 @@ def slowest_document(result: SlowestTraces) -> Document:
         subtitle=one_line([f"run {result.run_id}"]),
         verdict=Verdict.INFORMATIONAL,
         word=f"SLOWEST {result.label.upper()}S",
-        sentence=said,
-        suites=[shown(title, [said])],
+        sentence=sentence,
+        suites=[shown(title, [sentence])],
         sections=[section for section in sections if section.blocks],
         notes=[f"To see what happened to one: {example.command}"] if example else [],
         result=result,
@@ -50,10 +50,10 @@ def _sentence(result: SlowestTraces) -> str:
     axis, slowest = _axis(result), result.slowest[0]
     end = _end(slowest)
     usual = _usual(slowest)
-    beside = "" if usual is None else f", {difference(axis, end - usual)} the median"
+    comparison = "" if usual is None else f", {difference(axis, end - usual)} the median"
     text = f"the slowest of {counted}, {slowest.key if slowest.number is None else slowest.number}, was"
     when = f"{slowest.stages[_stage(slowest)]} {axis.with_unit(end)} after its {slowest.base_label}"
-    return first_sentence(f"{text} {when}{beside}", ends,
+    return first_sentence(f"{text} {when}{comparison}", ends,
                           next_step=f"see {follow_command(result.trail_id, result.run_id, slowest.key)}")  # fmt: skip
 
 

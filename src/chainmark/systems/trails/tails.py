@@ -63,21 +63,21 @@ def tails_of(sides: Sequence[SelectedRuns], catalogue: Catalogue, events_of: Eve
         return None
     followers = _followers(tails, events_of)
     chosen = _chosen(tails)
-    stories: list[Trace] = []
+    traces: list[Trace] = []
     place_of: dict[tuple[str, str, str], int] = {}
     for (run_id, trail_id), follower in followers.items():
         reported = follower.stories([key for run, trail, key in chosen if (run, trail) == (run_id, trail_id)])
         usual = follower.usual_s() if reported and not follower.has_places else []
-        for key, story in reported.items():
-            story.usual_s = usual
-            place_of[run_id, trail_id, key] = len(stories)
-            stories.append(story)
+        for key, trace in reported.items():
+            trace.usual_s = usual
+            place_of[run_id, trail_id, key] = len(traces)
+            traces.append(trace)
     order = [thing for thing in chosen if thing in place_of]
     numbers = _numbers(tails, followers)
     index = {thing: position for position, thing in enumerate(order)}
     return Tails(
         tails=[_written(tail, numbers, index) for tail in tails],
-        stories=[stories[place_of[thing]] for thing in order],
+        stories=[traces[place_of[thing]] for thing in order],
     )
 
 

@@ -180,8 +180,8 @@ class Trace(BaseModel):
     @property
     def last(self) -> int:
         """The last stage that any place reported."""
-        told = [stage for place in self.places for stage, second in enumerate(place.seconds) if second is not None]
-        return max(told, default=0)
+        reported = [stage for place in self.places for stage, second in enumerate(place.seconds) if second is not None]
+        return max(reported, default=0)
 
     @property
     def rows(self) -> list[int]:

@@ -93,9 +93,9 @@ def trails_of(catalogue: Catalogue) -> list[Trail]:
     trails = [Trail.model_validate(trail) for trail in catalogue.trails]
     populations = {population.id for population in catalogue.populations}
     for trail in trails:
-        stranger = next((name for name in trail.populations if name not in populations), None)
-        if stranger is not None:
-            raise ValueError(f"trail `{trail.id}` names the unknown population `{stranger}`")
+        unknown = next((name for name in trail.populations if name not in populations), None)
+        if unknown is not None:
+            raise ValueError(f"trail `{trail.id}` names the unknown population `{unknown}`")
     return trails
 
 

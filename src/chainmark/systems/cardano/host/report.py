@@ -32,10 +32,10 @@ def host_report(run: SealedRun, against: Path | None) -> HostReport:
         )
     lives = run.events("lives")
     blocks = seen_blocks(run, lives)
-    beside = None
+    comparison = None
     if against is not None:
         classed = lives.with_columns(block_class().alias("class"))
-        beside = set_beside([block.sample for block in blocks], read_samples(against), classed, against.name)
+        comparison = set_beside([block.sample for block in blocks], read_samples(against), classed, against.name)
     host = lives["host"].first()
     return HostReport(
         host="the host" if host is None else str(host),
@@ -46,7 +46,7 @@ def host_report(run: SealedRun, against: Path | None) -> HostReport:
         peers=_peers(run),
         blocks=blocks,
         slowest=sorted(blocks, key=lambda block: (-block.adopted_s, block.sample.block_number))[:_SLOWEST],
-        beside=beside,
+        beside=comparison,
         caveats=caveats_of([run.manifest]),
     )
 

@@ -75,11 +75,11 @@ def parts_tables(
     errors: Mapping[str, float],
 ) -> list[Table]:
     """Stage by stage, scenario by scenario, with the precision of the total (``errors`` by metric)."""
-    beside = [sum(values) for _, parts in entries for values in parts.values()]
+    totals = [sum(values) for _, parts in entries for values in parts.values()]
     tables = []
     for metric, parts in entries:
         columns = {labels[scenario]: values for scenario, values in parts.items()}
-        scale = _scale(metric, columns, errors.get(metric.id, 0.0), beside)
+        scale = _scale(metric, columns, errors.get(metric.id, 0.0), totals)
         title = scale.label(f"What {metric.label} is made of")
         tables.append(_matrix(f"parts-{metric.id}", title, stages, columns, scale))
     return tables

@@ -140,13 +140,13 @@ def _scenarios(prediction: Prediction, names: Sequence[str]) -> list[Table]:
         "blocks simulated": [units.count(scenario.blocks) for scenario in scenarios],
     }
     differing = [name for name, texts in facts.items() if len(set(texts)) > 1]
-    untold = [_unnamed_changes(scenario, name) for scenario, name in zip(scenarios, names, strict=True)]
-    if not differing and not any(untold) and all(len(name) <= _SHORT_LABEL for name in names):
+    unnamed = [_unnamed_changes(scenario, name) for scenario, name in zip(scenarios, names, strict=True)]
+    if not differing and not any(unnamed) and all(len(name) <= _SHORT_LABEL for name in names):
         return []
     rows = []
     for index, name in enumerate(names):
         rows.append(row_of(name, *(facts[fact][index] for fact in differing)))
-        rows += [TableRow([TableCell(text), *(TableCell() for _ in differing)], second=True) for text in untold[index]]
+        rows += [TableRow([TableCell(text), *(TableCell() for _ in differing)], second=True) for text in unnamed[index]]
     return [Table("scenarios", "Scenarios", [*words("scenario"), *map(Column, differing)], rows)]
 
 

@@ -103,10 +103,10 @@ def _row(path: Path, content: ReportContent, row: RowContent, known: dict[str, M
     if len(row.values) != len(content.versions):
         raise _ragged(path, row.label, len(row.values), content)
     texts = [str(value).strip() for value in row.values]
-    stranger = next((text for text in texts if NUMBER.fullmatch(text) is None or not any(map(str.isdigit, text))), None)
-    if stranger is not None:
+    invalid = next((text for text in texts if NUMBER.fullmatch(text) is None or not any(map(str.isdigit, text))), None)
+    if invalid is not None:
         raise UsageError(
-            f"{path} says `{stranger}` for `{row.label}`, which is not a number",
+            f"{path} says `{invalid}` for `{row.label}`, which is not a number",
             "figures are decimal numbers such as 0.01234 or 7.7e-5",
         )
     name = row_name(row)

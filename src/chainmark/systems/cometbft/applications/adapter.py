@@ -363,8 +363,8 @@ def _error(error: ValidationError, place: str, text: str) -> UsageError:
         return UsageError(f"{where}`{key}` is missing", "an adapter that differs little from another one `extends` it")
     if first["type"] == "value_error":
         return UsageError(f"{where}{first['ctx']['error']}")
-    said = first["msg"].removeprefix("Input should be ")
-    return UsageError(f"{where}`{key}` is {first['input']!r}, but must be {said}")
+    requirement = first["msg"].removeprefix("Input should be ")
+    return UsageError(f"{where}`{key}` is {first['input']!r}, but must be {requirement}")
 
 
 def _known_keys(section: tuple[str, ...]) -> list[str]:

@@ -98,8 +98,8 @@ def _collect(source: Path, target: Path) -> None:
 
 def _knows(node: NodeHome, group: str) -> bool:
     """Whether a program has a subcommand: for an unknown one it prints an error, or its general help."""
-    own, asked = _ended(node, ["--help"]), _ended(node, [group, "--help"])
-    return asked.returncode == 0 and asked.stdout != own.stdout
+    own, output = _ended(node, ["--help"]), _ended(node, [group, "--help"])
+    return output.returncode == 0 and output.stdout != own.stdout
 
 
 def _places(adapter: Adapter, node: NodeHome) -> dict[str, str]:

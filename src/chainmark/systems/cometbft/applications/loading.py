@@ -127,8 +127,8 @@ def _checked(made: Any, make: str, order: TransactionRequest) -> list[list[bytes
     if not isinstance(made, Sequence) or len(made) != order.connections:
         raise UsageError(f"`{make}` returned {type(made).__name__}, and no transactions", wanted)
     lists = [list(item) for item in made]
-    if stranger := next((item for part in lists for item in part if not isinstance(item, bytes) or not item), None):
-        raise UsageError(f"`{make}` returned {stranger!r} as a transaction", wanted)
+    if invalid := next((item for part in lists for item in part if not isinstance(item, bytes) or not item), None):
+        raise UsageError(f"`{make}` returned {invalid!r} as a transaction", wanted)
     total = sum(len(item) for part in lists for item in part)
     if total > GIVEN_BYTES_MAX:
         raise UsageError(

@@ -392,9 +392,9 @@ def evaluated(version: VersionRuns, tolerance: float, seed: int) -> SaturationVe
     measures: list[Measure] = ["committed"]
     if any(cell.pace is not None for cell in cells):
         measures.append("pace")
-    said = {name: value for name, value in vars(version).items() if name != "runs"}
+    fields = {name: value for name, value in vars(version).items() if name != "runs"}
     saturations = reconciled([saturation_of(cells, tolerance, measure) for measure in measures])
-    return SaturationVersion(**said, cells=cells, saturations=saturations, knee=knee_of(cells, seed))
+    return SaturationVersion(**fields, cells=cells, saturations=saturations, knee=knee_of(cells, seed))
 
 
 _Read = Callable[[CellRun], RunFigure | None]
@@ -481,5 +481,5 @@ def saturation_report(test: SweepTest, versions: Sequence[VersionRuns], metrics:
     comparisons = [compare_versions(side[0], other, metrics) for side in sides for other in side[1:]]
     measured = [version for version in versions if not version.published] or versions
     names = " and ".join(f"{version_runs.subject.name} {version_runs.subject.version}" for version_runs in measured)
-    said = vars(test) | {"title": test.title or f"Saturation of {names}"}
-    return SaturationReport(**said, versions=saturation_versions, comparisons=comparisons, metrics=metrics.all())
+    fields = vars(test) | {"title": test.title or f"Saturation of {names}"}
+    return SaturationReport(**fields, versions=saturation_versions, comparisons=comparisons, metrics=metrics.all())

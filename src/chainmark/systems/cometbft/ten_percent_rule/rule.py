@@ -52,11 +52,11 @@ def _row(item: Judgement, catalogue: Catalogue, excused: Mapping[str, str]) -> T
     old_fails = _old_fails(item, change)
     ours = is_failure(item) or (item.outcome is Outcome.WORSE and item.metric_id not in excused)
     undecided = item.outcome is Outcome.INCONCLUSIVE and metric.better is not Better.NEITHER
-    agreement = _agreement(old_fails, ours=ours, undecided=undecided)
-    if agreement is not RuleConcordance.NO_DATA and item.metric_id in excused:
-        agreement = RuleConcordance.NOT_COMPARABLE
-    elif agreement is not RuleConcordance.NO_DATA and item.change is None:
-        agreement = RuleConcordance.NOT_JUDGED
+    concordance = _agreement(old_fails, ours=ours, undecided=undecided)
+    if concordance is not RuleConcordance.NO_DATA and item.metric_id in excused:
+        concordance = RuleConcordance.NOT_COMPARABLE
+    elif concordance is not RuleConcordance.NO_DATA and item.change is None:
+        concordance = RuleConcordance.NOT_JUDGED
     return TenPercentRow(
         metric_id=item.metric_id,
         statistic=item.statistic,
@@ -69,8 +69,8 @@ def _row(item: Judgement, catalogue: Catalogue, excused: Mapping[str, str]) -> T
         old_fails=old_fails,
         outcome=item.outcome.value,
         ours_fails=ours,
-        agreement=agreement,
-        why=_why(item, metric, agreement, excused),
+        agreement=concordance,
+        why=_why(item, metric, concordance, excused),
     )
 
 
