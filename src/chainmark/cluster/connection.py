@@ -300,8 +300,10 @@ class _Lost:
         if now - self._looked < LOOK_S:
             return
         self._looked = now
-        there = {worker.machine for worker in self._cluster.workers()}
-        missing = [machines for machines in self._open.values() if not (machines & there if machines else there)]
+        available = {worker.machine for worker in self._cluster.workers()}
+        missing = [
+            machines for machines in self._open.values() if not (machines & available if machines else available)
+        ]
         if not missing:
             self._seen = now
         elif now - self._seen > LOST_S:
@@ -352,13 +354,13 @@ def connected(address: str) -> Iterator[Cluster]:
 
 def _client(address: str) -> Client:
     try:
-        made: Client = library().Client(address, timeout=CONNECT_S, set_as_default=False, name="chainmark")
+        client: Client = library().Client(address, timeout=CONNECT_S, set_as_default=False, name="chainmark")
     except (OSError, TypeError, ValueError, RuntimeError) as error:
         hint = TLS_HINT if address.startswith(("tls:", "wss:")) else START_HINT
         raise EnvironmentFailure(
             f"the cluster's scheduler at {address} cannot be reached: {_reason(error)}", hint
         ) from error
-    return made
+    return client
 
 
 def _reason(error: BaseException) -> str:

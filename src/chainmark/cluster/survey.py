@@ -148,8 +148,8 @@ def offset(times: Sequence[tuple[int, int, int]]) -> tuple[float, float]:
     The exchange with the shortest round trip counts: the other clock was read at some moment of it, so the error of the
     middle is at most half of it.
     """
-    sent, there, received = min(times, key=lambda time_item: time_item[2] - time_item[0])
-    return (2 * there - sent - received) / 2e9, (received - sent) / 2e9
+    sent, remote_ns, received = min(times, key=lambda time_item: time_item[2] - time_item[0])
+    return (2 * remote_ns - sent - received) / 2e9, (received - sent) / 2e9
 
 
 def _clocks(
@@ -165,11 +165,11 @@ def _clocks(
     times = []
     for _ in range(EXCHANGES):
         sent = time.time_ns()
-        there = cluster.run(time.time_ns, [reference.address])[reference.address]
-        times.append((sent, there, time.time_ns()))
+        remote_ns = cluster.run(time.time_ns, [reference.address])[reference.address]
+        times.append((sent, remote_ns, time.time_ns()))
     # Seen from here; from there it is the negative.
-    here = _clock(THIS_MACHINE, reference.machine, times)
-    return [*clocks, here.model_copy(update={"offset_s": -here.offset_s})]
+    own = _clock(THIS_MACHINE, reference.machine, times)
+    return [*clocks, own.model_copy(update={"offset_s": -own.offset_s})]
 
 
 def _clock(machine: str, reference: str, times: Sequence[tuple[int, int, int]]) -> ClusterClock:

@@ -322,8 +322,8 @@ def _findings(test: _Test, service: Service, result: ServerResult) -> Findings:
 
 def _through(service: Service) -> dict[str, str]:
     """The proxy, which adds to every latency."""
-    way = service.target.access.way
-    return {"proxy": way.url} if way else {}
+    proxy = service.target.access.way
+    return {"proxy": proxy.url} if proxy else {}
 
 
 def _labels(load: LoadProfile, service: Service, result: ServerResult) -> dict[str, list[str]]:
@@ -353,8 +353,8 @@ def _server_facts(load: LoadProfile, service: Service) -> list[Fact]:
     carried, hardware = service.target.access.described(), server_hardware(load, service.target)
     sent = [Fact(label="Sent with every request", value=carried)] if carried else []
     spoken = Fact(label="Protocol", value=described(service.target.http_version, load.steps.streams))
-    way = service.target.access.way
-    through = [Fact(label="Proxy", value=way.url)] if way else []
+    proxy = service.target.access.way
+    through = [Fact(label="Proxy", value=proxy.url)] if proxy else []
     return [*service.facts, *through, *([spoken] if load.steps.http_version != HTTP_1 else []), *sent, hardware]
 
 

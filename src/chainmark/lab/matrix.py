@@ -265,10 +265,10 @@ class MatrixTester:
         try:
             for number, cell in enumerate(cells, start=1):
                 progress.stage(f"cell {number} of {len(cells)}: {cell.server.id}, {cell.scenario.name}")
-                made = self._measured(cell, folder, record, progress)
-                if made is not None:
-                    runs[cell.place] = made.runs[0]
-                if made is not None and made.interrupted and not made.gone:
+                measured = self._measured(cell, folder, record, progress)
+                if measured is not None:
+                    runs[cell.place] = measured.runs[0]
+                if measured is not None and measured.interrupted and not measured.gone:
                     return True
         except KeyboardInterrupt:
             return True
@@ -384,7 +384,7 @@ def _report(
 ) -> MatrixReport:
     entries = [_entry(cell, runs.get(cell.place), record, interrupted=interrupted) for cell in cells]
     sentences = [text for entry in entries if entry.report for text in entry.report.caveats.sentences]
-    made = MatrixReport(
+    report = MatrixReport(
         tool_version=tool_version(),
         title=plan.title,
         subtitle=plan.description,
@@ -397,8 +397,8 @@ def _report(
         interrupted=interrupted,
         cells=entries,
     )
-    caveats = made.caveats.model_copy(update={"sentences": tuple(dict.fromkeys(sentences))})
-    return made.model_copy(update={"caveats": caveats})
+    caveats = report.caveats.model_copy(update={"sentences": tuple(dict.fromkeys(sentences))})
+    return report.model_copy(update={"caveats": caveats})
 
 
 def _entry(cell: _Cell, run: SealedRun | None, record: _Record, *, interrupted: bool) -> CellEntry:

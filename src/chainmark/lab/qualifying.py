@@ -147,7 +147,7 @@ class Qualifier:
 
     def _execute(self, folder: ExperimentFolder, record: _Record, order: QaRequest, listener: QaListener) -> QaMade:
         """Make the missing runs."""
-        made = [prepared(self.system, order, scenario, folder.experiment_id) for scenario in order.plan.scenarios]
+        scenarios = [prepared(self.system, order, scenario, folder.experiment_id) for scenario in order.plan.scenarios]
         subjects: dict[Role, Subject] = {
             "baseline": self.system.install(order.baseline),
             "candidate": self.system.install(order.candidate),
@@ -155,10 +155,10 @@ class Qualifier:
         with machine_to_itself(listener), folder.locked():
             remove_dead(self.store, f"{folder.experiment_id}-")
             record.failures, record.finished = {}, False
-            record.lacking = {scenario.plan.id: scenario.lacking for scenario in made if scenario.lacking}
+            record.lacking = {scenario.plan.id: scenario.lacking for scenario in scenarios if scenario.lacking}
             folder.write(record)
-            interrupted = _Work(self, folder, record, order, listener, made).run()
-        return QaMade(folder.experiment_id, order, subjects, made, interrupted)
+            interrupted = _Work(self, folder, record, order, listener, scenarios).run()
+        return QaMade(folder.experiment_id, order, subjects, scenarios, interrupted)
 
 
 def _ordered(record: _Record) -> QaRequest:
@@ -333,13 +333,13 @@ class _Work:
             for position in positions:
                 self._step(scenario, scenario.steps[position])
             self._close()
-            made = [
+            attempted = [
                 step.position
                 for step in scenario.steps
                 if step.position in scenario.done or step.side in scenario.failures
             ]
             runs = {self.order.version(side.version): scenario.of_side(side.id) for side in scenario.plan.sides}
-            if not (positions := search.asked(made, runs)):
+            if not (positions := search.asked(attempted, runs)):
                 return
 
     def _step(self, scenario: ScenarioMade, step: PlannedRun) -> None:

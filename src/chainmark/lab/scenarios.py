@@ -120,14 +120,14 @@ def prepared(system: QualifiableSystem, order: QaRequest, scenario: ScenarioPlan
     if scenario.kind is ScenarioKind.SWEEP and order.baseline == order.candidate:
         lacking.append("two different versions")
     sides = {} if lacking else {side.id: profile_of(system, order, scenario, side) for side in scenario.sides}
-    made = ScenarioMade(scenario, f"{experiment_id}-{scenario.id}", lacking, sides)
-    made.names = {side.id: {side.id} for side in scenario.sides}
+    scenario_made = ScenarioMade(scenario, f"{experiment_id}-{scenario.id}", lacking, sides)
+    scenario_made.names = {side.id: {side.id} for side in scenario.sides}
     if scenario.kind is ScenarioKind.SWEEP and not lacking:
-        _schedule_sweep(system, made, order)
+        _schedule_sweep(system, scenario_made, order)
     elif not lacking:
         arms = [Arm(side.id, order.version(side.version), sides[side.id]) for side in scenario.sides]
-        made.steps = interleaved(arms, scenario.planned_runs)
-    return made
+        scenario_made.steps = interleaved(arms, scenario.planned_runs)
+    return scenario_made
 
 
 def profile_of(system: QualifiableSystem, order: QaRequest, scenario: ScenarioPlan, side: SidePlan) -> BaseModel:

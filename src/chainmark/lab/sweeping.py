@@ -208,22 +208,22 @@ class Sweeper:
         self, plan: SweepPlan, order: SweepRequest, runs: Mapping[str, Sequence[SealedRun]]
     ) -> Iterator[tuple[int, SweepRun, Total]]:
         search = Bisected(self.system, plan, order.versions, order.repetitions)
-        made: list[int] = []
-        while positions := search.asked(made, runs):
+        attempted: list[int] = []
+        while positions := search.asked(attempted, runs):
             for position in positions:
                 yield position, search.cells[position], Total(search.most, "at most")
-                made.append(position)
+                attempted.append(position)
 
     def _doubled(
         self, plan: SweepPlan, order: SweepRequest, runs: Mapping[str, Sequence[SealedRun]]
     ) -> Iterator[tuple[int, SweepRun, Total]]:
-        made = turn = position = 0
+        total = turn = position = 0
         while (load := self._wanted(plan, runs)) is not None:
-            made += order.repetitions * len(order.versions)
+            total += order.repetitions * len(order.versions)
             at = self.system.load_of(plan, load)
             for repetition in range(order.repetitions):
                 for version in forth_and_back(order.versions, turn):
-                    yield position, SweepRun(version, at, repetition + 1), Total(made, "at least")
+                    yield position, SweepRun(version, at, repetition + 1), Total(total, "at least")
                     position += 1
                 turn += 1
 

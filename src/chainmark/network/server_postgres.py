@@ -179,13 +179,13 @@ class PostgresUsage:
         options = f"{self._parameters.get('options') or ''} -c statement_timeout={STATEMENT_TIMEOUT_MS}".strip()
         settings = {"connect_timeout": CONNECT_TIMEOUT_S, **self._parameters, "options": options}
         try:
-            made: psycopg.Connection[tuple[Any, ...]]
-            made = self._library.connect(**{**settings, "application_name": "chainmark"}, autocommit=True)
-            self._has_statements = made.execute(_FIND.encode()).fetchone() is not None
+            connection: psycopg.Connection[tuple[Any, ...]]
+            connection = self._library.connect(**{**settings, "application_name": "chainmark"}, autocommit=True)
+            self._has_statements = connection.execute(_FIND.encode()).fetchone() is not None
         except self._library.Error as error:
             reported = self._hidden(str(error).strip().splitlines()[-1])
             raise EnvironmentFailure(f"the database of `--postgres` cannot be reached: {reported}", _FORM) from None
-        return made
+        return connection
 
     def _hidden(self, text: str) -> str:
         password = self._parameters.get("password")

@@ -347,7 +347,10 @@ def _network(pid: int | None) -> dict[str, float]:
     try:
         lines = (PROC / str(pid) / "net" / "dev").read_text().splitlines()[2:]
         columns = [line.partition(":")[2].split() for line in lines]
-        return {way: float(sum(int(column[at]) for column in columns)) for way, at in (("received", 0), ("sent", 8))}
+        return {
+            direction: float(sum(int(column[at]) for column in columns))
+            for direction, at in (("received", 0), ("sent", 8))
+        }
     except (OSError, ValueError, IndexError):
         return {}
 

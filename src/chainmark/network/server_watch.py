@@ -133,10 +133,10 @@ class ServerWatch:
     def _open(self, sources: ServerSources, url: str) -> None:
         for source in _of_this_machine(sources, url):
             self._add(source)
-        taken = set(_NAMES)
+        used_names = set(_NAMES)
         for text in sources.scrapes:
-            name, place = parse_scrape(text, taken)
-            taken.add(name)
+            name, place = parse_scrape(text, used_names)
+            used_names.add(name)
             self._add(MetricsPage(name, place, self._pages))
         if sources.postgres is not None:
             self._add(PostgresUsage(sources.postgres))

@@ -102,12 +102,12 @@ def listening_processes(url: str) -> set[int]:
         listening = psutil.net_connections("tcp")
     except (OSError, psutil.Error):
         return set()
-    here = (
+    local = (
         connection
         for connection in listening
         if connection.status == psutil.CONN_LISTEN and tuple(connection.laddr)[1:2] == (port,)
     )
-    return with_descendants(connection.pid for connection in here)
+    return with_descendants(connection.pid for connection in local)
 
 
 def _listening_at(socket_path: str) -> list[int | None]:

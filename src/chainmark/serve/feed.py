@@ -36,6 +36,6 @@ def atom(cards: Sequence[Card], base: str) -> str:
 
 
 def _add(parent: ET.Element, name: str, text: str) -> ET.Element:
-    made = ET.SubElement(parent, f"{{{_ATOM}}}{name}")
-    made.text = clean(text) or None
-    return made
+    element = ET.SubElement(parent, f"{{{_ATOM}}}{name}")
+    element.text = clean(text) or None
+    return element

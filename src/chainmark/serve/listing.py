@@ -149,7 +149,7 @@ def run_list(runs: Sequence[ListedRun], asked: Mapping[str, Sequence[str]]) -> R
 
 def facets(runs: Sequence[ListedRun], asked: Mapping[str, Sequence[str]]) -> list[Facet]:
     """The facets with the number of runs that each value would match, given the selection of the others."""
-    made = []
+    results = []
     worded = _with_words(runs, asked.get("q", ()))
     for name, (label, value_of) in FACETS.items():
         counts = Counter(value_of(run) for run in worded if _fits(run, asked, without=name))
@@ -157,5 +157,5 @@ def facets(runs: Sequence[ListedRun], asked: Mapping[str, Sequence[str]]) -> lis
         values = sorted({*counts, *chosen} - {""}, key=lambda value: (value not in chosen, -counts[value], value))
         choices = [Choice(value, counts[value], value in chosen) for value in values]
         if len(choices) > 1 or chosen:
-            made.append(Facet(name, label, choices))
-    return made
+            results.append(Facet(name, label, choices))
+    return results

@@ -124,8 +124,8 @@ def caveats_of_moment(moment: Moment) -> Caveats:
 
 def live_runs(moment: Moment, store: ReadStore) -> list[LiveRun]:
     """The folders without a seal, those of living processes first."""
-    made = [_live(UnfinishedRun(store.root / "runs" / name), moment, store) for name in moment.unfinished]
-    return sorted(made, key=lambda live_run: (not live_run.is_alive, live_run.started_at, live_run.run_id))
+    runs = [_live(UnfinishedRun(store.root / "runs" / name), moment, store) for name in moment.unfinished]
+    return sorted(runs, key=lambda live_run: (not live_run.is_alive, live_run.started_at, live_run.run_id))
 
 
 def _live(run: UnfinishedRun, moment: Moment, store: ReadStore) -> LiveRun:

@@ -53,8 +53,8 @@ def content_security_policy() -> str:
 def part(name: str, *arguments: Any) -> Markup:
     """One of the dashboard's own parts of a page."""
     module = environment(PACKAGE).get_template("bits.html.j2").module
-    made: Markup = getattr(module, name)(*arguments)
-    return made
+    markup: Markup = getattr(module, name)(*arguments)
+    return markup
 
 
 def load_templates() -> None:
@@ -87,6 +87,6 @@ def html_of(page: Page, path: str, query: Query) -> str:
 
 def _led_elsewhere(text: str, address: str) -> str:
     """The page, with links to hidden parts that lead to the page that shows them."""
-    here = set(_ID.findall(text))
+    ids = set(_ID.findall(text))
     whole = str(escape(address))
-    return _ANCHOR.sub(lambda link: link[0] if link[1] in here else f'href="{whole}#{link[1]}"', text)
+    return _ANCHOR.sub(lambda link: link[0] if link[1] in ids else f'href="{whole}#{link[1]}"', text)

@@ -43,8 +43,8 @@ def replay(charts: Iterable[Chart]) -> Markup:
 def _events(chart: Chart, layer: Layer) -> list[_Event]:
     labels = {label: place for place, label in enumerate(chart.series[layer.colour].labels)}
     rows = rows_of(chart.data[layer.data])
-    made = [_event(row, layer, labels, chart.unit_s) for row in rows if math.isfinite(row[str(layer.x)])]
-    return sorted(made, key=lambda event: (event.at_s, event.lane, event.look))
+    events = [_event(row, layer, labels, chart.unit_s) for row in rows if math.isfinite(row[str(layer.x)])]
+    return sorted(events, key=lambda event: (event.at_s, event.lane, event.look))
 
 
 def _event(row: Mapping[str, Any], layer: Layer, labels: Mapping[str, int], unit_s: float) -> _Event:

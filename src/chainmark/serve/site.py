@@ -100,15 +100,15 @@ class Site:
     def cards(self, *, wait: bool = False) -> tuple[list[Card], int]:
         """The workloads, and the number of those still being read, which are shown in brief."""
         moment = self.store.now()
-        made, pending = [], 0
+        cards_made, pending = [], 0
         for workload in workloads_of(moment)[:_CARDS]:
             future = self._cards.later((_state(workload, moment), workload.key), _card_maker(workload, self.store))
             if wait or future.done():
-                made.append(future.result())
+                cards_made.append(future.result())
             else:
                 pending += 1
-                made.append(workload.brief())
-        return made, pending
+                cards_made.append(workload.brief())
+        return cards_made, pending
 
     def home(self, asked: Asked) -> Page:
         """Every workload with its newest verdict, and the current measurements."""
@@ -280,14 +280,14 @@ class Site:
 
     def _pairs(self) -> list[tuple[str, str, str]]:
         """The newest and the previous release of every workload."""
-        made = []
+        pairs = []
         for workload in workloads_of(self.store.now())[:_CARDS]:
             releases = workload.releases()
             if len(releases) > 1:
                 sides = [" ".join(entry.run_id for entry in group) for group in releases[-2:]]
                 names = f"{releases[-1][-1].version} against {releases[-2][-1].version}"
-                made.append((names, pages.addressed("/compare", {"side": sides}), workload.brief().title))
-        return made
+                pairs.append((names, pages.addressed("/compare", {"side": sides}), workload.brief().title))
+        return pairs
 
     # ---- history ----------------------------------------------------------------------------------------------------
     def history(self, asked: Asked) -> Page:

@@ -70,13 +70,13 @@ def changes_of(settings: Sequence[Knob]) -> list[tuple[str, str]]:
     Raises:
         UsageError: a slider's value is not a figure within its range.
     """
-    made = []
+    changes = []
     for knob in settings:
         if knob.slider is None:
-            made += [(knob.name, "" if knob.amount is None else knob.value)] if knob.value else []
+            changes += [(knob.name, "" if knob.amount is None else knob.value)] if knob.value else []
         elif (amount := _amount(knob, knob.slider)) is not None:
-            made.append((knob.name, amount))
-    return made
+            changes.append((knob.name, amount))
+    return changes
 
 
 def _amount(knob: Knob, slider: Slider) -> str | None:

@@ -131,8 +131,8 @@ def workloads_of(moment: Moment) -> list[Workload]:
         if not entry.profiles:
             key = (entry.system, entry.profile, entry.workload, entry.machine)
             result.setdefault(key, []).append(entry)
-    made = [Workload(key, entries) for key, entries in result.items()]
-    return sorted(made, key=lambda workload: (workload.newest.started_at, workload.key), reverse=True)
+    workloads = [Workload(key, entries) for key, entries in result.items()]
+    return sorted(workloads, key=lambda workload: (workload.newest.started_at, workload.key), reverse=True)
 
 
 def card_of(workload: Workload, store: ReadStore) -> Card:

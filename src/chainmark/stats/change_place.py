@@ -263,11 +263,11 @@ def changes(seen: SearchedRuns, archive: Spread | None = None) -> dict[int, Cont
         return {}
     fits = [_levels(seen, is_of, shared, squares, known) for shared in _SHARED]
     _, levels, inverse, rest = max(fits, key=lambda fit: fit[0])
-    made = {}
+    contrasts = {}
     for row, place in enumerate(measured[1:], start=1):
         error = math.sqrt(rest / known * (inverse[0, 0] + inverse[row, row] - 2.0 * inverse[0, row]))
-        made[place] = from_standard_error(float(levels[row] - levels[0]), error, known, Working.DIFFERENCE)
-    return made
+        contrasts[place] = from_standard_error(float(levels[row] - levels[0]), error, known, Working.DIFFERENCE)
+    return contrasts
 
 
 def _levels(
@@ -296,11 +296,11 @@ def runs_left(row: SearchedRevisions, seen: SearchedRuns, current: int | None, m
         draws: searches that are simulated to their ends.
     """
     result, generator = row.chances(seen), np.random.default_rng(_SEED)
-    taken = []
+    lengths = []
     for change in generator.choice(np.arange(1, row.last + 1), size=draws, p=result):
         ended = search(row, seen, _runs_like(row, seen, int(change), generator), most, current)
-        taken.append(len(ended.values) - len(seen.values))
-    return round(float(np.median(taken)))
+        lengths.append(len(ended.values) - len(seen.values))
+    return round(float(np.median(lengths)))
 
 
 def _runs_like(

@@ -181,10 +181,10 @@ def _permuted(
 ) -> Iterator[FloatArray]:
     """Series with the values of each segment in another order, in batches."""
     at_once = max(1, min(_AT_FIRST, _CHUNK_ELEMENTS // len(series) ** 2))
-    made = 0
-    while made < permutations:
-        rows = np.tile(series, (min(at_once, permutations - made), 1))
-        made, at_once = made + len(rows), max(1, _CHUNK_ELEMENTS // len(series) ** 2)
+    done = 0
+    while done < permutations:
+        rows = np.tile(series, (min(at_once, permutations - done), 1))
+        done, at_once = done + len(rows), max(1, _CHUNK_ELEMENTS // len(series) ** 2)
         for first, last in segments:
             rows[:, first:last] = random.permuted(rows[:, first:last], axis=1)
         yield rows

@@ -119,7 +119,7 @@ def execute_all(command: Invocation, work: CommandWorkload, raw: Path, progress:
     Raises:
         EnvironmentFailure: the launcher cannot run.
     """
-    made: list[CommandExecution] = []
+    executions: list[CommandExecution] = []
     began_s, mark = time.monotonic(), _Mark.now()
     total = work.warm_up + work.executions
     progress.stage("executing the command")
@@ -129,10 +129,10 @@ def execute_all(command: Invocation, work: CommandWorkload, raw: Path, progress:
         progress.update(number / total, f"execution {number + 1} of {total}")
         command_execution = _execute(command, work.timeout_s, began_s, raw)
         if failure := _failure(command_execution, command, work):
-            return Executed(made, mark.share_of_others(), f"execution {number + 1} of {total} {failure}")
+            return Executed(executions, mark.share_of_others(), f"execution {number + 1} of {total} {failure}")
         if number >= work.warm_up:
-            made.append(command_execution)
-    return Executed(made, mark.share_of_others())
+            executions.append(command_execution)
+    return Executed(executions, mark.share_of_others())
 
 
 def _failure(command_execution: CommandExecution, command: Invocation, work: CommandWorkload) -> str:

@@ -122,16 +122,16 @@ def _program(builds: Builds, record: BuildRecord, command: Command) -> str:
 
 
 def _result(subject: Subject, executed: Executed, profile: BenchmarkProfile) -> Execution:
-    made = executed.executions
-    missing = profile.workload.executions - len(made)
+    executions = executed.executions
+    missing = profile.workload.executions - len(executions)
     return Execution(
         subject=subject,
-        samples={"execution": executed.samples()} if made else {},
+        samples={"execution": executed.samples()} if executions else {},
         configuration=Configuration(),
         conditions={},
-        counts={"executions": {"measured": len(made), "failed or not made": missing}},
+        counts={"executions": {"measured": len(executions), "failed or not made": missing}},
         gates=_gates(executed, profile),
-        warnings=[] if executed.has_memory or not made else [_NO_MEMORY],
+        warnings=[] if executed.has_memory or not executions else [_NO_MEMORY],
     )
 
 

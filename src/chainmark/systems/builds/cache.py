@@ -120,9 +120,9 @@ class Cache:
             )
         with scratch_in(self.root) as scratch:
             sources = self._sources_again(target, record, scratch)
-            made = scratch / name
-            self._compile(sources, [*BUILD_FLAGS, *sources.flags], made, package)
-            made.replace(path)
+            binary = scratch / name
+            self._compile(sources, [*BUILD_FLAGS, *sources.flags], binary, package)
+            binary.replace(path)
         return path
 
     def _sources_again(self, target: Checkout | ModuleVersion, record: CacheRecord, scratch: Path) -> Sources:
@@ -201,10 +201,10 @@ class Cache:
         program = self._builds / key / self.program.name
         with locked(self._builds / f".{key}.lock"):
             if not program.is_file():
-                made = scratch / self.program.name
-                self._compile(sources, flags, made, self.program.package)
-                inspect(made, self.program)
-                self._keep(made, key)
+                binary = scratch / self.program.name
+                self._compile(sources, flags, binary, self.program.package)
+                inspect(binary, self.program)
+                self._keep(binary, key)
             result = inspect(program, self.program)
             settings = [f"{name}={value}" for name, value in environment.items() if name != "GOVERSION"]
             build = _described(sources.build.model_copy(update={"flags": [*flags, *settings]}), result)

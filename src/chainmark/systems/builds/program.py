@@ -102,9 +102,9 @@ def _require_machine(path: Path) -> None:
     if len(head) < 20 or head[:4] != b"\x7fELF":
         return  # a script, or for another system: starting it shows
     (number,) = struct.unpack("<H" if head[5] == 1 else ">H", head[18:20])
-    machine, here = _ELF_MACHINES.get(number, f"machine {number}"), platform.machine()
-    if machine != _SAME_MACHINE.get(here, here):
-        raise UsageError(f"{path} is built for {machine}, but this machine is {here}", "build it on or for this one")
+    machine, own = _ELF_MACHINES.get(number, f"machine {number}"), platform.machine()
+    if machine != _SAME_MACHINE.get(own, own):
+        raise UsageError(f"{path} is built for {machine}, but this machine is {own}", "build it on or for this one")
 
 
 def _said(path: Path, program: Program) -> str:

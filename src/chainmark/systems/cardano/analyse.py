@@ -297,8 +297,8 @@ class Blocks:
     def samples_of_blocks(self) -> dict[str, pl.DataFrame]:
         """The samples of the accepted blocks, of the observers' parts in them, and of their forgers."""
         peers = propagation.with_links(self._observed, self.regions, self._owners)
-        made = [propagation.block_samples(self.table.lazy()), propagation.block_peer_samples(peers)]
-        block, block_peer = pl.collect_all(made)
+        frames = [propagation.block_samples(self.table.lazy()), propagation.block_peer_samples(peers)]
+        block, block_peer = pl.collect_all(frames)
         chained, accepted = self._forged_of_the_chain()
         host = propagation.host_samples(self.names, self._roles["forger"], chained, accepted)
         return {"block": block, "block_peer": block_peer, "host": host}
@@ -341,9 +341,9 @@ class Blocks:
         )
         front = ["block", "block_no", "slot", "slot_start_ns", "host", "region", "role", "error"]
         frame = propagation.with_fetched_host(self.lives.drop("adoption_ns", "chain_delta"), self._owners)
-        made = frame.lazy().join(chained, on="block", how="left")
+        joined = frame.lazy().join(chained, on="block", how="left")
         return (
-            made.with_columns(
+            joined.with_columns(
                 pl.col("host").cast(pl.String),
                 pl.col("on_chain", "accepted").fill_null(value=False),
                 rejected_because=reason,

@@ -118,10 +118,10 @@ class Calibration:
         if self.link is None or self.round_trip is None:
             return None
         rtt, cluster = self.expected.rtt_s, self.expected
-        ways = [
+        detours = [
             rtt[self.link.a][c] + rtt[c][self.link.b] for c in cluster.counts() if c not in (self.link.a, self.link.b)
         ]
-        shortest = min(ways, default=math.inf)
+        shortest = min(detours, default=math.inf)
         return shortest if self.round_trip.value > NEAR_DETOUR * shortest else None
 
 
@@ -209,9 +209,9 @@ def _step(scenario: Scenario, simulated: Simulated, figures: Figures, link: FarL
     ratio, missing = 1.0, 0.0
     if FIRST_NOTICE in reported:
         # The rest, apart from the path, is the header's service.
-        way = _first_way_s(scenario.cluster)
-        wanted = reported[FIRST_NOTICE] - reported[ANNOUNCED] - way
-        had = mean(FIRST_NOTICE) - mean(ANNOUNCED) - way
+        path_s = _first_way_s(scenario.cluster)
+        wanted = reported[FIRST_NOTICE] - reported[ANNOUNCED] - path_s
+        had = mean(FIRST_NOTICE) - mean(ANNOUNCED) - path_s
         ratio = min(4.0, max(0.25, wanted / had)) if had > 0.0 else 1.0
     if FIRST_NOTICE in reported and FIRST_FETCH in reported and _has_neighbours(scenario.cluster):
         missing = (reported[FIRST_FETCH] - reported[FIRST_NOTICE]) - (mean(FIRST_FETCH) - mean(FIRST_NOTICE))
@@ -314,8 +314,8 @@ def _first_way_s(cluster: ClusterRequest) -> float:
     for host in cluster.topology.hosts:
         for peer in host.producers:
             a, b = place[peer], place[host.name]
-            way = 0.0 if a == b else cluster.rtt_s[a][b] / 2.0
-            nearest[peer] = min(way, nearest.get(peer, math.inf))
+            half_s = 0.0 if a == b else cluster.rtt_s[a][b] / 2.0
+            nearest[peer] = min(half_s, nearest.get(peer, math.inf))
     pools = {host.name: host.pools for host in cluster.topology.hosts if host.name in nearest}
     total = sum(pools.values())
     return sum(nearest[name] * pools[name] for name in pools) / total if total else 0.0

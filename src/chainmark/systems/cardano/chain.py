@@ -144,8 +144,8 @@ def chain_blocks(
 
 def _order(chain: MainChain, known: KnownBlocks, genesis: Genesis) -> pl.LazyFrame:
     """The chain's blocks with the facts that do not depend on the forger."""
-    made = {"block": chain.blocks, "block_no": chain.heights}
-    order = pl.LazyFrame(made, schema={"block": pl.String, "block_no": pl.Int64}).with_row_index("place")
+    columns = {"block": chain.blocks, "block_no": chain.heights}
+    order = pl.LazyFrame(columns, schema={"block": pl.String, "block_no": pl.Int64}).with_row_index("place")
     frame = known.table.lazy().select("block", "slot", "size_bytes")
     slot_ns = round(genesis.slot_length_s * NS)
     return order.join(frame, on="block", how="left", maintain_order="left").with_columns(

@@ -73,15 +73,15 @@ def _check_fit(misfits: Mapping[str, float], genesis: Genesis, start: str | None
 def _check_not_empty(host: HostLogs, cluster: ClusterLogs) -> None:
     if host.files and any(file.stored_bytes for file in host.files):
         return
-    there = [unread for unread in cluster.unread if unread.name.startswith(f"{host.name}/")]
+    unread_files = [unread for unread in cluster.unread if unread.name.startswith(f"{host.name}/")]
     if host.files:
-        what = f"{listed([file.name for file in host.files])} is empty"
-    elif there:
-        what = "not read: " + listed([f"{unread.name} ({unread.reason})" for unread in there])
+        problem = f"{listed([file.name for file in host.files])} is empty"
+    elif unread_files:
+        problem = "not read: " + listed([f"{unread.name} ({unread.reason})" for unread in unread_files])
     else:
-        what = "its folder has no log in it"
+        problem = "its folder has no log in it"
     hint = exclude_hint(host.name)
-    raise UsageError(f"{host.name} has no log lines: {what}", f"{UNPACK_HINT}; {hint}" if there else hint)
+    raise UsageError(f"{host.name} has no log lines: {problem}", f"{UNPACK_HINT}; {hint}" if unread_files else hint)
 
 
 def _check_order(cluster: ClusterLogs) -> None:
@@ -103,13 +103,13 @@ def check_any(cluster: ClusterLogs) -> None:
     files = cluster.files
     if any(file.head.objects for file in files):
         return
-    what = "not one line" if not any(file.stored_bytes for file in files) else "no line that cardano-node prints"
+    found = "not one line" if not any(file.stored_bytes for file in files) else "no line that cardano-node prints"
     problem = next((file.head.problem for file in files if file.head.problem), None)
-    what += f" ({problem})" if problem else ""
+    found += f" ({problem})" if problem else ""
     begin = (
         "its name is that of a log, but it has" if len(files) == 1 else "their names are those of logs, but they have"
     )
-    raise UsageError(f"no logs: {listed([file.name for file in files])}: {begin} {what}", SHAPE_HINT)
+    raise UsageError(f"no logs: {listed([file.name for file in files])}: {begin} {found}", SHAPE_HINT)
 
 
 def _misfit_s(host: HostLogs, genesis: Genesis) -> float | None:
@@ -243,14 +243,14 @@ def check_one_network(blocks: Mapping[str, Path]) -> list[str]:
         return []
     main = max(groups, key=len)
     others = [group for group in groups if group is not main]
-    lonely = [group[0] for group in others if len(group) == 1 and not _has_times(blocks[group[0]])]
-    foreign = [group for group in others if group[0] not in lonely]
+    isolated = [group[0] for group in others if len(group) == 1 and not _has_times(blocks[group[0]])]
+    foreign = [group for group in others if group[0] not in isolated]
     if foreign:
         raise UsageError(
             f"logs of two different networks: {listed(main)} and {listed(foreign[0])} share no block",
             _FOREIGN_NETWORK_HINT.format(foreign[0][0]),
         )
-    return lonely
+    return isolated
 
 
 def _blocks(path: Path) -> list[str]:

@@ -51,10 +51,10 @@ def contradictions(data_frame: pl.DataFrame, forgers: pl.DataFrame) -> list[Cont
         forgers: one row per block: `host`, `block`, `forged_ns`.
     """
     frame = data_frame.lazy().select("block", "noticed_ns", "role", observer=pl.col("host").cast(pl.String))
-    made = forgers.lazy().select("block", "forged_ns", forger=pl.col("host").cast(pl.String))
+    forged = forgers.lazy().select("block", "forged_ns", forger=pl.col("host").cast(pl.String))
     early = (
         frame.filter(pl.col("role") == "observer")
-        .join(made, on="block", how="inner")
+        .join(forged, on="block", how="inner")
         .filter(pl.col("noticed_ns") < pl.col("forged_ns"))
         .group_by("forger", "observer")
         .agg(by_ns=(pl.col("forged_ns") - pl.col("noticed_ns")).max())

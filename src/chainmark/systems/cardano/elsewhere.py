@@ -113,7 +113,7 @@ class Elsewhere:
             text_hash,
             [file],
             at=lambda _: self._owners[file.name].at,
-            take=lambda _, made: made,
+            take=lambda _, digest: digest,
             weight=lambda _: 0.0,
             watch=lambda _: None,
         )

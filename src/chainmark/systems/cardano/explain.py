@@ -193,13 +193,13 @@ def _round_trips(calibration: Calibration, pings_s: Sequence[Sequence[float]]) -
         ping_s, inferred = pings_s[pair[0]][pair[1]], calibration.round_trips.get(pair)
         if inferred is None and math.isnan(ping_s):
             continue
-        taken = inferred or Modelled(value=ping_s, standard_error=0.0)
+        assumed = inferred or Modelled(value=ping_s, standard_error=0.0)
         rows.append(
             RoundTripRow(
                 link=cluster.link_name(*pair),
                 measured_s=None if math.isnan(ping_s) else ping_s,
-                inferred_s=taken.value,
-                standard_error_s=taken.standard_error,
+                inferred_s=assumed.value,
+                standard_error_s=assumed.standard_error,
                 inferred=inferred is not None,
                 differs=inferred is not None and differs(inferred, ping_s),
             )

@@ -141,7 +141,7 @@ def _ingest(
         reading = Reading(documents.genesis, rules, folder, events, rows_at_a_time(len(cluster.hosts)))
         traces, published, summaries = decode(cluster, reading, order.threads, progress, order.machines)
         check_read(summaries, documents.genesis)
-        lonely = check_one_network({trace.name: trace.lives for trace in traces})
+        isolated = check_one_network({trace.name: trace.lives for trace in traces})
         excluded = count_excluded(cluster, reading, order.threads, progress, order.machines)
         chain = ToldChain(traces)
         genesis, regions = documents.genesis, documents.regions
@@ -151,7 +151,7 @@ def _ingest(
         slots = {trace.name: trace.slots for trace in traces}
         load_stated = bool(documents.meta.profile_content.generator.tps)
         missing = missing_messages(summaries, slots, load_stated)
-        judged = gates.GateInputs(summaries, slots, documents.genesis, analysis, lonely, missing, cluster)
+        judged = gates.GateInputs(summaries, slots, documents.genesis, analysis, isolated, missing, cluster)
         findings = gates.find(judged)
         node, node_notes, contradictions = resolve_node(order.version, documents.meta, summaries)
         known = facts.Subjects(

@@ -98,13 +98,13 @@ class KnownBlocks:
     @cached_property
     def _by_number(self) -> dict[int, str]:
         """Per height the block that most hosts kept there: the loser of a battle is known to as many."""
-        keepers = pl.LazyFrame(schema={"block": pl.String, "keepers": pl.UInt32})
+        kept = pl.LazyFrame(schema={"block": pl.String, "keepers": pl.UInt32})
         if self._kept is not None:
-            keepers = self._kept.lazy().group_by("block").agg(keepers=pl.len())
+            kept = self._kept.lazy().group_by("block").agg(keepers=pl.len())
         best = (
             self.table.lazy()
             .drop_nulls("block_no")
-            .join(keepers, on="block", how="left")
+            .join(kept, on="block", how="left")
             .with_columns(pl.col("keepers").fill_null(0))
             .sort("block_no", "keepers", "witnesses", "block", descending=[False, True, True, False])
             .unique("block_no", keep="first", maintain_order=True)

@@ -179,7 +179,7 @@ def dense_torus(regions: Mapping[str, str]) -> list[ListedHost]:
     listed_hosts = []
     for region, own in members.items():
         for place, host in enumerate(own):
-            others = [there[place % len(there)] for name, there in members.items() if name != region]
+            others = [targets[place % len(targets)] for name, targets in members.items() if name != region]
             n = len(own)
             ring = [own[(place + step) % n] for step in (1, n - 1, n // 3, 2 * n // 3)]
             producers = [peer for peer in dict.fromkeys([*others, *ring]) if peer != host]
@@ -225,7 +225,7 @@ def _placed(
     regions = known_regions(host.region for host in hosts)
     n = len(regions)
     rtt, spread, pings, doubts = ([[0.0] * n for _ in range(n)] for _ in range(4))
-    taken: dict[str, list[str]] = {}
+    origins: dict[str, list[str]] = {}
     links = _links(hosts, regions)
     for a in range(n):
         for b in range(a, n):
@@ -234,15 +234,15 @@ def _placed(
             for matrix, value in zip((rtt, spread, pings, doubts), values, strict=True):
                 matrix[a][b] = matrix[b][a] = value
             if (a, b) in links and a != b:
-                taken.setdefault(distance.origin, []).append(f"{regions[a].name}–{regions[b].name}")
+                origins.setdefault(distance.origin, []).append(f"{regions[a].name}–{regions[b].name}")
     order = ClusterRequest(
         hosts=len(hosts), topology=ListedTopology(hosts=hosts), regions=regions, rtt_s=rtt, rtt_spread_s=spread
     )
-    messages = [f"round trips {', '.join(names)}: {origin}" for origin, names in taken.items()]
+    messages = [f"round trips {', '.join(names)}: {origin}" for origin, names in origins.items()]
     return OwnCluster(
         order=order,
         pings_s=pings,
-        pinged=bool(taken) and set(taken) == {PINGED},
+        pinged=bool(origins) and set(origins) == {PINGED},
         doubt_s=doubts,
         notes=(_network_note(hosts, regions), *notes, *messages),
     )

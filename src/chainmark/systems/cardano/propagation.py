@@ -125,14 +125,14 @@ def chained_samples(blocks: pl.LazyFrame) -> pl.LazyFrame:
         blocks: in the chain's order.
     """
     follows = pl.col("block_no") == pl.col("block_no").shift(1) + 1
-    made = blocks.select(
+    samples = blocks.select(
         "block",
         "time_s",
         chained_interval_s=pl.when(follows).then(seconds("forged_ns", pl.col("forged_ns").shift(1))),
         chained_size_bytes=pl.col("size_bytes").cast(pl.Float64),
         chained_battles=pl.col("block_battles").cast(pl.Float64),
     )
-    return made.drop_nulls("time_s").sort("time_s", "block")
+    return samples.drop_nulls("time_s").sort("time_s", "block")
 
 
 def host_samples(hosts: list[str], forged: Counter[str], chained: Counter[str], accepted: Counter[str]) -> pl.DataFrame:

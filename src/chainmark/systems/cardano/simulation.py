@@ -80,8 +80,8 @@ def simulate_there(portion: Portion) -> SimulatedMeans:
     Raises:
         ValueError: the scenario is invalid.
     """
-    made = native(portion.scenario, portion.blocks, portion.batch, 1, 1)
-    return SimulatedMeans(made.figures, made.normal, made.slow)
+    batch = native(portion.scenario, portion.blocks, portion.batch, 1, 1)
+    return SimulatedMeans(batch.figures, batch.normal, batch.slow)
 
 
 def simulator_on(machines: Machines | None) -> Simulate:

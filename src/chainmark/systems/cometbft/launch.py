@@ -352,11 +352,11 @@ def _prepared(plan: NetworkPlan, members: list[Member], homes: Mapping[str, Path
         return None
     genesis = homes[members[0].name] / GENESIS
     funded = adapter.accounts.genesis == "cosmos-sdk"
-    made = prepared(adapter, plan.profile.load, plan.seed, accounts_in(genesis) if funded else 0)
-    if made is not None and made.addresses:
+    transactions = prepared(adapter, plan.profile.load, plan.seed, accounts_in(genesis) if funded else 0)
+    if transactions is not None and transactions.addresses:
         size_bytes = plan.profile.load.size_bytes
-        write_genesis(list(homes.values()), fund_accounts(genesis, made.addresses, adapter, size_bytes))
-    return made
+        write_genesis(list(homes.values()), fund_accounts(genesis, transactions.addresses, adapter, size_bytes))
+    return transactions
 
 
 def generate(plan: NetworkPlan, members: list[Member], addresses: list[str]) -> dict[str, Path]:

@@ -219,10 +219,10 @@ def _version_hint(version: str) -> str:
     if not known:
         return f"a version is {FORMS}"
     # A typing error is more likely in the last number than in the first: the longest common prefix decides.
-    alike = difflib.get_close_matches(version, known, n=len(known), cutoff=0.75)
-    if not alike:
+    similar = difflib.get_close_matches(version, known, n=len(known), cutoff=0.75)
+    if not similar:
         return f"the newest versions are {', '.join(known[-3:])}"
-    return f"did you mean `{max(alike, key=lambda item: _common_beginning(item, version))}`?"
+    return f"did you mean `{max(similar, key=lambda item: _common_beginning(item, version))}`?"
 
 
 def _common_beginning(item: str, other: str) -> int:

@@ -93,10 +93,10 @@ def members_of(profile: CometBFTProfile, version: str, seed: int) -> list[Member
         others = tuple(other for other in seeds if other != name)
         members.append(Member(name, Role.SEED, f"node{network.nodes + index}", version, others, (), pex=True))
     first_joiner = network.nodes + len(seeds)
-    there = tuple(names[index] for index in network.started_nodes)
+    started = tuple(names[index] for index in network.started_nodes)
     for index in range(profile.rotating.joiners):
         # It knows all others, as the published test's joining nodes know all seeds; no other node knows it.
-        peers = () if seeds else there[:JOINERS_PEERS]
+        peers = () if seeds else started[:JOINERS_PEERS]
         name, generated = f"joiner{index}", f"node{first_joiner + index}"
         members.append(
             Member(name, Role.JOINER, generated, version, peers, tuple(seeds), pex=bool(seeds), starts=False)

@@ -222,8 +222,8 @@ class CometBft(Described):
         """The saturation of every version, and comparisons at equal loads."""
         from chainmark.systems.cometbft.saturation.evaluation import saturation_report
 
-        made = replace(test, notes=[*test.notes, sweep.FRESH_NETWORKS]) if test.experiment else test
-        return saturation_report(made, versions, sweep.metrics_of(self.catalogue()))
+        noted = replace(test, notes=[*test.notes, sweep.FRESH_NETWORKS]) if test.experiment else test
+        return saturation_report(noted, versions, sweep.metrics_of(self.catalogue()))
 
     def second_rule(self) -> SecondRule:
         """That of the published reports: a difference over 10 % is a regression."""

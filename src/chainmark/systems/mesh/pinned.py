@@ -185,11 +185,11 @@ class Corpus(_Strict):
             if not any(name in item.read.names for item in self.endpoints):
                 raise UsageError(f"the corpus has no endpoint `{name}`", self._why_missing(name))
         chosen = [item for item in self.endpoints if not names or item.read.names & set(names)]
-        made = tuple(endpoint for item in chosen for endpoint in _endpoints(item, strata, by_stratum=by_stratum))
-        if not made:
+        endpoints = tuple(endpoint for item in chosen for endpoint in _endpoints(item, strata, by_stratum=by_stratum))
+        if not endpoints:
             known = sorted({stratum.name for item in chosen for stratum in item.strata})
             raise UsageError(f"no item is in {', '.join(map(repr, strata or ()))}", f"strata: {', '.join(known)}")
-        return made
+        return endpoints
 
     def strata_counts(self) -> dict[str, dict[str, int]]:
         """How many items of each stratum, by endpoint id."""

@@ -162,9 +162,9 @@ def _usual_table(trace: Trace) -> list[Table]:
         usual = trace.usual_s[stage] if stage < len(trace.usual_s) else None
         own = [second for place in trace.places if (second := place.seconds[stage]) is not None]
         if usual is not None and own:
-            here = median(own)
-            difference = axis.text(here - usual, signed=True)
-            rows.append(row_of(trace.stages[stage], axis.text(here), axis.text(usual), difference))
+            value = median(own)
+            difference = axis.text(value - usual, signed=True)
+            rows.append(row_of(trace.stages[stage], axis.text(value), axis.text(usual), difference))
     if not rows:
         return []
     columns = [*words("stage"), *map(Column, (f"this {trace.label}", f"median {trace.label}", "difference"))]

@@ -478,12 +478,12 @@ def _slowest(places: Sequence[TracePlace], stage: int) -> int | None:
 
     None if fewer than three can be compared, or several are equally slow.
     """
-    alike: dict[int, list[tuple[float, int]]] = {}
+    by_reference: dict[int, list[tuple[float, int]]] = {}
     for index, place in enumerate(places):
         step, before = place.steps[stage], _before(place.seconds, stage)
         if step is not None and before is not None:
-            alike.setdefault(before, []).append((step, index))
-    steps = max(alike.values(), key=len, default=[])
+            by_reference.setdefault(before, []).append((step, index))
+    steps = max(by_reference.values(), key=len, default=[])
     if len(steps) < 3:
         return None
     longest, where = max(steps)

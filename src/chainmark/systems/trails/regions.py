@@ -58,13 +58,13 @@ def region_map(
     times = {place.place: place.seconds[trace.end] for place in trace.places}
     hops: dict[tuple[str, str], list[float]] = {}
     for place, sender in senders.items():
-        here, there = times.get(place), times.get(sender)
-        if here is not None and there is not None and place in regions and sender in regions:
-            hops.setdefault((regions[sender], regions[place]), []).append(here - there)
+        arrived, sent = times.get(place), times.get(sender)
+        if arrived is not None and sent is not None and place in regions and sender in regions:
+            hops.setdefault((regions[sender], regions[place]), []).append(arrived - sent)
     if not hops:
         return None, f"no log says from which {trace.place_label} another one got the {trace.label}"
     known = {frozenset((trip.a, trip.b)): trip.mean_s for trip in trips}
-    made = [
+    legs = [
         RegionHop(origin=pair[0], region=pair[1], places=len(seconds), median_s=median(seconds),
                   longest_s=max(seconds), round_trip_s=known.get(frozenset(pair)))
         for pair, seconds in sorted(hops.items())
@@ -72,8 +72,8 @@ def region_map(
     reported = len({place for place, seconds in times.items() if seconds is not None})
     result = RegionMap(
         regions=[_region(trace, name, regions) for name in names],
-        hops=made,
-        unknown=max(0, reported - sum(hop.places for hop in made) - len(_first(trace))),
+        hops=legs,
+        unknown=max(0, reported - sum(hop.places for hop in legs) - len(_first(trace))),
     )
     return result, ""
 
@@ -133,7 +133,7 @@ def _chart(trace: Trace, result: RegionMap) -> Chart:
     within = {hop.region: hop for hop in result.hops if hop.origin == hop.region}
     nodes = [_node(trace, region, places[region.name], within.get(region.name)) for region in result.regions]
     tall = 1.0 if any(abs(y) > 0.1 for _, y in places.values()) else 0.4  # regions in one line need no height
-    way = "Distances follow the round trips" if is_measured else "Places on the map mean nothing"
+    layout = "Distances follow the round trips" if is_measured else "Places on the map mean nothing"
     return Chart(
         id="regions-map",
         title=f"Map of regions, hop times, {axis.unit.symbol}",
@@ -153,7 +153,7 @@ def _chart(trace: Trace, result: RegionMap) -> Chart:
             "nodes": columns_of(nodes),
             "edges-named": columns_of(texts) or {"x": [], "y": [], "text": []},
         },
-        note=f"Medians over the {trace.place_label}s of a hop. {way}.",
+        note=f"Medians over the {trace.place_label}s of a hop. {layout}.",
         wide=True,
         height=round(340 * tall),
     )

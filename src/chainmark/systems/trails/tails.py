@@ -113,12 +113,12 @@ def _followers(tails: Sequence[_FoundTail], events_of: EventsOf) -> dict[tuple[s
     followers: dict[tuple[str, str], Follower] = {}
     for tail in tails:
         for sample in tail.samples:
-            which = (sample.run.run_id, sample.trail.id)
+            key = (sample.run.run_id, sample.trail.id)
             run = sample.run.data
-            if which in followers or not isinstance(run, SealedRun):
+            if key in followers or not isinstance(run, SealedRun):
                 continue
             if (events := events_of(run, sample.trail)) is not None:
-                followers[which] = Follower(events, sample.trail, sample.run.manifest)
+                followers[key] = Follower(events, sample.trail, sample.run.manifest)
     return followers
 
 

@@ -71,8 +71,8 @@ def recent_blocks(window: Path, genesis: Genesis) -> Table:
 def _row(row: dict[str, object]) -> TableRow:
     figures = [units.quantity(float(str(row[name])), "s") for name in (*DELAYS, "received_adopted_s")]
     start = units.utc_clock(utc_text(int(str(row["slot_start_ns"]))))
-    made = row_of(units.count(int(str(row["block_no"]))), start, *figures, str(row["fetched_from"]))
-    return TableRow(made.cells, anchor=str(row["block"]))
+    table_row = row_of(units.count(int(str(row["block_no"]))), start, *figures, str(row["fetched_from"]))
+    return TableRow(table_row.cells, anchor=str(row["block"]))
 
 
 def _block_timelines(window: Path, genesis: Genesis) -> pl.DataFrame:

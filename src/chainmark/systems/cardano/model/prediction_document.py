@@ -127,8 +127,8 @@ def scenario_names(scenarios: Sequence[ScenarioEntry]) -> list[str]:
     for scenario in scenarios:
         long = len(scenario.label) > _SHORT_LABEL and len(scenario.changes) > 1
         name = f"{len(scenario.changes)} changes together" if long else scenario.label
-        alike = sum(other == name or other.startswith(f"{name} (") for other in names)
-        names.append(f"{name} ({alike + 1})" if alike else name)
+        duplicates = sum(other == name or other.startswith(f"{name} (") for other in names)
+        names.append(f"{name} ({duplicates + 1})" if duplicates else name)
     return names
 
 

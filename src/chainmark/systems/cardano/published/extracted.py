@@ -106,8 +106,8 @@ def _title(lines: Sequence[str]) -> str:
 
 def _cells(line: str, wanted: int) -> list[str]:
     """The cells of a line by its tabs, otherwise by wide gaps, otherwise by every gap; the first way that fits."""
-    ways = [[part.strip() for part in line.split("\t")], re.split(r"\s{2,}|\t", line), line.split()]
-    results = [[cell for cell in way if cell] for way in ways]
+    splits = [[part.strip() for part in line.split("\t")], re.split(r"\s{2,}|\t", line), line.split()]
+    results = [[cell for cell in way if cell] for way in splits]
     return next((cells for cells in results if len(cells) == wanted), results[-1])
 
 

@@ -103,8 +103,8 @@ def cardano_part(
         catalogue: the system's own: it defines the positions of rows and charts.
         tool_version: recorded in the result.
     """
-    made = compare_published(sides, ReportStyle.TYPST, tool_version=tool_version)
-    report = in_published_order(made, catalogue)
+    compared = compare_published(sides, ReportStyle.TYPST, tool_version=tool_version)
+    report = in_published_order(compared, catalogue)
     report.facts = [_dated(report, fact, days) for fact in report.facts]
     report = worded(report)
     report.tables = [published_table for table in report.tables if (published_table := _without_zeros(table)).rows]

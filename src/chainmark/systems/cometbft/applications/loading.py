@@ -111,14 +111,14 @@ def _given(adapter: Adapter, load: Load, seed: int) -> list[list[bytes]]:
         chain_id=adapter.chain.id,
     )
     try:
-        made = _function(make)(order)
+        transactions = _function(make)(order)
     except UsageError:
         raise
     except Exception as error:
         raise UsageError(
             f"`{make}` failed: {type(error).__name__}: {error}", "try it by itself, as the guide shows"
         ) from error
-    return _checked(made, make, order)
+    return _checked(transactions, make, order)
 
 
 def _checked(made: Any, make: str, order: TransactionRequest) -> list[list[bytes]]:

@@ -120,7 +120,7 @@ def _hardware(page: LoadPage) -> Table:
     for release in page.releases:
         for table in release.tables:
             results.setdefault((_hardware_name(table), table.machine), []).append(release.version)
-    rows = [row_of(name, machine, ", ".join(dict.fromkeys(of))) for (name, machine), of in results.items()]
+    rows = [row_of(name, machine, ", ".join(dict.fromkeys(releases))) for (name, machine), releases in results.items()]
     return Table("hardware", "", words("profile", "machine specs", "releases"), rows)
 
 

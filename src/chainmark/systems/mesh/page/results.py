@@ -183,14 +183,14 @@ def _measured(runs: Iterable[SealedRun], stages: Mapping[str, str]) -> Iterator[
         workload = {key: value for key, value in manifest.workload.items() if key != "corpus"}
         key = json.dumps([manifest.subject.version, _cell(manifest), _machine(manifest), workload], sort_keys=True)
         cells.setdefault(key, []).append(run)
-    for alike in reversed(cells.values()):
-        results = [(run, target) for run in alike if (target := _target(run)) is not None]
+    for group in reversed(cells.values()):
+        results = [(run, target) for run in group if (target := _target(run)) is not None]
         if results:
             yield (
-                alike[0],
+                group[0],
                 PageTable(
-                    cell=_cell(alike[0].manifest),
-                    machine=_machine(alike[0].manifest),
+                    cell=_cell(group[0].manifest),
+                    machine=_machine(group[0].manifest),
                     rows=_rows(results),
                     runs=[_run(run, stages.get(run.run_id, "")) for run, _ in results],
                 ),
@@ -256,17 +256,17 @@ def _releases(tables: Iterable[tuple[SealedRun, PageTable]]) -> list[PageRelease
     page_tables: dict[str, list[tuple[Manifest, PageTable]]] = {}
     for run, table in tables:
         page_tables.setdefault(run.manifest.subject.version, []).append((run.manifest, table))
-    made = [
+    releases = [
         PageRelease(
             version=version,
-            subject=of[0][0].subject.name,
-            day=min(_day(manifest, table) for manifest, table in of),
-            tables=[table for _, table in sorted(of, key=_order)],
+            subject=entries[0][0].subject.name,
+            day=min(_day(manifest, table) for manifest, table in entries),
+            tables=[table for _, table in sorted(entries, key=_order)],
         )
-        for version, of in page_tables.items()
+        for version, entries in page_tables.items()
     ]
     return sorted(
-        made,
+        releases,
         key=lambda page_release: (_numbers(page_release.version), page_release.day, page_release.version),
         reverse=True,
     )
