@@ -4,8 +4,7 @@
 All send to the same nginx (one worker on one core, the generator on another), in turn. Nothing is asserted: read the
 tables. CPU per request hardly depends on what else the machine does; requests per second do.
 
-Needs cargo and, from Debian: nginx-light, wrk, nghttp2-client, apache2-utils. `cargo install oha --locked` for oha.
-Nothing is installed; what is missing is named and left out.
+Needs cargo, openssl and nginx. Of wrk, h2load, ab, oha and k6, it names and leaves out what is not installed.
 """
 
 import argparse
@@ -27,7 +26,13 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "chainmark"
-PACKAGES = {"nginx": "nginx-light", "wrk": "wrk", "h2load": "nghttp2-client", "ab": "apache2-utils"}
+PEERS = {
+    "wrk": "apt-get install wrk",
+    "h2load": "apt-get install nghttp2-client",
+    "ab": "apt-get install apache2-utils",
+    "oha": "cargo install oha --locked",
+    "k6": "go install go.k6.io/k6@latest",
+}
 SERVER_CORE, GENERATOR_CORE = "0", "1"
 BODY = json.dumps({"network_identifier": {"blockchain": "cardano", "network": "mainnet"}, "padding": "x" * 120})
 REPLIES = {"small": 301, "large": 10_240}
@@ -50,7 +55,10 @@ http {{
   scgi_temp_path {folder}/scgi;
   server {{
     listen 127.0.0.1:{port} backlog=4096;
-    listen 127.0.0.1:{port_2} http2 backlog=4096;
+    listen 127.0.0.1:{port_http2} http2 backlog=4096;
+    listen 127.0.0.1:{port_tls} ssl http2 backlog=4096;
+    ssl_certificate {folder}/cert.pem;
+    ssl_certificate_key {folder}/key.pem;
     root {folder}/files;
     error_page 405 =200 $uri;
   }}
@@ -76,7 +84,34 @@ class Figures:
     cpu_us: float
 
 
-Generator = Callable[[str, int, Path], Figures]
+@dataclass(frozen=True)
+class Transport:
+    """How requests reach the server, and at which port after the first it listens for that.
+
+    Attributes:
+        streams: of HTTP/2, how many clients share a connection.
+    """
+
+    label: str
+    port: int
+    scheme: str = "http"
+    http2: bool = False
+    streams: int = 1
+    keeps_connections: bool = True
+
+
+TRANSPORTS = (
+    Transport("HTTP/1.1", 0),
+    Transport("HTTP/1.1, a connection per request", 0, keeps_connections=False),
+    Transport("HTTP/1.1 in TLS", 2, "https"),
+    Transport("HTTP/2", 1, http2=True),
+    Transport("HTTP/2, 8 streams on a connection", 1, http2=True, streams=8),
+    Transport("HTTP/2 in TLS", 2, "https", http2=True),
+)
+Generator = Callable[[Transport, str, int, Path], Figures]
+# What each cannot do.
+SPEAKS_ONLY_HTTP1, KEEPS_CONNECTIONS, NEEDS_TLS_FOR_HTTP2 = {"wrk", "ab"}, {"h2load"}, {"k6"}
+CLIENTS = 64
 
 
 def run(command: list[str], text: str = "") -> Ran:
@@ -117,19 +152,23 @@ def build() -> Path:
 
 
 @contextlib.contextmanager
-def serve(folder: Path, port: int) -> Iterator[str]:
-    """Run nginx on its core: HTTP/1.1 at ``port``, HTTP/2 by prior knowledge at the next one."""
+def serve(folder: Path, port: int) -> Iterator[None]:
+    """Run nginx on its core: HTTP/1.1 at ``port``, HTTP/2 by prior knowledge at the next one, TLS at the third."""
     (folder / "files").mkdir()
     for name, size in REPLIES.items():
         (folder / "files" / name).write_text(json.dumps({"a": "x" * (size - 9)}), encoding="utf-8")
     configuration = folder / "nginx.conf"
-    configuration.write_text(NGINX.format(folder=folder, port=port, port_2=port + 1), encoding="utf-8")
+    ports = {"port": port, "port_http2": port + 1, "port_tls": port + 2}
+    configuration.write_text(NGINX.format(folder=folder, **ports), encoding="utf-8")
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=127.0.0.1"]
+    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
+    subprocess.run(["openssl", "req", "-x509", *key, *files], check=True, capture_output=True)
     folder.chmod(0o755)
     command = ["taskset", "-c", SERVER_CORE, "nginx", "-p", str(folder), "-c", str(configuration)]
     process = subprocess.Popen(command)
     try:
         wait_for(folder / "pid")
-        yield f"http://127.0.0.1:{port}"
+        yield
     finally:
         process.terminate()
         process.wait()
@@ -159,11 +198,17 @@ def order(url: str, mode: dict[str, Any], duration_s: float, **more: object) -> 
     return json.dumps(whole | {"threads": 1} | more)
 
 
-def ours(program: Path, checks: bool = False, **more: object) -> Generator:
+def ours(program: Path, checks: bool = False) -> Generator:
     """Our generator, which reads each body to its end; or also checks that it is JSON."""
 
-    def measure(url: str, seconds: int, _: Path) -> Figures:
-        text = order(url, {"closed": {"clients": 64}}, seconds, **more)
+    def measure(way: Transport, url: str, seconds: int, _: Path) -> Figures:
+        more = {
+            "protocol": "2" if way.http2 else "1.1",
+            "streams": way.streams,
+            "requests_per_connection": 0 if way.keeps_connections else 1,
+            "tls": {"verify": False},
+        }
+        text = order(url, {"closed": {"clients": CLIENTS}}, seconds, **more)
         if checks:
             whole = json.loads(text)
             whole["requests"][0]["expect"] = {"json": True, "checks": [{"pointer": "/a", "type": "string"}]}
@@ -190,46 +235,66 @@ def found(pattern: str, text: str) -> float:
     return float(match.group(1))
 
 
-def wrk(url: str, seconds: int, folder: Path) -> Figures:
-    """The generator wrk with one thread."""
+def wrk(way: Transport, url: str, seconds: int, folder: Path) -> Figures:
+    """The generator wrk with one thread; it speaks HTTP/1.1."""
     script = folder / "post.lua"
     lines = ['wrk.method = "POST"', f"wrk.body = [[{BODY}]]", 'wrk.headers["Content-Type"] = "application/json"']
+    if not way.keeps_connections:
+        lines.append('wrk.headers["Connection"] = "close"')
     script.write_text("\n".join(lines), encoding="utf-8")
-    ran = run(["wrk", "-t1", "-c64", f"-d{seconds}", "-s", str(script), url])
+    ran = run(["wrk", "-t1", f"-c{CLIENTS}", f"-d{seconds}", "-s", str(script), url])
     return figures(int(found(r"(\d+) requests in", ran.output)), seconds, ran)
 
 
-def h2load(url: str, seconds: int, folder: Path) -> Figures:
-    """The generator h2load over HTTP/1.1."""
-    command = ["h2load", "--h1", "-t1", "-c64", f"-D{seconds}", "-d", str(folder / "request"), url]
-    ran = run([*command, "-H", "content-type: application/json"])
+def h2load(way: Transport, url: str, seconds: int, folder: Path) -> Figures:
+    """The generator h2load, which keeps its connections."""
+    version = [f"-m{way.streams}"] if way.http2 else ["--h1"]
+    command = ["h2load", *version, "-t1", f"-c{CLIENTS // way.streams}", f"-D{seconds}", "-d", str(folder / "request")]
+    ran = run([*command, "-H", "content-type: application/json", url])
     return figures(int(found(r"(\d+) succeeded", ran.output)), seconds, ran)
 
 
-def h2load_2(streams: int) -> Generator:
-    """The generator h2load over HTTP/2, with so many streams on a connection and 64 in all."""
-
-    def measure(url: str, seconds: int, folder: Path) -> Figures:
-        command = ["h2load", "-t1", f"-c{64 // streams}", f"-m{streams}", f"-D{seconds}"]
-        ran = run([*command, "-d", str(folder / "request"), "-H", "content-type: application/json", url])
-        return figures(int(found(r"(\d+) succeeded", ran.output)), seconds, ran)
-
-    return measure
-
-
-def ab(url: str, seconds: int, folder: Path) -> Figures:
-    """The generator ab with -k; without -n behind -t it would stop at 50,000 requests."""
-    command = ["ab", "-q", "-k", "-t", str(seconds), "-n", "100000000", "-c", "64", "-T", "application/json"]
+def ab(way: Transport, url: str, seconds: int, folder: Path) -> Figures:
+    """The generator ab; without -n behind -t it would stop at 50,000 requests."""
+    keeps = ["-k"] if way.keeps_connections else []
+    command = ["ab", "-q", *keeps, "-t", str(seconds), "-n", "100000000", "-c", str(CLIENTS), "-T", "application/json"]
     ran = run([*command, "-p", str(folder / "request"), url])
     return figures(int(found(r"Complete requests:\s+(\d+)", ran.output)), seconds, ran)
 
 
-def oha(url: str, seconds: int, folder: Path) -> Figures:
+def oha(way: Transport, url: str, seconds: int, folder: Path) -> Figures:
     """The generator oha with one core."""
-    command = ["oha", "--no-tui", "-c", "64", "-z", f"{seconds}s", "-m", "POST", "-T", "application/json"]
-    ran = run([*command, "-D", str(folder / "request"), "--output-format", "json", url])
+    version = ["--http2", "-p", str(way.streams)] if way.http2 else []
+    keeps = [] if way.keeps_connections else ["--disable-keepalive"]
+    command = ["oha", "--no-tui", "--insecure", *version, *keeps, "-c", str(CLIENTS // way.streams)]
+    command += ["-z", f"{seconds}s", "-m", "POST", "-T", "application/json", "-D", str(folder / "request")]
+    ran = run([*command, "--output-format", "json", url])
     codes = json.loads(ran.output)["statusCodeDistribution"]
     return figures(sum(codes.values()), seconds, ran)
+
+
+def k6(way: Transport, url: str, seconds: int, folder: Path) -> Figures:
+    """The generator k6, which discards the bodies."""
+    script, summary = folder / "post.js", folder / "k6.json"
+    options = {
+        "vus": CLIENTS,
+        "duration": f"{seconds}s",
+        "noConnectionReuse": not way.keeps_connections,
+        "insecureSkipTLSVerify": True,
+        "discardResponseBodies": True,
+    }
+    post = ", ".join(json.dumps(part) for part in (url, BODY, {"headers": {"Content-Type": "application/json"}}))
+    script.write_text(
+        "import http from 'k6/http';\n"
+        f"export const options = {json.dumps(options)};\n"
+        f"export default function () {{ http.post({post}); }}\n"
+        "export function handleSummary(data) {\n"
+        f"  return {{ {json.dumps(str(summary))}: JSON.stringify(data.metrics.http_reqs.values) }};\n"
+        "}\n",
+        encoding="utf-8",
+    )
+    ran = run(["k6", "run", "--quiet", "--no-usage-report", str(script)])
+    return figures(json.loads(summary.read_text(encoding="utf-8"))["count"], seconds, ran)
 
 
 def print_row(values: list[str]) -> None:
@@ -237,21 +302,42 @@ def print_row(values: list[str]) -> None:
     print("| " + " | ".join(values) + " |", flush=True)
 
 
-def compare(generators: dict[str, Generator], url: str, folder: Path, arguments: argparse.Namespace, over: str) -> None:
+def server_cpu_s(worker: int) -> float:
+    """Processor time of nginx's worker so far."""
+    fields = Path(f"/proc/{worker}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def compare(program: Path, way: Transport, folder: Path, arguments: argparse.Namespace) -> None:
     """Print one table per reply size; the generators take turns."""
+    generators, worker = choose(program, way), worker_of(folder)
     for name, size in REPLIES.items():
+        url = f"{way.scheme}://127.0.0.1:{arguments.port + way.port}/{name}"
         runs: dict[str, list[Figures]] = {generator: [] for generator in generators}
+        server_us: dict[str, list[float]] = {generator: [] for generator in generators}
         for _ in range(arguments.repeats):
             for generator, measure in generators.items():
-                runs[generator].append(measure(f"{url}/{name}", arguments.seconds, folder))
-        print(f"\n64 clients over {over}, POST {len(BODY)} B, reply {size} B, load average {os.getloadavg()[0]:.1f}\n")
-        print_row(["generator", "requests/s, median (range)", "CPU µs per request, median (range)"])
-        print_row(["---", "---:", "---:"])
+                before_s = server_cpu_s(worker)
+                runs[generator].append(measure(way, url, arguments.seconds, folder))
+                used_s = server_cpu_s(worker) - before_s
+                server_us[generator].append(used_s / runs[generator][-1].requests * 1e6)
+        load = os.getloadavg()[0]
+        print(f"\n{CLIENTS} clients over {way.label}, POST {len(BODY)} B, reply {size} B, load average {load:.1f}\n")
+        print_row(["generator", "requests/s", "CPU µs per request", "of the server, µs per request"])
+        print_row(["---", "---:", "---:", "---:"])
         for generator, values in runs.items():
-            rates = [value.per_s for value in values]
-            costs = [value.cpu_us for value in values]
-            rate = f"{statistics.median(rates):,.0f} ({min(rates):,.0f} to {max(rates):,.0f})"
-            print_row([generator, rate, f"{statistics.median(costs):.2f} ({min(costs):.2f} to {max(costs):.2f})"])
+            columns = [
+                spread([value.per_s for value in values], 0),
+                spread([value.cpu_us for value in values], 2),
+                spread(server_us[generator], 2),
+            ]
+            print_row([generator, *columns])
+
+
+def spread(values: list[float], decimals: int) -> str:
+    """Median and range."""
+    low, high = min(values), max(values)
+    return f"{statistics.median(values):,.{decimals}f} ({low:,.{decimals}f} to {high:,.{decimals}f})"
 
 
 def stall(program: Path, url: str, folder: Path) -> None:
@@ -286,59 +372,58 @@ def memory(program: Path, url: str, seconds: int) -> None:
     print(f"\n1000 connections, {books['ok']:,} requests right, {books['failed']} failed: peak {ran.peak_mib:.1f} MiB")
 
 
+def choose(program: Path, way: Transport) -> dict[str, Generator]:
+    """Our generator and those peers that are here and can do this."""
+    generators: dict[str, Generator] = {
+        "chainmark": ours(program),
+        "chainmark, answers checked": ours(program, checks=True),
+    }
+    peers: dict[str, Generator] = {"wrk": wrk, "h2load": h2load, "ab": ab, "oha": oha, "k6": k6}
+    unable: set[str] = set()
+    if way.http2:
+        unable |= SPEAKS_ONLY_HTTP1 | (NEEDS_TLS_FOR_HTTP2 if way.scheme == "http" else set())
+    if not way.keeps_connections:
+        unable |= KEEPS_CONNECTIONS
+    return generators | {name: measure for name, measure in peers.items() if name not in unable and shutil.which(name)}
+
+
+def name_missing() -> None:
+    """Say which peers are left out, and how to have them."""
+    for name, install in PEERS.items():
+        if not shutil.which(name):
+            print(f"{name} is not installed and is left out: {install}")
+
+
 def parse_arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=10, help="of one run")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--memory-seconds", type=int, default=120, help="enough for 10 million requests")
-    parser.add_argument("--port", type=int, default=18_099)
+    parser.add_argument(
+        "--memory-seconds", type=int, default=120, help="enough for 10 million requests; 0: no such run"
+    )
+    parser.add_argument("--port", type=int, default=18_099, help="the first of three")
     return parser.parse_args()
-
-
-def choose(program: Path) -> dict[str, Generator]:
-    """Our generator and those peers that are here."""
-    generators: dict[str, Generator] = {
-        "chainmark": ours(program, checks=False),
-        "chainmark, answers checked": ours(program, checks=True),
-    }
-    peers: dict[str, Generator] = {"wrk": wrk, "h2load": h2load, "ab": ab, "oha": oha}
-    for name, measure in peers.items():
-        if shutil.which(name):
-            generators[name] = measure
-        else:
-            hint = f"apt-get install {PACKAGES[name]}" if name in PACKAGES else f"cargo install {name} --locked"
-            print(f"{name} is not here and is left out: {hint}")
-    return generators
-
-
-def choose_2(program: Path) -> dict[str, Generator]:
-    """Those that speak HTTP/2: a connection for each client, and eight clients on each."""
-    generators: dict[str, Generator] = {}
-    for streams in (1, 8):
-        shared = f", {streams} streams on a connection" if streams > 1 else ""
-        generators[f"chainmark{shared}"] = ours(program, protocol="2", streams=streams)
-        if shutil.which("h2load"):
-            generators[f"h2load{shared}"] = h2load_2(streams)
-    return generators
 
 
 def main() -> None:
     """Print the tables."""
     arguments = parse_arguments()
-    for tool in ("nginx", "taskset", "cargo"):
+    for tool in ("nginx", "taskset", "cargo", "openssl"):
         if not shutil.which(tool):
-            raise SystemExit(f"{tool} is missing: {PACKAGES.get(tool, tool)}")
+            raise SystemExit(f"{tool} is missing")
     program = build()
+    name_missing()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "request").write_text(BODY, encoding="utf-8")
-        with serve(folder, arguments.port) as url:
-            compare(choose(program), url, folder, arguments, "HTTP/1.1")
-            url_2 = f"http://127.0.0.1:{arguments.port + 1}"
-            compare(choose_2(program), url_2, folder, arguments, "HTTP/2")
+        with serve(folder, arguments.port):
+            for way in TRANSPORTS:
+                compare(program, way, folder, arguments)
+            url = f"http://127.0.0.1:{arguments.port}"
             stall(program, url, folder)
-            memory(program, url, arguments.memory_seconds)
+            if arguments.memory_seconds:
+                memory(program, url, arguments.memory_seconds)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import ExperimentLength, Manifest, Status
 from chainmark.core.times import utc_now
 from chainmark.core.wording import enumerated
+from chainmark.lab.processors import wait_for_processors
 from chainmark.lab.protocols import LaunchableSystem, installed_for
 from chainmark.lab.revisions import RevisionLine
 from chainmark.lab.running import Lab, Listener, RunSeries
@@ -179,7 +180,9 @@ class Bisection:
         Raises:
             InvalidRunError: the measurement failed repeatedly.
         """
-        for _ in range(MOST_TRIES):
+        for attempt in range(MOST_TRIES):
+            if attempt:
+                wait_for_processors(self.listener)
             position = self._next_position()
             revision, order = self.record.revisions[place], self.record.order
             version = self.record.builds[place].version

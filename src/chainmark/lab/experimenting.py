@@ -12,6 +12,7 @@ from chainmark.core.catalogue import NO_MARGINS, Margins
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import ExperimentLength, Manifest, Status
 from chainmark.core.times import utc_now
+from chainmark.lab.processors import wait_for_processors
 from chainmark.lab.protocols import LaunchableSystem
 from chainmark.lab.running import Lab, Listener, RunSeries
 from chainmark.lab.schedules import NOT_JUDGED, Arm, PlannedRun, Total, forth_and_back
@@ -106,6 +107,8 @@ class OpenExperiment:
         while len(self._counted(arm.side)) <= number:
             if tries == MOST_TRIES:
                 return False
+            if tries:
+                wait_for_processors(self.listener)
             tries += 1
             position = self._next_position()
             step = PlannedRun(arm.side, arm.version, arm.profile, number + 1, position)

@@ -64,6 +64,15 @@ def machine_to_itself(progress: Progress) -> Iterator[None]:
         os.close(descriptor)
 
 
+def is_shared() -> bool:
+    """Whether nobody reads the figures of this machine.
+
+    Raises:
+        UsageError: `CHAINMARK_MACHINE` is none of `MachineUse`.
+    """
+    return _use() is MachineUse.SHARED
+
+
 def _use() -> MachineUse:
     reported = os.environ.get(USE) or MachineUse.WAIT
     if reported not in set(MachineUse):

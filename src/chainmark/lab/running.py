@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from chainmark.core.manifest import BESIDE, ExperimentLength, ExperimentPlace, Fact, Status
 from chainmark.core.progress import Progress, Silent
 from chainmark.lab.machine import machine_to_itself
+from chainmark.lab.processors import wait_for_processors
 from chainmark.lab.protocols import Execution, ExecutionRequest, LaunchableSystem, StagedSystem
 from chainmark.lab.recording import RunRecorder
 from chainmark.lab.schedules import Arm, PlannedRun, Total
@@ -141,6 +142,8 @@ class Lab:
         runs: list[SealedRun] = []
         with machine_to_itself(listener):
             while len(runs) < (total := repetitions + min(_invalid(runs), (tries - 1) * repetitions)):
+                if runs and runs[-1].manifest.status is Status.INVALID:
+                    wait_for_processors(listener)
                 step = PlannedRun(arm.side, arm.version, arm.profile, len(runs) + 1, len(runs))
                 runs.append(series.make(step, step.position + 1, Total(total)))
         return runs

@@ -1,0 +1,99 @@
+"""After a run in which others had the processors, the next begins when they are free again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from chainmark.lab import processors
+from chainmark.lab.machine import USE
+from chainmark.lab.processors import FREE_PROBES, LONGEST_WAIT_S, PAUSE_S, Probing, probe, wait_for_processors
+
+SPINS = "while True: pass"
+
+
+@dataclass
+class Clocked:
+    """A machine whose probes lose these shares, the last of them for ever; probing takes no time, and pauses do."""
+
+    shares: list[float]
+    now_s: float = 0.0
+    probes: int = 0
+
+    def probing(self) -> Probing:
+        """As `wait_for_processors` takes it."""
+        return Probing(self._lost, self._pause, lambda: self.now_s)
+
+    def _lost(self) -> float:
+        self.probes += 1
+        return self.shares[min(self.probes, len(self.shares)) - 1]
+
+    def _pause(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+@dataclass
+class Heard:
+    """What a listener received."""
+
+    stages: list[str] = field(default_factory=list)
+    details: list[str] = field(default_factory=list)
+
+    def stage(self, name: str) -> None:
+        """Keep it."""
+        self.stages.append(name)
+
+    def update(self, fraction: float, detail: str = "") -> None:
+        """Keep the text."""
+        assert 0.0 <= fraction <= 1.0
+        self.details.append(detail)
+
+
+def test_a_free_machine_is_waited_for_a_few_probes_only() -> None:
+    machine = Clocked([0.0])
+    assert wait_for_processors(Heard(), machine.probing())
+    assert (machine.probes, machine.now_s) == (FREE_PROBES, (FREE_PROBES - 1) * PAUSE_S)
+
+
+def test_probes_count_from_the_last_that_lost_on() -> None:
+    """A host that steals in turns would spoil the next run as well."""
+    machine, heard = Clocked([0.2, 0.0, 0.01, 0.0, 0.3, 0.0]), Heard()
+    assert wait_for_processors(heard, machine.probing())
+    assert machine.probes == 5 + FREE_PROBES
+    assert heard.stages == ["waiting until this machine's processors are free"]
+    assert heard.details[0] == "others have 20 % of them, 0 s"
+
+
+def test_it_gives_up_in_the_end() -> None:
+    """A shared machine that is never free is measured all the same, and its runs say what they lost."""
+    machine = Clocked([0.06])
+    assert not wait_for_processors(Heard(), machine.probing())
+    assert LONGEST_WAIT_S <= machine.now_s < LONGEST_WAIT_S + PAUSE_S
+
+
+def test_nothing_is_probed_where_nobody_reads_the_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(USE, "shared")
+    monkeypatch.setattr(processors, "probe", lambda: pytest.fail("probed"))
+    assert wait_for_processors(Heard())
+
+
+@pytest.fixture
+def crowd() -> Iterator[None]:
+    """Four processes for every processor that do nothing but use it."""
+    count = 4 * len(os.sched_getaffinity(0))
+    processes = [subprocess.Popen([sys.executable, "-c", SPINS]) for _ in range(count)]
+    yield
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.usefixtures("crowd")
+def test_what_other_processes_have_is_lost() -> None:
+    """An equal share for each leaves the probe a fifth."""
+    assert probe(1.0) > 0.3
