@@ -65,10 +65,10 @@ def machine_to_itself(progress: Progress) -> Iterator[None]:
 
 
 def is_shared() -> bool:
-    """Whether nobody reads the figures of this machine.
+    """Whether the figures of this machine are not used.
 
     Raises:
-        UsageError: `CHAINMARK_MACHINE` is none of `MachineUse`.
+        UsageError: `CHAINMARK_MACHINE` is not a `MachineUse`.
     """
     return _use() is MachineUse.SHARED
 
