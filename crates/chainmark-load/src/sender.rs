@@ -34,7 +34,7 @@ pub struct LoadConfig {
     pub method: BroadcastMethod,
     pub schedule: ScheduleKind,
     pub seed: u64,
-    /// How long after its sending a transaction may be answered.
+    /// Maximum time between sending a transaction and its response.
     pub answer_timeout_ns: i64,
     /// How long after the end of the schedule late transactions are still sent.
     pub send_grace_ns: i64,

@@ -24,7 +24,7 @@ pub(super) fn look_again(socket: &OwnedFd, token: u64, io: &Io) {
 pub(super) enum Dialled {
     /// This address refused, and another one can be tried.
     Refused,
-    /// A proxy has not answered yet.
+    /// A proxy has not responded yet.
     Waiting,
     Connected,
 }

@@ -51,7 +51,7 @@ pub(super) struct Connection {
     messages: RefCell<MessageCounts>,
     /// The first sequence number that the current socket may carry.
     first_of_session: Cell<u32>,
-    /// Sent over the current socket and not answered.
+    /// Sent over the current socket and without a response.
     in_flight: Cell<u32>,
     all_answered: Notify,
     last_sent_ns: Cell<i64>,
@@ -100,7 +100,7 @@ impl Connection {
         }
     }
 
-    /// Uses one socket until the load's end. What was in flight on an earlier socket will never be answered.
+    /// Uses one socket until the load's end. What was in flight on an earlier socket will never get a response.
     async fn session(&self, socket: Socket) -> Result<(), Lost> {
         self.first_of_session.set(self.records.borrow().sent());
         self.in_flight.set(0);
@@ -123,7 +123,7 @@ impl Connection {
                 return Ok(());
             }
             // A transaction that the socket has taken in part must be completed, or the node would read garbage. It is
-            // the only one whose fate is open at the end, and gets as long as an answer would.
+            // the only one with an open outcome at the end, and gets the response timeout.
             tokio::select! {
                 biased;
                 sent = sink.send(Message::text(prepared.request)) => sent.map_err(|error| Lost(error.to_string()))?,
