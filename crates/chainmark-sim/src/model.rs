@@ -48,7 +48,7 @@ pub struct Parameters {
     pub body_service_s: f64,
     /// The part of the body's service that the server spends before it sends.
     pub server_share: f64,
-    /// Every fetch, from the request to the body, takes this factor longer: the rest is spent after the last byte.
+    /// Every fetch, from the request to the body, is multiplied by this factor: the rest is spent after the last byte.
     pub fetch_factor: f64,
     pub segment_bytes: f64,
     pub segment_bytes_in_region: f64,

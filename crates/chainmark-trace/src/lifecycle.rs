@@ -160,7 +160,7 @@ impl BlockLifecycle {
         self.stages.iter().flatten().all(|reached| reached.at_ns > at_ns)
     }
 
-    /// Whether a message was used, and contained new information.
+    /// The use of a message, which depends on whether it contained new information.
     fn said(&mut self, is_new: bool) -> Use {
         if matches!(self.role, Role::Error(_)) {
             self.withheld += u64::from(is_new);

@@ -61,7 +61,7 @@ class SweepRequest:
         versions: each once, the baseline first.
         repetitions: runs per load and version.
         seed: of the order; a run's own seed is this plus its position.
-        adaptive: search for the edge, also beyond the grid's loads, instead of running the grid.
+        adaptive: search for the edge, also at loads off the grid, instead of running the grid.
         resume: the experiment whose finished runs are kept.
     """
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from chainmark.core.distribution import Estimate, MetricSummary
 
-# The rounded figure is equally likely anywhere in between.
+# Rounding errors are uniformly distributed.
 UNIFORM = math.sqrt(12.0)
 METHOD = "as printed: uniform over what the digits leave open"
 

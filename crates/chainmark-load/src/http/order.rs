@@ -283,7 +283,7 @@ impl From<Arrivals> for ScheduleKind {
     }
 }
 
-/// Criteria by which a step ends early, once the measured requests have failed it.
+/// Limits for the measured requests; a step that exceeds one ends early.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GiveUp {

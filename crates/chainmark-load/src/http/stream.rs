@@ -156,7 +156,7 @@ impl Stream {
                     Poll::Ready(None) => return Some(Ok(self.answered())),
                     Poll::Ready(Some(Err(error))) => return Some(Err(failure(&error))),
                     Poll::Ready(Some(Ok(data))) => {
-                        // Only a stream that has ended releases no capacity.
+                        // Releasing capacity only fails on a stream that has ended.
                         let _ = body.flow_control().release_capacity(data.len());
                         if let Err(failure) = self.take_data(data) {
                             return Some(Err(failure));

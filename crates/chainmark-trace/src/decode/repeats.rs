@@ -177,7 +177,7 @@ pub(super) struct Repeats {
     kept: Vec<Kept>,
     /// Index into `kept` plus one, by hash; a line whose slot is taken is not kept.
     places: Box<[u16; Self::PLACES]>,
-    /// Parts of the hashes of lines that came once: what never comes again is not worth a copy.
+    /// Parts of the hashes of lines that were seen once: a line is copied only when it repeats.
     once: Box<[u16; Self::PLACES]>,
     /// Consecutive misses, by how their namespace begins. Lines with a slot, a block or a transaction never repeat. It
     /// overflows, so that they are tried again now and then.
